@@ -25,7 +25,7 @@ from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.interrupts import contextmanager, holding, setting, trying
 from opkernel.kernel import CancellationManager, KernelRegistry, TensorRef
 from opkernel.opdef import OpDefBuilder, OpRegistry
-from opkernel.ops.variables.shared_tensor import change_all, writing
+from opkernel.ops.variables.var import change_all, writing
 from opkernel.plugins import loading
 from opkernel.runtime.session.session import _default_sessions
 from opkernel.runtime.step.run_step import RunStep

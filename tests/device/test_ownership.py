@@ -191,7 +191,7 @@ def trace(frame, event, arg):
 sys.settrace(trace)
 import opkernel.runtime.plan.elementwise.tiled
 from opkernel.kernel import ContextParams, OpKernelContext, Step, create_op_kernel, recycled
-from opkernel.ops.variables.shared_tensor import writing
+from opkernel.ops.variables.var import writing
 from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.proto import NodeDef
 from opkernel.runtime import CPU

@@ -1,13 +1,11 @@
 """Recorded op calls of TensorFlow, each compiled by an engine as a cluster of one node."""
 
-import itertools
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from tests.engines.clusters import arguments_for, cpu_outputs, single_op
+from tests.engines.clusters import arguments_for, single_op
 from tests.xla.recorded import compare, python_attrs, vectors_of
 
 from opkernel.errors import OpError
@@ -56,26 +54,6 @@ def verdict(engine: Engine, vector: Any, *, is_frozen: bool = False) -> str:
         if problem:
             return f"wrong: {problem}"
     return "right"
-
-
-def differences_for_non_finite(engine: Engine, node: NodeDef, values: Sequence[Any]) -> list[str]:
-    """Where NaN or infinities in the inputs of a call give something else than the kernel of the CPU gives."""
-    body = single_op(node, values)
-    constants = engine.compile_time_constants(body)
-    compiled = engine.compile(body, arguments_for(engine, body, values))
-    found = []
-    for place, array in enumerate(values):
-        if array.dtype != np.float32 or not array.size or place in constants:
-            continue
-        for number, step in itertools.product((np.nan, np.inf, -np.inf), (1, 3)):
-            replaced = array.copy()
-            replaced.reshape(-1)[::step] = number
-            given = [*values[:place], replaced, *values[place + 1 :]]
-            wanted = cpu_outputs(node, given)
-            results = zip(compiled.run(given)[0], wanted, strict=True)
-            if any(compare(got, np.asarray(want)) for got, want in results):
-                found.append(f"{number} in input {place}, every {step}")
-    return found
 
 
 def is_finite(vector: Any) -> bool:

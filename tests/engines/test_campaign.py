@@ -4,20 +4,21 @@ import numpy as np
 import pytest
 from tools.campaigns import engines
 from tools.campaigns.campaign import Finding
-from tools.campaigns.engine_calls import in_float32, sampled_calls, with_attrs, with_shapes
+from tools.campaigns.engine_calls import sampled_calls, with_attrs, with_shapes
 from tools.campaigns.engine_child import Answer, EngineChild, EngineCrash, different
 
 pytest.importorskip("openvino")
 
 
-def call_of(op, dtype=np.float32):
+def call_of(op):
     calls = (call for call in sampled_calls() if call.op == op)
-    return next(call for call in calls if any(one.dtype == dtype for one in call.feeds.values()))
+    return next(
+        call for call in calls if any(one.dtype == np.float32 for one in call.feeds.values())
+    )
 
 
 def test_a_call_that_ends_the_process_leaves_the_campaign_alone():
-    child, call = EngineChild(), in_float32(call_of("Neg", np.int32))
-    assert call is not None
+    child, call = EngineChild(), call_of("Sigmoid")
     with pytest.raises(EngineCrash, match="status 1"):
         child.ask("no such engine", call, [call.feeds])
     assert child.ask("openvino", call, [call.feeds]) == [Answer("alike")]
@@ -33,7 +34,7 @@ def test_a_call_that_ends_the_process_leaves_the_campaign_alone():
         (Answer("differs", "0 for nan"), True),
     ],
 )
-@pytest.mark.parametrize("op", ["Neg", "Relu"])
+@pytest.mark.parametrize("op", ["Sigmoid", "Relu"])
 def test_what_is_a_finding(op, answer, is_finding, monkeypatch):
     """Relu of NaN is in the table of OpenVINO."""
     call = call_of(op)

@@ -5,6 +5,7 @@ from tools.campaigns.engine_calls import sampled_calls
 from tools.campaigns.engine_child import EngineChild
 from tools.campaigns.engine_differences import documented, engine_ops, measured, representatives
 
+from opkernel.engines.openvino.op_rule import rules
 from opkernel.kernel import global_kernel_registry
 from opkernel.ops.loader import load_all_ops
 
@@ -29,11 +30,20 @@ def test_ops_differ_for_the_numbers_that_the_table_says(engine, part, child):
     assert {op: frozenset(kinds) for op, kinds in found.items()} == wanted, found
 
 
+def test_marked_ops_are_those_that_differ_for_nan_or_infinity():
+    """With OPKERNEL_DETERMINISTIC=1 OpenVINO's engine refuses them."""
+    differing = {op for op, kinds in documented("openvino").items() if kinds & {"NaN", "infinity"}}
+    assert {op for op, rule in rules().items() if rule.differs_for_non_finite} == differing
+
+
 @pytest.mark.parametrize("engine", ["openvino", "xla"])
 def test_ops_that_engines_and_kernels_compute_have_calls(engine):
     load_all_ops()
+    registry = global_kernel_registry()
     with_kernels = {
-        op for op in engine_ops(engine) if global_kernel_registry().registrations_for(op)
+        op
+        for op in engine_ops(engine)
+        if any(one.kernel_def.device_type == "CPU" for one in registry.registrations_for(op))
     }
     called = {node.op for call in sampled_calls() for node in call.graph_def.node}
     assert with_kernels - called == WITHOUT_CALLS[engine]

@@ -52,10 +52,11 @@ def documented(engine: str) -> Mapping[str, frozenset[str]]:
     return {op: frozenset(kinds) for op, kinds in found.items()}
 
 
-def representatives(engine: str, ops: Collection[str]) -> Iterator[EngineCall]:
-    """Two calls of each of some ops that an engine takes, in shapes that are not too small: on float32, and another.
+def representatives(engine: str, ops: Collection[str]) -> Iterator[list[EngineCall]]:
+    """Calls of each of some ops that an engine takes, each in larger shapes first.
 
-    Of casts there is one for each pair of types.
+    These are two calls, on float32 and another; of casts one for each pair of types. Of the ops that OpenVINO's table
+    lists they are all.
     """
     taken: dict[str, list[EngineCall]] = defaultdict(list)
     for call in itertools.chain.from_iterable((one, in_float32(one)) for one in sampled_calls()):
@@ -63,22 +64,29 @@ def representatives(engine: str, ops: Collection[str]) -> Iterator[EngineCall]:
             taken[call.op].append(call)
     for op, calls in taken.items():
         calls.sort(key=_is_on_float32, reverse=True)
-        for call in calls if op == "Cast" else [*calls[:1], *calls[:0:-1][:1]]:
-            yield _larger(engine, call, (pointwise, enlarged)[call is not calls[0] :])
+        for call in (
+            calls if op == "Cast" or _is_listed(engine, op) else [*calls[:1], *calls[:0:-1][:1]]
+        ):
+            yield _in_shapes(engine, call, (pointwise, enlarged)[call is not calls[0] :])
 
 
-def _larger(
+def _is_listed(engine: str, op: str) -> bool:
+    return engine == "openvino" and op in documented(engine)
+
+
+def _in_shapes(
     engine: str, call: EngineCall, ways: Sequence[Callable[[str, EngineCall], EngineCall]]
-) -> EngineCall:
-    """A call in a larger shape, if one of the ways gives a call in order; a larger matrix would be singular."""
+) -> list[EngineCall]:
+    """A call in larger shapes, and as it is; a larger matrix would be singular."""
     if MODULE_OF_OP.get(call.op, "").startswith("linalg."):
-        return call
+        return [call]
+    found = []
     for way in ways:
         with suppress(OpError):
             made = way(engine, call)
             made.graph()
-            return made
-    return call
+            found.append(made)
+    return [*found, call]
 
 
 def _is_on_float32(call: EngineCall) -> bool:
@@ -94,7 +102,7 @@ def refusal(engine: str, call: EngineCall) -> str:
 
 
 def measured(
-    child: EngineChild, engine: str, calls: Iterable[EngineCall]
+    child: EngineChild, engine: str, calls: Iterable[list[EngineCall]]
 ) -> dict[str, dict[str, str]]:
     """For each op, the kinds of numbers for which some call differs, with an example.
 
@@ -102,23 +110,27 @@ def measured(
         EngineCrash: a call ends the process.
     """
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for call in calls:
-        if not is_ordinary(call):
-            continue
-        kinds, feeds = ["plain"], [call.feeds]
-        for kind, one in special_feeds(engine, call):
-            kinds.append(kind)
-            feeds.append(one)
-        answers = child.ask(engine, call, feeds)
-        if answers[0].word == "outside":  # the engine has to know some inputs
-            answers = child.ask(engine, call, feeds, frozen=True)
-        for kind, answer in zip(kinds, answers, strict=True):
-            if answer.word in ("differs", "raised"):
-                found[call.op].setdefault(kind, f"{answer.word}: {answer.detail}")
-    for kinds_of_op in found.values():
-        beside = kinds_of_op.pop(SUBNORMAL_BY_INFINITY, "")
-        if beside and "infinity" not in kinds_of_op:
-            kinds_of_op.setdefault("subnormal", beside)
+    # OpenVINO takes weights that are constant.
+    for in_shapes, frozen in itertools.product(calls, {engine == "openvino", False}):
+        for call in filter(is_ordinary, in_shapes):
+            rounds = [("plain", call.feeds), *special_feeds(engine, call)]
+            answers = child.ask(engine, call, [feeds for _, feeds in rounds], frozen=frozen)
+            if answers[0].word == "refused":
+                continue
+            for (kind, _), answer in zip(rounds, answers, strict=True):
+                if answer.word in ("differs", "raised"):
+                    found[call.op].setdefault(kind, f"{answer.word}: {answer.detail}")
+            if not _is_listed(engine, call.op):
+                break
+    return _by_kind(found)
+
+
+def _by_kind(found: Mapping[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """What differs only for a subnormal number beside infinity, differs for subnormal numbers."""
+    for kinds in found.values():
+        beside = kinds.pop(SUBNORMAL_BY_INFINITY, "")
+        if beside and "infinity" not in kinds:
+            kinds.setdefault("subnormal", beside)
     return {op: kinds for op, kinds in found.items() if kinds}
 
 

@@ -10,7 +10,7 @@ An array belongs to all who can see it, and is not written to. There are three e
    counted, so this rule holds on every Python.
 3. **The holder of the only reference** (`others`). Four may hold it: a kernel that claims `forwards_inputs`,
    to an input (`kernel/context/forwarding.py`); a group of element-wise nodes, to an operand that dies there
-   (`runtime/plan/elementwise/tiled.py`); a variable, to its array (`ops/variables/shared_tensor.py`); and
+   (`runtime/plan/elementwise/tiled.py`); a variable, to its array (`ops/variables/var.py`); and
    `recycling`, to a dead array that it gives out again. A view has a reference to the array whose memory it
    shows. Only a whole array is taken over: it owns its memory, has its elements side by side, and may be
    written to (`is_whole`).

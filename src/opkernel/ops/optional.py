@@ -16,7 +16,7 @@ from opkernel.opdef import InferenceContext, ShapeAndType, full_type, register_o
 from opkernel.opdef.common_shapes import scalar_shape
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.tensor_list.element_arithmetic import sum_of_elements, zeros_like_element
+from opkernel.ops.tensor_list.value import sum_of_elements, zeros_like_element
 from opkernel.proto import VariantTensorDataProto
 from opkernel.types import (
     DataType,

@@ -4,7 +4,7 @@ import pytest
 
 from opkernel import raw_ops
 from opkernel.errors import InternalError
-from opkernel.ops.array.zeros import zeros
+from opkernel.ops.array.fill import zeros
 from opkernel.types import DataType, OpaqueVariant, ResourceHandle
 
 

@@ -17,7 +17,8 @@ import pytest
 
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
-from opkernel.ops.image.codecs import jpeg_pixels, png_rows
+from opkernel.ops.image.codecs import jpeg as jpeg_pixels
+from opkernel.ops.image.codecs import png_pixels as png_rows
 
 pytest.importorskip("PIL")
 pytest.importorskip("simplejpeg")

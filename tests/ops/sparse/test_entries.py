@@ -156,7 +156,7 @@ def test_products_are_those_of_the_dense_matrices(monkeypatch, has_scipy, dtype)
     if not has_scipy:
         find = libraries.library_or_none
         monkeypatch.setattr(
-            "opkernel.ops.sparse.csr.library_or_none",
+            "opkernel.ops.sparse.matrix.library_or_none",
             lambda name: None if name.startswith("scipy") else find(name),
         )
     generator = np.random.default_rng(1)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.core.fingerprint import fingerprint64
-from opkernel.ops.lookup.hashing import hash_of_key
-from opkernel.ops.strings import by_length
+from opkernel.ops.lookup.hash_tables import hash_of_key
+from opkernel.ops.strings import hashes as by_length
 from opkernel.ops.strings.hashes import fingerprints, murmur_hashes, sip_hashes
 
 SIP_KEY = (0x0706050403020100, 0x0F0E0D0C0B0A0908)

@@ -16,7 +16,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
-from opkernel.ops.array.zeros import zeros
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape

@@ -17,7 +17,7 @@ from opkernel.ops.array.bad_indices import (
     bad_index_error,
     find_bad_indices,
 )
-from opkernel.ops.array.zeros import zeros
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape

@@ -13,8 +13,8 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import random_shape, unchanged_shape
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.scatter import ScatterAt, set_at
-from opkernel.ops.array.zeros import zeros
 from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape

@@ -3,6 +3,8 @@
 The last dimension of `indices` holds index vectors; `updates` holds for each the slice of the
 output that it names.
 
+Gradients of ops that put elements at indices.
+
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/scatter_nd_op.cc.
 """
 
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
@@ -20,7 +23,7 @@ from opkernel.ops.array.bad_indices import (
     bad_index_error,
     find_bad_indices,
 )
-from opkernel.ops.array.zeros import zeros
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.kernel_types import INDEX, NUMBERS, POD, POD_OR_STRING, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -310,3 +313,45 @@ def checked_depth(output: Any, indices: Any, updates: Any) -> int:
             f"Requested rank: {depth}"
         )
     return depth
+
+
+@g.register_gradient("ScatterNd")
+def scatter_nd_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return None, g.nodes.GatherNd(grad, op.inputs[0]), None
+
+
+@g.register_gradient("ScatterNdNonAliasingAdd", "TensorScatterAdd")
+def scatter_add_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return grad, None, g.nodes.GatherNd(grad, op.inputs[1])
+
+
+@g.register_gradient("TensorScatterSub")
+def tensor_scatter_sub_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return grad, None, g.nodes.Neg(g.nodes.GatherNd(grad, op.inputs[1]))
+
+
+@g.register_gradient(
+    "TensorScatterUpdate", not_derivative="an index that is there twice counts twice"
+)
+def tensor_scatter_update_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, indices, updates = op.inputs
+    rest = g.nodes.TensorScatterUpdate(grad, indices, g.zeros_like(updates))
+    return rest, None, g.nodes.GatherNd(grad, indices)
+
+
+@g.register_gradient("TensorScatterMax", "TensorScatterMin")
+def tensor_scatter_extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """Equal elements share the gradient."""
+    x, indices, updates = op.inputs
+    policy = g.attrs_of(op, "bad_indices_policy")
+
+    def at_indices(tensor: g.Tensor) -> Any:
+        return g.nodes.GatherNd(tensor, indices, **policy)
+
+    result = op.outputs[0]
+    is_x = g.nodes.Cast(g.nodes.Equal(x, result), DstT=grad.dtype)
+    is_update = g.nodes.Cast(g.nodes.Equal(updates, at_indices(result)), DstT=grad.dtype)
+    shape = g.nodes.Shape(x, out_type=indices.dtype)
+    number = g.nodes.AddV2(is_x, g.nodes.ScatterNd(indices, is_update, shape, **policy))
+    for_x = g.nodes.RealDiv(g.nodes.Mul(grad, is_x), number)
+    return for_x, None, g.nodes.Mul(at_indices(g.nodes.RealDiv(grad, number)), is_update)

@@ -1,5 +1,7 @@
 """Blocks of space moved into the batch and back: SpaceToBatch, BatchToSpace and their ND forms.
 
+Gradients of moves between space and batch: the move back.
+
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/spacetobatch_op.cc, batchtospace_op.cc.
 """
 
@@ -9,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.pad import padded
-from opkernel.ops.array.zeros import zeros
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -304,3 +307,23 @@ def _batch_to_space(tensor: Any, blocks: list[int], crops: _Pairs) -> Any:
     tensor = tensor.transpose((count, *pairs, *range(2 * count + 1, tensor.ndim)))
     whole = (size * block for size, block in zip(spatial, blocks, strict=True))
     return tensor.reshape((batch // product, *whole, *rest))[tuple(index)]
+
+
+@g.register_gradient("SpaceToBatch")
+def space_to_batch_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.BatchToSpace(grad, op.inputs[1], **g.attrs_of(op, "block_size")), None
+
+
+@g.register_gradient("BatchToSpace")
+def batch_to_space_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.SpaceToBatch(grad, op.inputs[1], **g.attrs_of(op, "block_size")), None
+
+
+@g.register_gradient("SpaceToBatchND")
+def space_to_batch_nd_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.BatchToSpaceND(grad, *op.inputs[1:]), None, None
+
+
+@g.register_gradient("BatchToSpaceND")
+def batch_to_space_nd_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.SpaceToBatchND(grad, *op.inputs[1:]), None, None

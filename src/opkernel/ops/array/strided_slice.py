@@ -1,18 +1,22 @@
-"""Slices with strides, as Python writes them: `x[1:-1:2, ..., None, 0]`.
+"""Slices: Slice, StridedSlice, StridedSliceGrad, and their gradients.
 
-Source: TensorFlow core/ops/array_ops.cc, core/kernels/strided_slice_op.cc.
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/strided_slice_op.cc, core/kernels/slice_op.cc.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes import slice_shape, unchanged_shape
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.strided_slice_spec import (
     Masks,
     SparseSpec,
@@ -20,12 +24,67 @@ from opkernel.ops.array.strided_slice_spec import (
     check_vectors,
     strided_slice,
 )
-from opkernel.ops.array.zeros import zeros
 from opkernel.ops.int32_attr import int32_attr
-from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED
+from opkernel.ops.kernel_types import ALL, FLOAT8, POD_OR_STRING, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.state.lasting_values import CONSTANT, lasting_value
 from opkernel.types import DataType, PartialTensorShape, TensorShape
+
+SLICE = register_op(
+    "Slice",
+    inputs=["input: T", "begin: Index", "size: Index"],
+    outputs=["output: T"],
+    attrs=["T: type", "Index: {int32, int64}"],
+    shape_fn=slice_shape,
+    traits="value_rule=slice",
+    doc="The block of `input` that starts at `begin` and has shape `size`; -1 is all that is left.",
+)
+
+
+@register_kernel(
+    SLICE,
+    device="CPU",
+    types={"T": (*POD_OR_STRING, *FLOAT8, *QUANTIZED)},
+    host_memory=["begin", "size"],
+    kind="view",
+)
+def slice_of(tensor: Any, begin: Any, size: Any) -> Any:
+    rank = tensor.ndim
+    if not begin.shape == size.shape == (rank,):
+        raise InvalidArgumentError(
+            f"Expected begin and size arguments to be 1-D tensors of size {rank}, but got shapes "
+            f"{TensorShape(begin.shape)} and {TensorShape(size.shape)} instead."
+        )
+    index: list[Any] = [...]  # keeps a view of rank 0 an array
+    block = zip(begin.tolist(), size.tolist(), tensor.shape, strict=True)
+    for i, (start, length, limit) in enumerate(block):
+        stop = limit if length == -1 else start + length
+        if not 0 <= start <= stop <= limit:
+            raise _out_of_bounds(i, (start, stop - start), limit)
+        index.append(slice(start, stop))
+    return tensor[tuple(index)]
+
+
+def _out_of_bounds(axis: int, block: Sequence[int], limit: int) -> InvalidArgumentError:
+    start, length = block
+    if limit == 0:
+        return InvalidArgumentError(
+            f"Expected begin[{axis}] == 0 (got {start}) and size[{axis}] == 0 (got {length}) when "
+            f"input.dim_size({axis}) == 0"
+        )
+    if not 0 <= start <= limit:
+        return InvalidArgumentError(f"Expected begin[{axis}] in [0, {limit}], but got {start}")
+    return InvalidArgumentError(f"Expected size[{axis}] in [0, {limit - start}], but got {length}")
+
+
+@g.register_gradient("Slice")
+def slice_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """The gradient with zeros around it."""
+    x, begin, _ = op.inputs
+    size = g.nodes.Shape(op.outputs[0], out_type=begin.dtype)
+    behind = g.nodes.Sub(g.nodes.Sub(g.nodes.Shape(x, out_type=begin.dtype), size), begin)
+    return g.nodes.Pad(grad, g.nodes.Pack([begin, behind], axis=1)), None, None
+
 
 MASK_ATTRS = [
     "begin_mask: int = 0",
@@ -241,3 +300,35 @@ def tensor_strided_slice_update(
         return output
 
     return update
+
+
+_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+@g.register_gradient("StridedSlice")
+def strided_slice_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    x, *place = op.inputs
+    shape = g.nodes.Shape(x, out_type=place[0].dtype)
+    return (
+        g.nodes.StridedSliceGrad(shape, *place, grad, **g.attrs_of(op, *_MASKS)),
+        None,
+        None,
+        None,
+    )
+
+
+@g.register_gradient("StridedSliceGrad")
+def strided_slice_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, *place, _ = op.inputs
+    return None, None, None, None, g.nodes.StridedSlice(grad, *place, **g.attrs_of(op, *_MASKS))
+
+
+@g.register_gradient("TensorStridedSliceUpdate")
+def tensor_strided_slice_update_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, *place, value = op.inputs
+    of_part = g.nodes.StridedSlice(grad, *place, **g.attrs_of(op, *_MASKS))
+    of_rest = g.nodes.TensorStridedSliceUpdate(
+        grad, *place, g.zeros_like(of_part), **g.attrs_of(op, *_MASKS)
+    )
+    _, of_value = g.sum_to_operands(of_part, value, None, of_part)
+    return of_rest, None, None, None, of_value

@@ -1,8 +1,10 @@
-"""AudioSpectrogram: the strengths of frequencies in windows of a sound.
+"""Spectra of sound: AudioSpectrogram, Mfcc.
 
-Source: TensorFlow core/kernels/spectrogram.cc, spectrogram_op.cc.
+Source: TensorFlow core/kernels/spectrogram.cc, spectrogram_op.cc, core/kernels/mfcc.cc,
+mfcc_mel_filterbank.cc, mfcc_dct.cc.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -73,3 +76,128 @@ def audio_spectrogram(
         squares = (transformed.real**2 + transformed.imag**2).astype(np.float32)
         result[:, start : start + step] = squares if magnitude_squared else np.sqrt(squares)
     return result
+
+
+_FLOOR = 1e-12
+"""The least strength of a channel, whose logarithm is taken."""
+_MOST_CHANNELS = 2**31 - 2
+_SMALL = 1 << 16
+"""Matrices of so many elements are kept."""
+_ARRAYS = 3
+"""So many arrays of its size a matrix is made with."""
+
+
+def _mfcc_shape(c: InferenceContext) -> None:
+    """A spectrogram [channels, windows, frequencies] -> [channels, windows, coefficients]."""
+    spectrogram = c.with_rank(c.input(0), 3)
+    check_scalars(c, 1)
+    count = c.get_attr("dct_coefficient_count")
+    c.set_output(0, c.make_shape([c.dim(spectrogram, 0), c.dim(spectrogram, 1), count]))
+
+
+MFCC = register_op(
+    "Mfcc",
+    inputs=["spectrogram: float", "sample_rate: int32"],
+    outputs=["output: float"],
+    attrs=[
+        "upper_frequency_limit: float = 4000",
+        "lower_frequency_limit: float = 20",
+        "filterbank_channel_count: int = 40",
+        "dct_coefficient_count: int = 13",
+    ],
+    shape_fn=_mfcc_shape,
+    doc="The cosine transform of the logarithms of strengths in channels that are even on the Mel scale.",
+)
+
+
+def _mel(hertz: Any) -> Any:
+    return 1127.0 * np.log1p(hertz / 700.0)
+
+
+def _filters(length: int, rate: int, channels: int, lower: float, upper: float) -> Any | None:
+    """The share [length, channels] that each frequency has in each channel; None if some lie beyond the input.
+
+    A frequency between the centres of two channels is shared by both.
+    """
+    make = _small_filters if length * channels <= _SMALL else _new_filters
+    return make(length, rate, channels, lower, upper)
+
+
+def _new_filters(length: int, rate: int, channels: int, lower: float, upper: float) -> Any | None:
+    check_allocation([max(length, _ARRAYS), channels], DataType.DT_DOUBLE)
+    step = 0.5 * rate / (length - 1)
+    first, last = int(1.5 + lower / step), int(upper / step)
+    if last >= length:
+        return None
+    low, high = _mel(lower), _mel(upper)
+    centers = low + (high - low) / (channels + 1) * np.arange(1, channels + 2)
+    places = np.arange(first, last + 1)
+    mels = _mel(places * step)
+    below = np.searchsorted(centers[:channels], mels) - 1  # -1: below the first centre
+    starts = np.where(below < 0, low, centers[below])
+    shares = (centers[below + 1] - mels) / (centers[below + 1] - starts)
+    filters = np.zeros((length, channels))
+    inside, before_last = below >= 0, below + 1 < channels
+    filters[places[inside], below[inside]] = shares[inside]
+    filters[places[before_last], below[before_last] + 1] += 1 - shares[before_last]
+    return filters
+
+
+_small_filters = functools.lru_cache(8)(_new_filters)
+
+
+def _cosines(count: int, length: int) -> Any:
+    """The matrix [length, count] of the cosine transform."""
+    check_allocation([_ARRAYS, length, count], DataType.DT_DOUBLE)
+    return (_small_cosines if length * count <= _SMALL else _new_cosines)(count, length)
+
+
+def _new_cosines(count: int, length: int) -> Any:
+    angles = np.outer(np.arange(length) + 0.5, np.arange(count) * (np.pi / length))
+    return np.sqrt(2.0 / length) * np.cos(angles)
+
+
+_small_cosines = functools.lru_cache(8)(_new_cosines)
+
+
+@register_kernel(MFCC, device="CPU")
+def mfcc(
+    spectrogram: Any,
+    sample_rate: Any,
+    *,
+    upper_frequency_limit: float,
+    lower_frequency_limit: float,
+    filterbank_channel_count: int,
+    dct_coefficient_count: int,
+) -> Any:
+    if spectrogram.ndim != 3:
+        raise InvalidArgumentError(
+            f"spectrogram must be 3-dimensional{TensorShape(spectrogram.shape)}"
+        )
+    if sample_rate.ndim:
+        raise InvalidArgumentError(
+            f"Input sample_rate should be a scalar tensor, got {TensorShape(sample_rate.shape)} instead."
+        )
+    rate, length = sample_rate.item(), spectrogram.shape[2]
+    is_possible = (
+        length >= 2
+        and rate > 0
+        and 0 < dct_coefficient_count <= filterbank_channel_count <= _MOST_CHANNELS
+        and 0 <= lower_frequency_limit < upper_frequency_limit
+    )
+    if not is_possible:
+        raise InvalidArgumentError(
+            f"Mfcc initialization failed for channel count {length}, sample rate {rate} and "
+            f"filterbank_channel_count {filterbank_channel_count}"
+        )
+    shape = (*spectrogram.shape[:2], dct_coefficient_count)
+    filters = _filters(
+        length, rate, filterbank_channel_count, lower_frequency_limit, upper_frequency_limit
+    )
+    if filters is None or not spectrogram.size:
+        return np.zeros(shape, np.float32)
+    strengths = np.sqrt(spectrogram.astype(np.float64)) @ filters
+    logarithms = np.log(np.maximum(strengths, _FLOOR))
+    return (logarithms @ _cosines(dct_coefficient_count, filterbank_channel_count)).astype(
+        np.float32
+    )

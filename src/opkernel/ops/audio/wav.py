@@ -13,7 +13,7 @@ from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
-from opkernel.ops.declared.rules import check_scalars, fixed_shapes
+from opkernel.opdef.common_shapes.rules import check_scalars, fixed_shapes
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 

@@ -21,8 +21,8 @@ from opkernel.kernel import (
     make_resource_handle,
 )
 from opkernel.opdef import register_op, scalar_shape, unchanged_shape
+from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.collective.kernel import MERGE_OPS, CollectiveKernel, Instance, scalar
-from opkernel.ops.declared.rules import fixed_shapes
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 

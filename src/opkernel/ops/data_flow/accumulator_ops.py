@@ -12,16 +12,19 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op, scalar_shape
+from opkernel.opdef.common_shapes.rules import (
+    checked_no_outputs,
+    checked_unknown,
+    fixed_shapes,
+    unknown_from_scalars,
+)
 from opkernel.ops.data_flow.accumulator import (
     ConditionalAccumulator,
     ConditionalAccumulatorBase,
     SparseConditionalAccumulator,
     SparseGradient,
 )
-from opkernel.ops.data_flow.waiting import Done
-from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
-from opkernel.ops.declared.input_ranks import checked_no_outputs, checked_unknown
-from opkernel.ops.declared.rules import fixed_shapes, unknown_from_scalars
+from opkernel.ops.data_flow.waiting import Done, WaitingKernel
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import ResourceOpKernel, resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel

@@ -13,12 +13,16 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op, unknown_shape
+from opkernel.opdef.common_shapes.rules import (
+    check_inputs,
+    checked_no_outputs,
+    checked_scalar,
+    defined_shape,
+    fixed_shapes,
+)
 from opkernel.ops.data_flow.queue_base import UNBOUNDED
 from opkernel.ops.data_flow.queues import PriorityQueue
-from opkernel.ops.data_flow.waiting import Done, finish_all
-from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
-from opkernel.ops.declared.input_ranks import check_inputs, checked_no_outputs, checked_scalar
-from opkernel.ops.declared.rules import defined_shape, fixed_shapes
+from opkernel.ops.data_flow.waiting import Done, WaitingKernel, finish_all
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import ResourceOpKernel, resource_of_handle

@@ -22,8 +22,15 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import full_type, no_outputs, register_op, scalar_shape
 from opkernel.opdef.full_type import FullTypeId
-from opkernel.ops.data_flow.waiting import Attempt, Done, Line, Steps, WaitingResource, finish_all
-from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
+from opkernel.ops.data_flow.waiting import (
+    Attempt,
+    Done,
+    Line,
+    Steps,
+    WaitingKernel,
+    WaitingResource,
+    finish_all,
+)
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import container_of
 from opkernel.ops.step_resources import InexpensiveKernel

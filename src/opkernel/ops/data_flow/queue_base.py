@@ -13,8 +13,8 @@ from opkernel.device.made_bytes import check_bytes
 from opkernel.device.work_clock import WorkClock, in_time
 from opkernel.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import OpKernelContext, check_allocation
-from opkernel.ops.array.joined import stacked
-from opkernel.ops.array.zeros import zeros
+from opkernel.ops.array.concat import stacked
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.data_flow.waiting import (
     Attempt,
     Deliver,

@@ -18,10 +18,9 @@ from opkernel.opdef import (
     unchanged_shape,
     unknown_shape,
 )
+from opkernel.opdef.common_shapes.rules import checked_no_outputs, checked_scalar
 from opkernel.ops.data_flow.queue_base import Element, QueueBase, rows_of
-from opkernel.ops.data_flow.waiting import Deliver, Done
-from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
-from opkernel.ops.declared.input_ranks import checked_no_outputs, checked_scalar
+from opkernel.ops.data_flow.waiting import Deliver, Done, WaitingKernel
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel

@@ -16,11 +16,11 @@ from opkernel.kernel import (
     tensor_of_handle,
 )
 from opkernel.opdef import register_op, scalar_shape
-from opkernel.ops.declared.input_ranks import checked_no_outputs, checked_unknown
+from opkernel.opdef.common_shapes.rules import checked_no_outputs, checked_unknown
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import names_tensor
 from opkernel.ops.step_resources import InexpensiveKernel
-from opkernel.ops.variables.shared_tensor import owned_input
+from opkernel.ops.variables.var import owned_input
 from opkernel.types import DataType, TensorShape
 
 for _name, _handle in (("GetSessionHandle", "string"), ("GetSessionHandleV2", "resource")):

@@ -10,7 +10,7 @@ from typing import Any
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext, ResourceBase
 from opkernel.opdef import InferenceContext, register_op, unknown_shape
-from opkernel.ops.declared.input_ranks import checked_no_outputs
+from opkernel.opdef.common_shapes.rules import checked_no_outputs
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
     InexpensiveKernel,

@@ -14,17 +14,17 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext
 from opkernel.opdef import no_outputs, register_op, scalar_shape, unknown_shape
-from opkernel.ops.data_flow.staging import LIMITS, NAMES, NodeResource, Room, set_values
+from opkernel.ops.data_flow.staging_area import LIMITS, NAMES, NodeResource, Room, set_values
 from opkernel.ops.data_flow.waiting import (
     Attempt,
     Deliver,
     Done,
     Line,
     Steps,
+    WaitingKernel,
     WaitingResource,
     finish_all,
 )
-from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import InexpensiveKernel, kept
 from opkernel.types import TensorShape

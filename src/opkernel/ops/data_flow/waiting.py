@@ -4,7 +4,9 @@ Nobody blocks a thread. A kernel makes an attempt: a generator that runs under t
 The generator yields where it has to wait, and is resumed when something has changed. It returns or raises
 its outcome, which the kernel gets outside of the lock.
 
-Source: QueueBase::Attempt in TensorFlow core/kernels/queue_base.{h,cc}.
+Kernels that wait for a resource.
+
+Source: TensorFlow QueueBase::Attempt in TensorFlow core/kernels/queue_base.{h,cc}.
 """
 
 import threading
@@ -12,12 +14,23 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 from opkernel.errors import CancelledError, OpError, as_op_error
-from opkernel.kernel import CancellationToken, OpKernelContext, ResourceBase
+from opkernel.kernel import AsyncOpKernel, CancellationToken, OpKernelContext, ResourceBase
+from opkernel.ops.resource_op_kernel import resource_of_handle
 
-__all__ = ["Attempt", "Deliver", "Done", "Line", "Steps", "WaitingResource", "finish_all"]
+__all__ = [
+    "Attempt",
+    "Deliver",
+    "Done",
+    "Line",
+    "Steps",
+    "WaitingKernel",
+    "WaitingResource",
+    "finish_all",
+]
+
 
 Deliver = Callable[[Any], None]
 """Takes the outcome of an attempt, to set the outputs of the kernel."""
@@ -215,3 +228,44 @@ def finish_all(attempts: list[Attempt]) -> None:
     """Hand over the outcomes of attempts that are over, outside of the lock."""
     for attempt in attempts:
         attempt.finish()
+
+
+R = TypeVar("R", bound=ResourceBase)
+
+
+class WaitingKernel(AsyncOpKernel, Generic[R]):
+    """A kernel that finds a resource and starts an attempt on it; it computes nothing itself.
+
+    Attributes:
+        resource_type: The class that the resource is found by.
+    """
+
+    resource_type: ClassVar[type[ResourceBase]] = ResourceBase
+
+    @property
+    def is_expensive(self) -> bool:
+        """It is not worth a thread."""
+        return False
+
+    def find(self, ctx: OpKernelContext) -> R:
+        """The resource, with one more reference: that of the handle at input 0."""
+        found: R = resource_of_handle(ctx, self.resource_type)  # type: ignore[assignment]  # R is it
+        return found
+
+    def access(self, resource: R, ctx: OpKernelContext, done: Done) -> None:
+        """Start an attempt that calls `done` in the end, or raise an OpError."""
+        raise NotImplementedError(f"{type(self).__name__} does not override access")
+
+    def compute_async(self, ctx: OpKernelContext, done: Done) -> None:
+        """Find the resource and start; give the resource up at the end."""
+        resource = self.find(ctx)
+
+        def finish() -> None:
+            resource.unref()
+            done()
+
+        try:
+            self.access(resource, ctx, finish)
+        except BaseException:
+            resource.unref()
+            raise

@@ -10,8 +10,12 @@ from opkernel.opdef import (
     no_outputs,
     scalar_shape,
 )
-from opkernel.ops.declared.input_ranks import check_inputs, checked_no_outputs, checked_scalar
-from opkernel.ops.declared.rules import check_csv_defaults
+from opkernel.opdef.common_shapes.rules import (
+    check_csv_defaults,
+    check_inputs,
+    checked_no_outputs,
+    checked_scalar,
+)
 
 _SCALAR_OF_ANYTHING = (
     "AutoShardDataset",

@@ -12,7 +12,7 @@ from opkernel.opdef import (
     unchanged_shape,
     unknown_shape,
 )
-from opkernel.ops.declared.rules import check_input_ranks, fixed_shapes, unknown_from_scalars
+from opkernel.opdef.common_shapes.rules import check_input_ranks, fixed_shapes, unknown_from_scalars
 
 
 def _restore_v2(c: InferenceContext) -> None:

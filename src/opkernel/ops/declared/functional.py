@@ -9,7 +9,7 @@ from opkernel.opdef import (
     OpShapeInferenceFn,
     unknown_shape,
 )
-from opkernel.ops.declared.rules import each_output_as_its_input
+from opkernel.opdef.common_shapes.rules import each_output_as_its_input
 from opkernel.types import DataType
 
 

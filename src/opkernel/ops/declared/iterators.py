@@ -4,7 +4,7 @@ Source: TensorFlow core/ops/dataset_ops.cc, experimental_dataset_ops.cc.
 """
 
 from opkernel.opdef import OpShapeInferenceFn, dataset_iterator_shape, no_outputs, scalar_shape
-from opkernel.ops.declared.rules import fixed_shapes
+from opkernel.opdef.common_shapes.rules import fixed_shapes
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "AnonymousIterator": scalar_shape,

@@ -8,9 +8,9 @@ Source: TensorFlow core/ops/mkl_nn_ops.cc, mkl_array_ops.cc, nn_ops.cc, math_ops
 from functools import partial
 
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
+from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.array.transpose import transpose_shape
 from opkernel.ops.declared.quantized import quantized_convolution_shape, quantized_matmul_shape
-from opkernel.ops.declared.rules import check_scalars
 
 __all__ = ["SHAPE_FNS"]
 

@@ -6,7 +6,7 @@ Source: TensorFlow core/ops/math_ops.cc, nn_ops.cc, array_ops.cc and image_ops.c
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
 from opkernel.opdef.common_shapes.quantized import set_quantized_range
-from opkernel.ops.declared.rules import check_ranks, check_scalars
+from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars
 
 __all__ = [
     "SHAPE_FNS",

@@ -4,7 +4,12 @@ Source: TensorFlow core/ops/cudnn_rnn_ops.cc.
 """
 
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn
-from opkernel.ops.declared.rules import check_ranks, fixed_shapes, outputs_as_inputs, set_outputs
+from opkernel.opdef.common_shapes.rules import (
+    check_ranks,
+    fixed_shapes,
+    outputs_as_inputs,
+    set_outputs,
+)
 
 __all__ = ["SHAPE_FNS"]
 

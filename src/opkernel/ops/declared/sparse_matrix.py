@@ -15,7 +15,7 @@ from opkernel.opdef import (
     broadcast_binary_op_output_shape,
     validate_sparse_tensor,
 )
-from opkernel.ops.declared.rules import check_scalars, set_outputs
+from opkernel.opdef.common_shapes.rules import check_scalars, set_outputs
 from opkernel.types import DataType
 
 _MAX_RANK = 3

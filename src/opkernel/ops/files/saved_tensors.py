@@ -14,7 +14,7 @@ from opkernel.checkpoint.slices_reader import SlicesReader
 from opkernel.device.permissions import Permissions
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel import OpKernelContext
-from opkernel.ops.files.matching import matching_paths
+from opkernel.ops.files.whole_files import matching_paths
 from opkernel.types import DataType, TensorShape
 
 __all__ = ["check_names", "opened", "restored", "single_text", "slice_of"]

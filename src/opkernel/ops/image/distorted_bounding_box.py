@@ -15,12 +15,12 @@ from opkernel.device.work_clock import array_work, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_ranks, check_scalars, set_outputs
+from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars, set_outputs
 from opkernel.ops.kernel_types import INTEGERS
 from opkernel.ops.philox import Philox
-from opkernel.ops.random.guarded import GuardedPhilox
+from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.inputs import check_seed, of_seed
-from opkernel.ops.random.scalar_draws import ScalarDraws
+from opkernel.ops.random.samplers import ScalarDraws
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape

@@ -7,7 +7,7 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.kernel_types import REAL_NUMBERS
-from opkernel.ops.random.guarded import GuardedPhilox
+from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape

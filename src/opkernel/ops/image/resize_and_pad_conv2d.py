@@ -14,8 +14,8 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.image.resize import output_size
 from opkernel.ops.image.resize_sampling import linear
 from opkernel.ops.nn.conv.kernels import ConvolutionKernels
+from opkernel.ops.nn.conv.ops import padded_convolution_shape
 from opkernel.ops.nn.conv.reference import REFERENCE
-from opkernel.ops.nn.conv.shapes import padded_convolution_shape
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

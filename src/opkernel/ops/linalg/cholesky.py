@@ -1,29 +1,41 @@
 """Cholesky, CholeskyGrad.
 
+The gradient of Cholesky, from triangular systems.
+
 Source: TensorFlow core/kernels/linalg/cholesky_op.cc, cholesky_grad.cc; Murray, Differentiation of the
-Cholesky decomposition (2016).
+Cholesky decomposition (2016), python/ops/linalg_grad.py; Murray.
 """
 
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import register_op
 from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.linalg.gradients.matrix_algebra import (
+    adjoint,
+    halved_diagonal,
+    mul,
+    plus,
+    scaled,
+    triangle,
+)
 from opkernel.ops.linalg.matrices import (
     NUMBERS,
     T_SPEC,
     check_square,
     check_stacks,
+    of_stack,
     square_shape,
 )
-from opkernel.ops.linalg.stacks import of_stack
 from opkernel.ops.registration import register_kernel
 
 __all__ = ["lower_factor"]
+
 
 _COST = 0.03
 """Of the function of LAPACK, as `of_stack` takes it."""
@@ -97,3 +109,12 @@ def _backwards(lower: Any, grad: Any) -> Any:
         grad[..., k + 1 :, :k] -= below[..., None] * row[..., None, :]
         grad[..., k, k] = at[..., 0] / 2
     return grad
+
+
+@g.register_gradient("Cholesky")
+def cholesky_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    factor = op.outputs[0]
+    middle = triangle(halved_diagonal(mul(factor, grad, adj_x=True)), lower=True)
+    left = g.nodes.MatrixTriangularSolve(factor, middle, lower=True, adjoint=True)
+    both = adjoint(g.nodes.MatrixTriangularSolve(factor, adjoint(left), lower=True, adjoint=True))
+    return scaled(plus(both, adjoint(both)), 0.5)

@@ -23,9 +23,9 @@ from opkernel.ops.linalg.matrices import (
     check_square,
     check_stacks,
     matrices,
+    of_stack,
     square_matrices,
 )
-from opkernel.ops.linalg.stacks import of_stack
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

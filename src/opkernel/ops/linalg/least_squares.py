@@ -9,12 +9,11 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_scalars
+from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.linalg.cholesky import lower_factor
-from opkernel.ops.linalg.matrices import NUMBERS, T_SPEC, adjoint, check_stacks, matrices
-from opkernel.ops.linalg.stacks import of_stack
+from opkernel.ops.linalg.matrices import NUMBERS, T_SPEC, adjoint, check_stacks, matrices, of_stack
 from opkernel.ops.linalg.triangular import triangular_solve
-from opkernel.ops.math.matmul_in_parts import matmul_in_parts
+from opkernel.ops.math.matmul import matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 

@@ -25,7 +25,7 @@ from opkernel.ops.linalg.matrices import (
     square_shape,
 )
 from opkernel.ops.linalg.triangular import triangular_solve
-from opkernel.ops.math.matmul_in_parts import matmul_in_parts
+from opkernel.ops.math.matmul import matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

@@ -1,27 +1,36 @@
 """What ops of stacks of matrices share: shapes, checks of inputs, products of small blocks.
 
+Functions of LAPACK on stacks of matrices: some matrices at a time where a deadline holds.
+
 Source: TensorFlow core/ops/linalg_ops.cc, core/kernels/linalg/linalg_ops_common.cc.
 """
 
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.budget import current_budget
+from opkernel.device.work_clock import LOOK_AFTER, SLOW, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
 from opkernel.types import DataType
 
 __all__ = [
+    "Matrices",
     "NUMBERS",
     "T_SPEC",
-    "Matrices",
     "adjoint",
     "check_square",
     "check_stacks",
     "matrices",
+    "of_stack",
+    "seconds_of",
     "square_matrices",
     "square_shape",
 ]
+
 
 NUMBERS = (
     DataType.DT_FLOAT,
@@ -90,3 +99,50 @@ def check_square(tensor: Any, what: str = "Input matrix") -> None:
 def adjoint(tensor: Any) -> Any:
     """The conjugates of the transposed matrices: a view where the numbers are real."""
     return np.conj(tensor.swapaxes(-1, -2))
+
+
+_OF_CALL = 1 << 11
+"""The work of a function of LAPACK on the smallest of matrices, in nanoseconds."""
+
+
+def of_stack(function: Callable[[Any], Any], stack: Any, cost: float, doing: str) -> Any:
+    """What a function gives for a stack of matrices `[..., m, n]`, in one array or several.
+
+    Nothing interrupts LAPACK. So a matrix that is sure to take longer than there is time is not begun.
+
+    Args:
+        function: The function of a stack.
+        stack: The matrices.
+        cost: The least nanoseconds of the function, for each element and each of the smaller size.
+        doing: The work, for the error: "decomposing matrices".
+
+    Raises:
+        DeadlineExceededError: no time is left, or not enough for a matrix.
+    """
+    budget = current_budget()
+    if budget is None or budget.deadline is None:
+        return function(stack)
+    seconds = seconds_of(stack, cost)
+    check_seconds(seconds, doing)
+    batch, count = stack.shape[:-2], math.prod(stack.shape[:-2])
+    step = max(int(LOOK_AFTER / (_OF_CALL + seconds * 1e9)), 1)
+    if step >= count:
+        return function(stack)
+    flat = stack.reshape(count, *stack.shape[-2:])
+    starts = in_time(range(0, count, step), SLOW, doing)
+    parts = [function(flat[start : start + step]) for start in starts]
+    if not isinstance(parts[0], tuple):
+        return _joined(parts, batch)
+    return tuple([_joined(some, batch) for some in zip(*parts, strict=True)])
+
+
+def _joined(parts: Any, batch: tuple[int, ...]) -> Any:
+    whole = np.concatenate(parts)
+    return whole.reshape(*batch, *whole.shape[1:])
+
+
+def seconds_of(stack: Any, cost: float) -> float:
+    """The least seconds that a function takes for one matrix of a stack."""
+    rows, columns = stack.shape[-2:]
+    parts = 2 if stack.dtype.kind == "c" else 1
+    return float(parts * cost * rows * columns * min(rows, columns) * 1e-9)

@@ -13,8 +13,8 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.device.work_clock import WorkClock, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.ops.array.zeros import zeros
-from opkernel.ops.lookup.hashing import hash_of_key
+from opkernel.ops.array.fill import zeros
+from opkernel.ops.lookup.hash_tables import hash_of_key
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.types import DataType, TensorShape
 

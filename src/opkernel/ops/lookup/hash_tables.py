@@ -1,16 +1,20 @@
 """Tables on a hash map: one that is filled once, and one that changes.
 
-Source: TensorFlow core/kernels/lookup_table_op.{h,cc}, initializable_lookup_table.cc.
+Hashes of table keys, and the order of a C++ hash map.
+
+Source: TensorFlow core/kernels/lookup_table_op.{h,cc}, initializable_lookup_table.cc, core/lib/hash/hash.cc
+(tsl/platform); libstdc++ bits/hashtable.h, hashtable_c++0x.cc.
 """
 
 import threading
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from opkernel.device.made_bytes import making_bytes
-from opkernel.device.work_clock import in_time
+from opkernel.device.work_clock import WorkClock, in_time
 from opkernel.errors import (
     AbortedError,
     FailedPreconditionError,
@@ -18,12 +22,127 @@ from opkernel.errors import (
     UnimplementedError,
 )
 from opkernel.kernel import check_allocation
-from opkernel.ops.array.zeros import zeros
-from opkernel.ops.lookup.hashing import HashMapOrder
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.lookup.lookup_table import LookupInterface, array_of_keys, flat_keys
 from opkernel.types import DataType
 
-__all__ = ["HashTable", "MutableHashTable"]
+__all__ = ["HashMapOrder", "HashTable", "MutableHashTable", "hash_of_key"]
+
+
+Key = int | bytes
+
+_MASK = (1 << 64) - 1
+_SEED = 0xDECAFCAFFE
+_MULTIPLIER = 0xC6A4A7935BD1E995
+_SHIFT = 47
+_OF_WORD = 1 << 9
+"""The work that hashing eight bytes is."""
+
+_BUCKETS = (
+    *(13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229, 172933, 351061),
+    *(712697, 1447153, 2938679, 5967347, 12117689, 24607243, 49969847, 101473717, 206062531),
+)
+"""How many buckets a map has as it grows: each time the next prime of a list, from twice as many."""
+
+
+def hash_of_key(key: Key | tuple[Key, ...]) -> int:
+    """The hash of a key: integers stand for themselves, strings are hashed by Hash64."""
+    if isinstance(key, int):
+        return key & _MASK
+    if isinstance(key, bytes):
+        return _hash64(key)
+    combined = 0
+    for part in key:
+        combined ^= (
+            hash_of_key(part) + 0x9E3779B97F4A7800 + (combined << 10) + (combined >> 4) & _MASK
+        )
+    return combined
+
+
+def _hash64(data: bytes) -> int:
+    """MurmurHash64A."""
+    whole = len(data) - len(data) % 8
+    h = _SEED ^ len(data) * _MULTIPLIER & _MASK
+    for at in in_time(range(0, whole, 8), _OF_WORD):
+        k = int.from_bytes(data[at : at + 8], "little") * _MULTIPLIER & _MASK
+        h = (h ^ (k ^ k >> _SHIFT) * _MULTIPLIER & _MASK) * _MULTIPLIER & _MASK
+    if whole < len(data):
+        h = (h ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
+    h = (h ^ h >> _SHIFT) * _MULTIPLIER & _MASK
+    return h ^ h >> _SHIFT
+
+
+class HashMapOrder:
+    """The order in which a `std::unordered_map` of libstdc++ gives its keys.
+
+    The map is one linked list, in which the keys of a bucket stand together. A new key goes before the
+    other keys of its bucket; the first key of a bucket goes to the front.
+
+    Args:
+        keys: The keys to begin with, in the order in which they came.
+    """
+
+    def __init__(self, keys: Iterable[Key] = ()) -> None:
+        self._next: dict[Key | None, Key | None] = {None: None}  # of None, the front
+        self._before: dict[int, Key | None] = {}  # for each bucket, the key before it
+        self._num_buckets = 1
+        for key in in_time(keys):
+            self.insert(key)
+
+    def __len__(self) -> int:
+        return len(self._next) - 1
+
+    def __iter__(self) -> Iterator[Key]:
+        key = self._next[None]
+        while key is not None:
+            yield key
+            key = self._next[key]
+
+    def insert(self, key: Key) -> None:
+        """Add a key that is not there."""
+        if self._num_buckets == 1 or len(self) + 1 > self._num_buckets:
+            self._grow()
+        self._link(key)
+
+    def erase(self, key: Key) -> None:
+        """Take out a key that is there."""
+        bucket = self._bucket(key)
+        before = self._before[bucket]
+        is_first = self._next[before] == key
+        clock = WorkClock("looking for a key")
+        while self._next[before] != key:
+            clock.spend(_OF_WORD)
+            before = self._next[before]
+        after = self._next.pop(key)
+        self._next[before] = after
+        if after is not None and self._bucket(after) != bucket:
+            self._before[self._bucket(after)] = before
+        if is_first and (after is None or self._bucket(after) != bucket):
+            del self._before[bucket]
+
+    def _bucket(self, key: Key) -> int:
+        return hash_of_key(key) % self._num_buckets
+
+    def _link(self, key: Key) -> None:
+        bucket = self._bucket(key)
+        if bucket in self._before:
+            before = self._before[bucket]
+            self._next[key], self._next[before] = self._next[before], key
+            return
+        front = self._next[None]
+        self._next[key], self._next[None] = front, key
+        self._before[bucket] = None
+        if front is not None:
+            self._before[self._bucket(front)] = key
+
+    def _grow(self) -> None:
+        """Distribute the keys, in the present order, among more buckets."""
+        wanted = max(12, 2 * self._num_buckets, len(self) + 2)
+        keys = list(self)
+        self._num_buckets = next(n for n in (*_BUCKETS, wanted | 1) if n >= wanted)
+        self._next, self._before = {None: None}, {}
+        for key in keys:
+            self._link(key)
 
 
 _AT_ONCE = 1 << 12

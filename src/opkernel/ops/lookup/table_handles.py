@@ -19,7 +19,7 @@ from opkernel.opdef import (
     register_op,
     scalar_shape,
 )
-from opkernel.ops.declared.rules import defined_shape, fixed_shapes
+from opkernel.opdef.common_shapes.rules import defined_shape, fixed_shapes
 from opkernel.ops.lookup.dense_hash_table import MutableDenseHashTable
 from opkernel.ops.lookup.hash_tables import HashTable, MutableHashTable
 from opkernel.ops.lookup.lookup_table import LookupInterface

@@ -9,14 +9,14 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelContext
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op, unknown_shape
-from opkernel.ops.declared.input_ranks import (
+from opkernel.opdef.common_shapes.rules import (
     check_inputs,
     checked,
     checked_no_outputs,
     checked_scalar,
     checked_unknown,
+    fixed_shapes,
 )
-from opkernel.ops.declared.rules import fixed_shapes
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle

@@ -18,7 +18,7 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op
-from opkernel.ops.declared.input_ranks import checked_no_outputs
+from opkernel.opdef.common_shapes.rules import checked_no_outputs
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle

@@ -15,8 +15,7 @@ from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import batch_matmul_shape, batch_matmul_v2_shape
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, NARROW_FLOATS, WIDE_INDEX
-from opkernel.ops.math.matmul import Multiply
-from opkernel.ops.math.matmul_in_parts import matmul_in_parts
+from opkernel.ops.math.matmul import Multiply, matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.records import dataclass
 from opkernel.types import DataType

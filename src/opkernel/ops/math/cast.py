@@ -17,7 +17,7 @@ from opkernel.kernel import forward_input
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import COMPLEX, FLOAT8, FLOATS, INTEGERS, POD, REAL_OF
-from opkernel.ops.math.complex_arithmetic import complex_from_parts
+from opkernel.ops.math.complex_numbers import complex_from_parts
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType

@@ -1,7 +1,9 @@
 """Complex numbers and their parts.
 
-Source: TensorFlow core/ops/math_ops.cc, core/kernels/cwise_op_complex.cc, cwise_op_real.cc,
-cwise_op_imag.cc, cwise_op_arg.cc, cwise_op_abs.cc, cwise_op_conj.cc.
+Complex arithmetic as Eigen does it, which decides what zeros and infinities give.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/cwise_op_complex.cc, cwise_op_real.cc, cwise_op_imag.cc,
+cwise_op_arg.cc, cwise_op_abs.cc, cwise_op_conj.cc.
 """
 
 from collections.abc import Callable
@@ -13,10 +15,34 @@ from opkernel.kernel import OpKernelConstruction
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_shape
 from opkernel.ops.kernel_types import COMPLEX, REAL_OF
-from opkernel.ops.math.complex_arithmetic import complex_from_parts
 from opkernel.ops.math.elementwise import POINTWISE, register_ufunc
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
+
+__all__ = ["complex_from_parts", "complex_quotient"]
+
+
+def complex_from_parts(real: Any, imag: Any, xp: Any) -> Any:
+    """The complex tensor of two real ones; `real + 1j * imag` would make NaN of infinities."""
+    if xp is not np:
+        return real + 1j * imag
+    shape = np.broadcast_shapes(real.shape, imag.shape)
+    result = np.empty(shape, np.result_type(real.dtype, np.complex64))
+    result.real, result.imag = real, imag
+    return result
+
+
+def complex_quotient(x: Any, y: Any, *, xp: Any) -> Any:
+    """`x / y`, with `y` scaled so that its square neither overflows nor vanishes."""
+    scale = xp.maximum(xp.abs(y.real), xp.abs(y.imag))
+    real, imag = y.real / scale, y.imag / scale
+    norm = real * real + imag * imag
+    return complex_from_parts(
+        (x.real * real + x.imag * imag) / norm / scale,
+        (x.imag * real - x.real * imag) / norm / scale,
+        xp,
+    )
+
 
 _COMPLEX_ATTR = "T: {complex64, complex128} = DT_COMPLEX64"
 _REAL_ATTR = "Tout: {float, double} = DT_FLOAT"

@@ -12,7 +12,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import set_outputs
+from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.kernel_types import INDEX, INTEGERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -43,17 +43,19 @@ def ragged_count_shape(c: InferenceContext) -> None:
     _set_counts(c, rank + 1 if c.rank_known(c.input(1)) else rank)
 
 
+_ATTRS = [
+    "T: {int32, int64}",
+    "minlength: int >= -1 = -1",
+    "maxlength: int >= -1 = -1",
+    "binary_output: bool",
+    "output_type: {int32, int64, float, double}",
+]
+
 DENSE_COUNT_SPARSE_OUTPUT = register_op(
     "DenseCountSparseOutput",
     inputs=["values: T", "weights: output_type"],
     outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
-    attrs=[
-        "T: {int32, int64}",
-        "minlength: int >= -1 = -1",
-        "maxlength: int >= -1 = -1",
-        "binary_output: bool",
-        "output_type: {int32, int64, float, double}",
-    ],
+    attrs=_ATTRS,
     shape_fn=dense_count_shape,
     doc="How often each value is in a vector, or in each row of a matrix.",
 )
@@ -62,13 +64,7 @@ RAGGED_COUNT_SPARSE_OUTPUT = register_op(
     "RaggedCountSparseOutput",
     inputs=["splits: int64", "values: T", "weights: output_type"],
     outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
-    attrs=[
-        "T: {int32, int64}",
-        "minlength: int >= -1 = -1",
-        "maxlength: int >= -1 = -1",
-        "binary_output: bool",
-        "output_type: {int32, int64, float, double}",
-    ],
+    attrs=_ATTRS,
     shape_fn=ragged_count_shape,
     doc="How often each value is in each row of a ragged matrix.",
 )
@@ -77,13 +73,7 @@ SPARSE_COUNT_SPARSE_OUTPUT = register_op(
     "SparseCountSparseOutput",
     inputs=["indices: int64", "values: T", "dense_shape: int64", "weights: output_type"],
     outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
-    attrs=[
-        "T: {int32, int64}",
-        "minlength: int >= -1 = -1",
-        "maxlength: int >= -1 = -1",
-        "binary_output: bool",
-        "output_type: {int32, int64, float, double}",
-    ],
+    attrs=_ATTRS,
     shape_fn=sparse_count_shape,
     doc="How often each value is in a sparse vector, or in each row of a sparse matrix.",
 )

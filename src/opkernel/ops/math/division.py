@@ -14,7 +14,7 @@ import numpy as np
 from opkernel.errors import InternalError, InvalidArgumentError, OpError
 from opkernel.opdef import OpHandle
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, INTEGERS
-from opkernel.ops.math.complex_arithmetic import complex_quotient
+from opkernel.ops.math.complex_numbers import complex_quotient
 from opkernel.ops.math.elementwise import (
     COMPLEX_SPEC,
     FLOATS_SPEC,

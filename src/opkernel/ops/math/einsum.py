@@ -16,8 +16,7 @@ from opkernel.kernel import KernelRegistry
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import einsum_shape, parse_einsum_equation
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NARROW_FLOATS
-from opkernel.ops.math.matmul import Multiply
-from opkernel.ops.math.matmul_in_parts import matmul_in_parts
+from opkernel.ops.math.matmul import Multiply, matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.records import dataclass
 from opkernel.types import DataType

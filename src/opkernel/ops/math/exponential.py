@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.ops.kernel_types import COMPLEX, FLOATS
-from opkernel.ops.math.complex_arithmetic import complex_from_parts, complex_quotient
+from opkernel.ops.math.complex_numbers import complex_from_parts, complex_quotient
 from opkernel.ops.math.elementwise import (
     COMPLEX_SPEC,
     FLOATS_SPEC,

@@ -1,5 +1,7 @@
 """IsotonicRegression.
 
+The gradient of IsotonicRegression: the mean of the gradients of each segment.
+
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/isotonic_regression_op.cc.
 """
 
@@ -8,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.work_clock import array_work, in_time
 from opkernel.opdef import register_op
-from opkernel.ops.declared.rules import outputs_as_inputs
+from opkernel.opdef.common_shapes.rules import outputs_as_inputs
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -77,3 +80,23 @@ for _type, _result in _RESULT.items():
     register_kernel(
         ISOTONIC_REGRESSION, device="CPU", types={"T": [_type], "output_dtype": [_result]}
     )(isotonic_regression)
+
+
+@g.register_gradient("IsotonicRegression")
+def isotonic_regression_gradient(op: g.Operation, grad: g.Tensor, _: g.Tensor) -> g.Gradients:
+    segments = op.outputs[1]
+    if segments.shape.rank == 0:
+        return grad
+    shape = g.nodes.Shape(segments)
+    length = g.nodes.StridedSlice(shape, [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
+    count = g.nodes.Size(segments)
+    # Segments of a row are numbered from the place of its first element on.
+    places = g.nodes.Range(0, count, 1)
+    starts = g.nodes.Sub(places, g.nodes.FloorMod(places, length))
+    numbers = g.nodes.Add(starts, g.nodes.Reshape(segments, [-1]))
+    flat = g.nodes.Reshape(grad, [-1])
+    sums = g.nodes.UnsortedSegmentSum(flat, numbers, count)
+    sizes = g.nodes.UnsortedSegmentSum(g.ones_like(flat), numbers, count)
+    means = g.nodes.DivNoNan(sums, sizes)
+    found = g.nodes.Reshape(g.nodes.GatherV2(means, numbers, 0), shape)
+    return g.nodes.Cast(found, DstT=op.inputs[0].dtype)

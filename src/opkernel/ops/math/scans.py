@@ -1,5 +1,7 @@
 """Scans: cumulative sums, products and log-sum-exps along an axis.
 
+Gradients of sums and products that run along an axis.
+
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/scan_ops.cc.
 """
 
@@ -8,8 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.work_clock import array_work, in_time
 from opkernel.errors import InvalidArgumentError
+from opkernel.graph import constant
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import FLOATS, INDEX, NUMBERS
@@ -142,3 +146,37 @@ def log_add_exp(a: Any, b: Any, xp: Any) -> Any:
     """log(exp(a) + exp(b)), with NaN and infinities as Eigen's std::min and std::max leave them."""
     high, low = xp.where(a < b, b, a), xp.where(b < a, b, a)
     return xp.where(high == -xp.inf, high, xp.log1p(xp.exp(low - high)) + high)
+
+
+@g.register_gradient("Cumsum")
+def cumsum_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.Cumsum(grad, op.inputs[1], **_backwards(op)), None
+
+
+@g.register_gradient("Cumprod")
+def cumprod_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    x, axis = op.inputs
+    weighted = g.nodes.Mul(op.outputs[0], grad)
+    return g.nodes.DivNoNan(g.nodes.Cumsum(weighted, axis, **_backwards(op)), x), None
+
+
+@g.register_gradient("CumulativeLogsumexp")
+def cumulative_logsumexp_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """As sums of logarithms, by themselves for gradients above and below zero."""
+    x, axis = op.inputs
+    lowest = constant(grad.dtype.min, grad.dtype)
+
+    def part(is_in: g.Tensor, size: g.Tensor) -> Any:
+        log = g.nodes.SelectV2(is_in, g.nodes.Log(size), lowest)
+        relative = g.nodes.Sub(log, op.outputs[0])
+        total = g.nodes.CumulativeLogsumexp(relative, axis, **_backwards(op))
+        return g.nodes.Exp(g.nodes.AddV2(total, x))
+
+    above = part(g.nodes.Greater(grad, 0), grad)
+    below = part(g.nodes.Less(grad, 0), g.nodes.Neg(grad))
+    return g.nodes.Sub(above, below), None
+
+
+def _backwards(op: g.Operation) -> dict[str, bool]:
+    """The attrs of the scan in the other direction."""
+    return {"exclusive": op.get_attr("exclusive"), "reverse": not op.get_attr("reverse")}

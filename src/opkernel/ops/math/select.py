@@ -13,7 +13,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeAndType, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape, unchanged_shape
 from opkernel.ops.kernel_types import ALL, COMPLEX, FLOATS, POD
-from opkernel.ops.math.complex_arithmetic import complex_from_parts
+from opkernel.ops.math.complex_numbers import complex_from_parts
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType

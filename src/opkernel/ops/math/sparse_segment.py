@@ -1,5 +1,7 @@
 """Reductions by segment of rows that indices pick, and their gradients.
 
+Gradients of reductions of segments of rows that indices choose.
+
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/segment_reduction_ops_impl.h.
 """
 
@@ -8,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
@@ -273,3 +276,27 @@ for _kind in _KINDS:
     )
     register_kernel(_grad, device="CPU", types={"T": FLOATS, **_indexed})(_grad_kernel(_kind))
     register_kernel(_grad_v2, device="CPU", types={"T": FLOATS, **_indexed})(_grad_v2_kernel(_kind))
+
+
+def _gradient(dense: Callable[..., Any], sparse: Callable[..., Any]) -> g.GradientFunction:
+    """The gradient function of a reduction, from the ops that give it whole and as rows."""
+
+    def gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+        data, indices, segment_ids, *others = op.inputs
+        shape = g.nodes.Shape(data)
+        rows = g.nodes.StridedSlice(shape, [0], [1], [1], shrink_axis_mask=1)
+        constants = [None] * (2 + len(others))
+        if not op.get_attr("sparse_gradient"):
+            return [dense(grad, indices, segment_ids, rows), *constants]
+        values, used = sparse(grad, indices, segment_ids, rows)
+        return [g.IndexedSlices(values, used, shape), *constants]
+
+    return gradient
+
+
+for _name in ("Sum", "Mean", "SqrtN"):
+    _dense = getattr(g.nodes, f"SparseSegment{_name}Grad")
+    _sparse = getattr(g.nodes, f"SparseSegment{_name}GradV2")
+    g.register_gradient(f"SparseSegment{_name}", f"SparseSegment{_name}WithNumSegments")(
+        _gradient(_dense, _sparse)
+    )

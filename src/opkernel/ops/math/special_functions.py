@@ -26,8 +26,15 @@ from opkernel.ops.math.special.error_functions import (
     erfc_float,
     ndtri,
 )
-from opkernel.ops.math.special.gamma_functions import digamma, lgamma, polygamma, zeta
-from opkernel.ops.math.special.incomplete_functions import igamma, igamma_grad_a, igammac
+from opkernel.ops.math.special.gamma_functions import (
+    digamma,
+    igamma,
+    igamma_grad_a,
+    igammac,
+    lgamma,
+    polygamma,
+    zeta,
+)
 from opkernel.types import DataType
 
 _DOUBLE = (DataType.DT_DOUBLE,)

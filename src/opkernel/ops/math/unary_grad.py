@@ -3,8 +3,12 @@
 Both inputs must have the same number of elements; the result has the shape of the first. Where a
 power of `y` could be infinite and `dy` is 0, the result is 0.
 
-Source: TensorFlow core/ops/math_ops.cc, core/kernels/cwise_ops_gradients.h,
-cwise_ops_common.h (SimpleBinaryOp).
+Gradients of the ops that give gradients of unary ops: second derivatives.
+
+Each op computes `b * f'(x)` from `a`, the result of `f`, and `b`, the gradient that came in.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/cwise_ops_gradients.h, cwise_ops_common.h
+(SimpleBinaryOp).
 """
 
 from collections.abc import Callable
@@ -12,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import COMPLEX, FLOATS
-from opkernel.ops.math.complex_arithmetic import complex_quotient
+from opkernel.ops.math.complex_numbers import complex_quotient
 from opkernel.ops.math.elementwise import COMPLEX_SPEC, FLOATS_SPEC, Types, register_body
 
 _PACKET = 8  # elements of half and bfloat16, in TensorFlow's builds for CPUs
@@ -127,3 +132,40 @@ _register(SQRT_GRAD, complex_sqrt_grad, COMPLEX)
 _register(RSQRT_GRAD, rsqrt_grad, one_by_one=rsqrt_grad_one_by_one)
 _register(RECIPROCAL_GRAD, reciprocal_grad)
 _register(INV_GRAD, reciprocal_grad)
+
+
+@g.register_gradient("TanhGrad")
+def tanh_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    a, b = (g.conj(tensor) for tensor in op.inputs)
+    for_a = g.nodes.Mul(g.nodes.Mul(g.nodes.Mul(grad, -2), b), a)
+    return for_a, g.nodes.TanhGrad(a, grad)
+
+
+@g.register_gradient("SigmoidGrad")
+def sigmoid_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    a, b = (g.conj(tensor) for tensor in op.inputs)
+    part = g.nodes.Mul(grad, b)
+    for_a = g.nodes.Sub(part, g.nodes.Mul(g.nodes.Mul(2, part), a))
+    return for_a, g.nodes.SigmoidGrad(a, grad)
+
+
+@g.register_gradient("SqrtGrad")
+def sqrt_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    part = g.nodes.RealDiv(grad, op.inputs[0])
+    return g.nodes.Mul(g.nodes.Neg(g.conj(part)), op.outputs[0]), g.nodes.Mul(0.5, part)
+
+
+@g.register_gradient("RsqrtGrad")
+def rsqrt_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    a, b = op.inputs
+    root = g.conj(a)
+    part = g.nodes.Mul(g.nodes.Mul(-1.5, g.conj(grad)), b)
+    return g.nodes.Mul(part, g.nodes.Square(root)), g.nodes.RsqrtGrad(root, grad)
+
+
+@g.register_gradient("InvGrad", "ReciprocalGrad")
+def reciprocal_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    a, b = op.inputs
+    inverse = g.conj(a)
+    for_a = g.nodes.Mul(g.nodes.Mul(g.nodes.Mul(g.conj(grad), -2), b), inverse)
+    return for_a, g.nodes.ReciprocalGrad(inverse, grad)

@@ -1,5 +1,11 @@
 """Activations.
 
+The ops that give gradients of activations: ReluGrad and its like.
+
+Each op takes the gradient of an activation's result and, as the activation's definition makes
+convenient, the activation's input (`features`) or result (`outputs`). Both have the same shape;
+unlike in arithmetic nothing is broadcast.
+
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h.
 """
 
@@ -9,14 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import OpHandle, register_op
-from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes import merge_both_inputs_shape_fn, unchanged_shape
 from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
-from opkernel.ops.math.elementwise import POINTWISE, kernel_of_body, register_body
+from opkernel.ops.math.elementwise import POINTWISE, Types, kernel_of_body, register_body
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
-__all__ = ["FLOAT_SPEC", "SELU_ALPHA", "SELU_SCALE"]
+__all__ = ["FLOAT_SPEC", "SELU_ALPHA", "SELU_SCALE", "check_same_shape"]
+
 
 FLOAT_SPEC = "{half, bfloat16, float, double}"
 
@@ -146,3 +154,119 @@ register_body(ELU, elu, FLOATS)
 register_body(SELU, selu, FLOATS)
 register_body(SOFTPLUS, softplus, FLOATS)
 register_body(SOFTSIGN, softsign, FLOATS)
+
+
+_SELU_SCALE_ALPHA = SELU_SCALE * SELU_ALPHA
+
+
+def check_same_shape(op: str, gradients: Any, other: Any) -> None:
+    """Raise InvalidArgumentError unless the two inputs of `op` have the same shape."""
+    if gradients.shape != other.shape:
+        raise InvalidArgumentError(
+            f"Inputs to operation {op} must have the same size and shape. "
+            f"Input 0: {list(gradients.shape)} != input 1: {list(other.shape)}"
+        )
+
+
+def _gradient_op(
+    name: str, types: str = FLOAT_SPEC, forward: str = "features", attrs: Sequence[str] = ()
+) -> OpHandle:
+    return register_op(
+        name,
+        inputs=["gradients: T", f"{forward}: T"],
+        outputs=["backprops: T"],
+        attrs=[*attrs, f"T: {types}"],
+        shape_fn=merge_both_inputs_shape_fn,
+        doc=f"The gradient of {name.removesuffix('Grad')}, from that of its result and `{forward}`.",
+    )
+
+
+RELU_GRAD = _gradient_op("ReluGrad", "realnumbertype")
+RELU6_GRAD = _gradient_op("Relu6Grad", "realnumbertype")
+LEAKY_RELU_GRAD = _gradient_op(
+    "LeakyReluGrad", f"{FLOAT_SPEC} = DT_FLOAT", attrs=["alpha: float = 0.2"]
+)
+ELU_GRAD = _gradient_op("EluGrad", forward="outputs")
+SELU_GRAD = _gradient_op("SeluGrad", forward="outputs")
+SOFTPLUS_GRAD = _gradient_op("SoftplusGrad")
+SOFTSIGN_GRAD = _gradient_op("SoftsignGrad")
+
+
+def _register(
+    op: OpHandle, body: Callable[..., Any], types: Types = FLOATS, *, in_float: bool = False
+) -> None:
+    @register_kernel(op, device="CPU", types={"T": types}, kind="same_shapes", factory=True)
+    def make(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+        return _checked(op.name, kernel_of_body(body, T, xp, in_float=in_float))
+
+
+def _checked(op: str, kernel: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def backprops(gradients: Any, forward: Any) -> Any:
+        check_same_shape(op, gradients, forward)
+        return kernel(gradients, forward)
+
+    return backprops
+
+
+def _is_positive(features: Any, xp: Any) -> Any:
+    """Whether an element is above 0; floating point numbers too small to be normal count as 0."""
+    is_float = xp.isdtype(features.dtype, "real floating")
+    return features >= (float(xp.finfo(features.dtype).smallest_normal) if is_float else 1)
+
+
+# A factor of 0 or 1, not a choice: an infinite or NaN gradient leaves its trace where Relu is flat.
+def relu_grad(gradients: Any, features: Any, *, xp: Any) -> Any:
+    return gradients * _is_positive(features, xp)
+
+
+def relu6_grad(gradients: Any, features: Any, *, xp: Any) -> Any:
+    return gradients * (_is_positive(features, xp) & (features < 6))
+
+
+def elu_grad(gradients: Any, outputs: Any, *, xp: Any) -> Any:
+    if xp is np:  # the same; a choice takes ten times as long
+        return (np.fmin(outputs, 0) + 1) * gradients
+    return xp.where(outputs < 0, (outputs + 1) * gradients, gradients)
+
+
+def selu_grad(gradients: Any, outputs: Any, *, xp: Any) -> Any:
+    number = outputs.dtype.type
+    if xp is np:  # as in Elu
+        below = outputs < 0
+        slope = (np.fmin(outputs, 0) + number(_SELU_SCALE_ALPHA)) * below
+        slope += np.multiply(~below, number(SELU_SCALE))
+        return slope * gradients
+    below = gradients * (outputs + number(_SELU_SCALE_ALPHA))
+    return xp.where(outputs < 0, below, gradients * number(SELU_SCALE))
+
+
+def softplus_grad(gradients: Any, features: Any, *, xp: Any) -> Any:
+    return gradients / (xp.exp(-features) + features.dtype.type(1))
+
+
+def softsign_grad(gradients: Any, features: Any, *, xp: Any) -> Any:
+    root = xp.abs(features) + features.dtype.type(1)
+    return gradients / (root * root)
+
+
+_register(RELU_GRAD, relu_grad, REAL_NUMBERS, in_float=True)
+_register(RELU6_GRAD, relu6_grad, REAL_NUMBERS, in_float=True)
+_register(ELU_GRAD, elu_grad)
+_register(SELU_GRAD, selu_grad)
+_register(SOFTPLUS_GRAD, softplus_grad)
+_register(SOFTSIGN_GRAD, softsign_grad)
+
+
+@register_kernel(
+    LEAKY_RELU_GRAD, device="CPU", types={"T": REAL_NUMBERS}, kind="same_shapes", factory=True
+)
+def leaky_relu_grad(*, alpha: float, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    slope = float(T.numpy_dtype.type(alpha))
+
+    def body(gradients: Any, features: Any, *, xp: Any) -> Any:
+        positive = _is_positive(features, xp)
+        if xp is np and 0 <= slope <= 1:  # the same; a choice takes ten times as long
+            return gradients * np.maximum(positive, features.dtype.type(slope))
+        return xp.where(positive, gradients, gradients * slope)
+
+    return _checked(LEAKY_RELU_GRAD.name, kernel_of_body(body, T, xp, in_float=True))

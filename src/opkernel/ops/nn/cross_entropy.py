@@ -1,5 +1,10 @@
 """Cross entropy of the softmax of logits with labels, and its gradient by the logits.
 
+Gradients of cross entropies.
+
+The ops give the gradient of the loss with respect to the logits as their second output, which may
+be differentiated itself.
+
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/xent_op.cc, sparse_xent_op.cc.
 """
 
@@ -7,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape
@@ -143,3 +149,35 @@ def _check_labels(labels: Any, classes: int) -> None:
             f"Received a label value of {wrong[0]} which is outside the valid range of "
             f"[0, {classes}).  Label values: {' '.join(map(str, labels[:100]))}"
         )
+
+
+@g.register_gradient(
+    "SoftmaxCrossEntropyWithLogits", not_derivative="labels count as probabilities"
+)
+def softmax_cross_entropy_gradient(
+    op: g.Operation, loss_grad: g.Tensor, backprop_grad: g.Tensor | None
+) -> g.Gradients:
+    log_probabilities = g.nodes.LogSoftmax(op.inputs[0])
+    for_labels = _times(loss_grad, g.nodes.Neg(log_probabilities))
+    return _for_logits(op, loss_grad, backprop_grad), for_labels
+
+
+@g.register_gradient("SparseSoftmaxCrossEntropyWithLogits")
+def sparse_softmax_cross_entropy_gradient(
+    op: g.Operation, loss_grad: g.Tensor, backprop_grad: g.Tensor | None
+) -> g.Gradients:
+    return _for_logits(op, loss_grad, backprop_grad), None
+
+
+def _for_logits(op: g.Operation, loss_grad: g.Tensor, backprop_grad: g.Tensor | None) -> Any:
+    first = _times(loss_grad, op.outputs[1])
+    if g.is_zeros(backprop_grad):
+        return first
+    softmax = g.nodes.Softmax(op.inputs[0])
+    mean = g.nodes.Sum(g.nodes.Mul(backprop_grad, softmax), [-1], keep_dims=True)
+    return g.nodes.AddV2(first, g.nodes.Mul(g.nodes.Sub(backprop_grad, mean), softmax))
+
+
+def _times(vector: g.Tensor, matrix: g.Tensor) -> Any:
+    """Each row times an element."""
+    return g.nodes.Mul(g.nodes.ExpandDims(vector, -1), matrix)

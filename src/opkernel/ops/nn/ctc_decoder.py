@@ -15,8 +15,8 @@ from opkernel.device.work_clock import SLOW, WorkClock, array_work, in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
-from opkernel.ops.declared.rules import check_input_ranks, set_outputs
-from opkernel.ops.nn.ctc_sums import log_sum
+from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.ops.nn.ctc_loss import log_sum
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

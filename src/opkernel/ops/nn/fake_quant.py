@@ -17,7 +17,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.math.elementwise import flush_subnormals
-from opkernel.ops.nn.activation_grad import check_same_shape
+from opkernel.ops.nn.activation import check_same_shape
 from opkernel.ops.registration import register_kernel
 
 _ATTRS = ["num_bits: int = 8", "narrow_range: bool = false"]

@@ -1,11 +1,17 @@
 """FractionalAvgPool, FractionalMaxPool and their gradients: pooling by a ratio that need not be whole.
 
-Source: TensorFlow core/ops/nn_ops.cc, core/kernels/fractional_avg_pool_op.cc, core/kernels/fractional_max_pool_op.cc.
+Where the windows of fractional pooling begin: all are of two sizes, in an order drawn by chance.
+
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/fractional_avg_pool_op.cc,
+core/kernels/fractional_max_pool_op.cc, core/kernels/fractional_pool_common.cc; Graham, Fractional max-pooling
+(2014).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,10 +23,54 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
-from opkernel.ops.declared.rules import set_outputs
-from opkernel.ops.nn.pooling_regions import RegionSource
+from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.philox import Philox, words_one_by_one
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape, as_dtype
+
+__all__ = ["RegionSource"]
+
+
+_BLOCK = 4
+
+
+class RegionSource:
+    """Regions drawn one dimension after the other from one stream of random numbers."""
+
+    def __init__(self, seed: int, seed2: int, pseudo_random: bool) -> None:
+        self._samples = words_one_by_one(Philox.seeded(seed, seed2))
+        self._pseudo_random = pseudo_random
+
+    def regions(self, size: int, count: int) -> Any:
+        """The beginnings of `count` windows of a dimension of `size`, and its end."""
+        lengths = self._even(size, count) if self._pseudo_random else self._shuffled(size, count)
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    def _reserved(self, count: int) -> Iterator[int]:
+        """The next `count` numbers; those that are left of their last block are skipped."""
+        return iter([*itertools.islice(self._samples, -(-count // _BLOCK) * _BLOCK)])
+
+    def _shuffled(self, size: int, count: int) -> list[int]:
+        least, longer = divmod(size, count)
+        lengths = [least + (number < longer) for number in range(count)]
+        samples = self._reserved(count)
+        for first in range(count - 1):
+            other = first + next(samples) % (count - first)
+            lengths[first], lengths[other] = lengths[other], lengths[first]
+        return lengths
+
+    def _even(self, size: int, count: int) -> list[int]:
+        """The windows of a line of the slope `size / count` that begins by chance."""
+        alpha, least = size / count, size // count
+        most = min((least + 2) / alpha - 1, (size + 1 - least) / alpha - (count - 1))
+        samples = self._reserved(2)
+        high, low = next(samples), next(samples)
+        (one_to_two,) = struct.unpack("<d", struct.pack("<II", low, high & 0xFFFFF | 1023 << 20))
+        begin = (one_to_two - 1) * most
+        inner = [math.ceil(alpha * (number + begin)) for number in range(1, count)]
+        edges = [1, *inner, size + 1]
+        return [after - before for before, after in itertools.pairwise(edges)]
+
 
 _TYPES = [DataType.DT_FLOAT, DataType.DT_DOUBLE, DataType.DT_INT32, DataType.DT_INT64]
 _T = "T: {float, double, int32, int64}"

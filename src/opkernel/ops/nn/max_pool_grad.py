@@ -1,12 +1,19 @@
 """Gradients of MaxPool, MaxPoolWithArgmax and MaxPool3D, and gradients of these gradients.
 
+Gradients of the ops that give gradients of maximum pooling: second derivatives.
+
+These ops are linear in the incoming gradient. Their other inputs only tell which elements were the
+largest, and small changes of the inputs do not change that.
+
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/maxpooling_op.cc, pooling_ops_3d.cc.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import (
@@ -26,6 +33,7 @@ from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 __all__ = ["MAX_POOL_GRAD"]
+
 
 _INPUTS = ["orig_input: T", "orig_output: T", "grad: T"]
 _SIZES = ["ksize: int32", "strides: int32"]
@@ -308,3 +316,35 @@ def max_pool_3d_grad_grad(
     pool.refuse_depth("MaxPooling3dGradGrad")
     check_channels_last("MaxPooling3dGradGradOp", data_format)
     return lambda x, y, gradient: _max_pool_grad_grad(x, y, gradient, pool)
+
+
+_ATTRS = ("ksize", "strides", "padding", "data_format")
+
+
+def _linear(back: Callable[..., Any]) -> g.GradientFunction:
+    """The gradient function from the op that takes a gradient the other way."""
+
+    def gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+        before, after, _ = op.inputs
+        for_grad = back(before, after, grad, **g.attrs_of(op, *_ATTRS))
+        return g.zeros_like(before), g.zeros_like(after), for_grad
+
+    return gradient
+
+
+_OF_POOLING = "orig_output counts as that of orig_input"
+for _pooling, _back in (
+    ("MaxPoolGrad", g.nodes.MaxPoolGradGrad),
+    ("MaxPoolGradGrad", g.nodes.MaxPoolGrad),
+    ("MaxPool3DGrad", g.nodes.MaxPool3DGradGrad),
+    ("MaxPool3DGradGrad", g.nodes.MaxPool3DGrad),
+):
+    g.register_gradient(_pooling, not_derivative=_OF_POOLING)(_linear(_back))
+
+
+@g.register_gradient("MaxPoolGradV2", not_derivative=_OF_POOLING)
+def max_pool_grad_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    before, after, _, *window = op.inputs
+    attrs = g.attrs_of(op, "padding", "data_format")
+    for_grad = g.nodes.MaxPoolGradGradV2(before, after, grad, *window, **attrs)
+    return g.zeros_like(before), g.zeros_like(after), for_grad, None, None

@@ -17,7 +17,7 @@ from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import WorkClock, in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_csv_defaults, set_outputs
+from opkernel.opdef.common_shapes.rules import check_csv_defaults, set_outputs
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.to_number import numbers
 from opkernel.types import DataType

@@ -18,7 +18,7 @@ from opkernel.device.work_clock import check_seconds, in_time, string_work
 from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.kernel import check_allocation, counted
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import set_outputs
+from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.parsing.proto_fields import Column, FieldCodec, codec_of, message_descriptor
 from opkernel.ops.parsing.wire import WireError, fields
 from opkernel.ops.registration import register_kernel

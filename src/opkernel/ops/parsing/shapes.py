@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
-from opkernel.ops.declared.rules import check_input_ranks, defined_shape, set_outputs
+from opkernel.opdef.common_shapes.rules import check_input_ranks, defined_shape, set_outputs
 from opkernel.types import PartialTensorShape
 
 __all__ = [

@@ -14,7 +14,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import by_rows, in_pieces
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_ranks
+from opkernel.opdef.common_shapes.rules import check_ranks
 from opkernel.ops.quantized.conversion import (
     QUANTIZED_ATTR,
     Array,

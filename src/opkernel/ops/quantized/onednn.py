@@ -19,11 +19,10 @@ from opkernel.opdef.common_shapes import (
     depthwise_conv2d_native_shape,
     quantized_concat_v2_shape,
 )
+from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.declared.quantized import quantized_convolution_shape, quantized_matmul_shape
-from opkernel.ops.declared.rules import check_scalars
 from opkernel.ops.quantized.conversion import QUANTIZED_ATTR
-from opkernel.ops.quantized.no_outputs import NoOutputs
-from opkernel.ops.quantized.shapes import set_scalar_range, shape_with_range
+from opkernel.ops.quantized.shapes import NoOutputs, set_scalar_range, shape_with_range
 from opkernel.types import DataType
 
 _QUINT8, _QINT8, _QINT32 = DataType.DT_QUINT8, DataType.DT_QINT8, DataType.DT_QINT32

@@ -28,8 +28,7 @@ from opkernel.ops.quantized.conversion import (
     scalar_range,
     unclamped_level_of,
 )
-from opkernel.ops.quantized.no_outputs import NoOutputs
-from opkernel.ops.quantized.shapes import shape_with_range
+from opkernel.ops.quantized.shapes import NoOutputs, shape_with_range
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

@@ -1,13 +1,20 @@
-"""What shape functions of quantised ops share: a tensor and its range, or its scales and zero points."""
+"""What shape functions of quantised ops share: a tensor and its range, or its scales and zero points.
+
+The kernel of ops that TensorFlow computes by oneDNN alone.
+
+Source: TensorFlow core/kernels/no_op.h.
+"""
 
 from collections.abc import Sequence
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import OpKernel, OpKernelContext
 from opkernel.opdef import DimensionHandle, InferenceContext, OpShapeInferenceFn
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.declared.rules import check_ranks, check_scalars
+from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars
 
 __all__ = [
+    "NoOutputs",
     "check_channel_scales",
     "set_scalar_range",
     "shape_with_range",
@@ -50,3 +57,15 @@ def check_channel_scales(c: InferenceContext, size: DimensionHandle, i: int) -> 
         raise InvalidArgumentError("scales and zero_points must have same rank.")
     for dim in (*scales.dims, *zero_points.dims):
         c.merge(dim, size)
+
+
+class NoOutputs(OpKernel):
+    """Sets none of its outputs, as TensorFlow's kernel with oneDNN off.
+
+    A graph that needs one of them fails with INTERNAL; an eager call gives empty tensors.
+    """
+
+    leaves_outputs = True
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Nothing."""

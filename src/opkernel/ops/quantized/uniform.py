@@ -1,7 +1,10 @@
 """UniformQuantize, UniformDequantize and UniformRequantize: a scale and a zero point for each tensor or channel.
 
+UniformQuantizedAdd and UniformQuantizedClipByValue.
+
 Source: TensorFlow core/ops/uniform_quant_ops.cc, core/kernels/uniform_quant_ops/uniform_quantize_op.cc,
-uniform_dequantize_op.cc, uniform_requantize_op.cc.
+uniform_dequantize_op.cc, uniform_requantize_op.cc,
+core/kernels/uniform_quant_ops/uniform_quantized_add_op.cc, uniform_quantized_clip_by_value_op.cc.
 """
 
 from __future__ import annotations
@@ -12,13 +15,23 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_shape
 from opkernel.ops.int32_attr import int32_attr
-from opkernel.ops.quantized.conversion import as_int32, to_int32
-from opkernel.ops.quantized.uniform_scales import along, check_axis, check_positive, multiplied
+from opkernel.ops.quantized.conversion import Array, as_int32, to_int32
+from opkernel.ops.quantized.uniform_scales import (
+    SCALED_INPUTS,
+    Limits,
+    along,
+    axis_attrs,
+    check_axis,
+    check_positive,
+    check_scales,
+    multiplied,
+)
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
+from opkernel.types import DataType, TensorShape
 
 _TYPES = (DataType.DT_QINT8, DataType.DT_QUINT8, DataType.DT_QINT32)
 _FLOAT = (DataType.DT_FLOAT,)
@@ -132,5 +145,138 @@ def uniform_requantize(
             ratios = in_scales.astype(np.float64) / out_scales
             levels = multiplied(as_int32(x) - in_zeros, ratios) + out_zeros
         return np.maximum(np.minimum(levels, high), low).astype(Tout.numpy_dtype)
+
+    return kernel
+
+
+_QINT32 = DataType.DT_QINT32
+
+UNIFORM_QUANTIZED_ADD = register_op(
+    "UniformQuantizedAdd",
+    inputs=["lhs: T", "rhs: T", *SCALED_INPUTS],
+    outputs=["output: T"],
+    attrs=[
+        *axis_attrs("lhs", "rhs", "output"),
+        "T: {qint32}",
+    ],
+    shape_fn=broadcast_binary_op_shape,
+    doc="lhs + rhs, each as integers of the output's scale first.",
+)
+UNIFORM_QUANTIZED_CLIP_BY_VALUE = register_op(
+    "UniformQuantizedClipByValue",
+    inputs=["operand: T", "min: T", "max: T", "scales: float", "zero_points: int32"],
+    outputs=["output: T"],
+    attrs=[
+        "T: {qint32}",
+        "quantization_axis: int = -1",
+        "quantization_min_val: int",
+        "quantization_max_val: int",
+    ],
+    shape_fn=unchanged_shape,
+    doc="Integers between `min` and `max`, of which each channel has its own where there is an axis.",
+)
+
+
+def _check_same_axis(name: str, axis: int, x: Array, output_axis: int, rank: int) -> None:
+    """An operand and the output that both have an axis have the same one, counted from the last."""
+    if axis >= 0 and output_axis >= 0 and x.ndim - axis != rank - output_axis:
+        raise InvalidArgumentError(
+            f"If {name} and output is both per-axis quantized, the quantization axis must match."
+        )
+
+
+def _output_shape(lhs: Array, rhs: Array) -> tuple[int, ...]:
+    try:
+        shape = np.broadcast_shapes(lhs.shape, rhs.shape)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"Cannot Add tensors of shapes: {TensorShape(lhs.shape)} {TensorShape(rhs.shape)}"
+        ) from None
+    check_allocation(shape, _QINT32)
+    return shape
+
+
+def _in_output_scale(
+    name: str, x: Array, axis: int, scales: Array, zero_points: Array, output_scales: Array
+) -> Array:
+    """An operand as integers of the output's scale, without a zero point.
+
+    Along `axis` the operand may be shorter than the output, which is broadcast: its first scales count.
+
+    Raises:
+        InvalidArgumentError: the output has a scale for each channel, and the operand has other channels.
+    """
+    shape = [-1 if i == axis else 1 for i in range(x.ndim)]
+    if output_scales.ndim:
+        if axis == -1 and output_scales.size == 1:
+            output_scales = output_scales.reshape(())
+        elif not 0 <= axis < x.ndim or x.shape[axis] > output_scales.size:
+            raise InvalidArgumentError(
+                f"{name} of shape {TensorShape(x.shape)} does not have the output's "
+                f"{output_scales.size} channels in its dimension {axis}"
+            )
+        else:
+            output_scales = output_scales[: x.shape[axis]].reshape(shape)
+    if scales.ndim:
+        scales, zero_points = scales.reshape(shape), zero_points.reshape(shape)
+    with np.errstate(all="ignore"):
+        ratios = scales.astype(np.float64) / output_scales
+        return as_int32(multiplied(as_int32(x) - zero_points, ratios))
+
+
+@register_kernel(UNIFORM_QUANTIZED_ADD, device="CPU", types={"T": (_QINT32,)}, factory=True)
+def uniform_quantized_add(
+    *,
+    lhs_quantization_axis: int,
+    rhs_quantization_axis: int,
+    output_quantization_axis: int,
+    output_quantization_min_val: int,
+    output_quantization_max_val: int,
+) -> Callable[[Any, Any, Any, Any, Any, Any, Any, Any], Any]:
+    """Axes are TensorFlow's: an operand without an axis takes the output's number if it is rhs, not lhs."""
+    lhs_axis, rhs_axis = lhs_quantization_axis, rhs_quantization_axis
+    axis = output_quantization_axis
+    for name, given in (("lhs", lhs_axis), ("rhs", rhs_axis), ("output", axis)):
+        check_axis(f"{name}_quantization_axis", given)
+    limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
+
+    def kernel(
+        lhs: Any,
+        rhs: Any,
+        lhs_scales: Any,
+        lhs_zeros: Any,
+        rhs_scales: Any,
+        rhs_zeros: Any,
+        scales: Any,
+        zeros: Any,
+    ) -> Any:
+        check_scales(lhs.shape, lhs_axis, lhs_scales, lhs_zeros)
+        check_scales(rhs.shape, rhs_axis, rhs_scales, rhs_zeros)
+        shape = _output_shape(lhs, rhs)
+        check_scales(shape, axis, scales, zeros)
+        _check_same_axis("lhs", lhs_axis, lhs, axis, len(shape))
+        _check_same_axis("rhs", rhs_axis, rhs, axis, len(shape))
+        for name, values in (("lhs", lhs_scales), ("rhs", rhs_scales), ("output", scales)):
+            check_positive(name, values)
+        lhs = _in_output_scale("lhs", lhs, lhs_axis, lhs_scales, lhs_zeros, scales)
+        own_axis = rhs_axis if rhs_axis >= 0 else axis
+        rhs = _in_output_scale("rhs", rhs, own_axis, rhs_scales, rhs_zeros, scales)
+        total = lhs + rhs
+        total = total + along(total, axis, scales, zeros)[1]
+        return np.where(total < limits.low, limits.low, np.minimum(total, limits.high))
+
+    return kernel
+
+
+@register_kernel(
+    UNIFORM_QUANTIZED_CLIP_BY_VALUE, device="CPU", types={"T": (_QINT32,)}, factory=True
+)
+def uniform_quantized_clip_by_value(
+    *, quantization_axis: int
+) -> Callable[[Any, Any, Any, Any, Any], Any]:
+    def kernel(operand: Any, low: Any, high: Any, scales: Any, zero_points: Any) -> Any:
+        along(operand, quantization_axis, scales, zero_points)
+        low, high = along(operand, quantization_axis, low, high)
+        return np.minimum(np.maximum(operand, low), high)
 
     return kernel

@@ -14,10 +14,9 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_ranks_at_most
+from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
-from opkernel.ops.quantized.uniform_convolution_sums import PlacedConvolution
 from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
     Limits,
@@ -29,6 +28,7 @@ from opkernel.ops.quantized.uniform_scales import (
     ratios_of_scales,
     requantized,
 )
+from opkernel.ops.quantized.uniform_sums import PlacedConvolution
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -65,7 +65,7 @@ def _set_convolution(c: InferenceContext, *scales: int) -> None:
         c.set_output(0, c.unknown_shape_of_rank(len(images.dims)))
         return
     sizes = [[dim.value for dim in shape.dims] for shape in (images, filters) if shape.dims]
-    attrs = ConvolutionAttrs.of({name: c.get_attr(name) for name in ConvolutionAttrs._fields})
+    attrs = ConvolutionAttrs.of(*map(c.get_attr, ConvolutionAttrs._fields))
     convolution = attrs.for_rank(len(images.dims))
     convolution.check_groups(*sizes)
     channels = c.dim(filters, convolution.filters.channels_out)
@@ -163,6 +163,33 @@ def ratios_of_convolution(
     return ratios_of_scales(lhs_scale, rhs_scales, scales)
 
 
+def convolved(
+    attrs: ConvolutionAttrs,
+    axes: tuple[int, int],
+    limits: Limits,
+    inputs: Sequence[Any],
+    sums_of: Callable[[PlacedConvolution, Any, Any, Any], Any],
+) -> tuple[PlacedConvolution, Any]:
+    """The integers of the output, as `[batch, *space, channels]`.
+
+    Args:
+        attrs: those of windows and groups.
+        axes: as of `ratios_of_convolution`.
+        limits: between which integers are.
+        inputs: those of the op, in order.
+        sums_of: adds up the products, as `PlacedConvolution.sums` does.
+    """
+    lhs, rhs, _, lhs_zero, _, rhs_zeros, _, zeros = inputs
+    placed = placed_convolution(attrs, lhs, rhs)
+    ratios = ratios_of_convolution(placed, axes, inputs)
+    with np.errstate(all="ignore"):
+        images = placed.images(lhs).astype(np.int32) - lhs_zero
+        filters = placed.filters(rhs).astype(np.int32) - rhs_zeros
+        border = lhs_zero.astype(np.int8).astype(np.int32) - lhs_zero
+        sums = sums_of(placed, images, filters, border)
+    return placed, requantized(sums, ratios, zeros, limits)
+
+
 @register_kernel(
     UNIFORM_QUANTIZED_CONVOLUTION,
     device="CPU",
@@ -184,34 +211,25 @@ def uniform_quantized_convolution(
     output_quantization_axis: int,
     output_quantization_min_val: int,
     output_quantization_max_val: int,
-) -> Callable[[Any, Any, Any, Any, Any, Any, Any, Any], Any]:
-    names = locals()
-    attrs = ConvolutionAttrs.of({name: names[name] for name in ConvolutionAttrs._fields})
+) -> Callable[..., Any]:
+    attrs = ConvolutionAttrs.of(
+        window_strides,
+        padding,
+        explicit_padding,
+        lhs_dilation,
+        rhs_dilation,
+        batch_group_count,
+        feature_group_count,
+        dimension_numbers,
+    )
     limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
     check_left_axis(lhs_quantization_axis)
 
-    def kernel(
-        lhs: Any,
-        rhs: Any,
-        lhs_scale: Any,
-        lhs_zero: Any,
-        rhs_scales: Any,
-        rhs_zeros: Any,
-        scales: Any,
-        zeros: Any,
-    ) -> Any:
-        placed = placed_convolution(attrs, lhs, rhs)
-        ratios = ratios_of_convolution(
-            placed,
-            (rhs_quantization_axis, output_quantization_axis),
-            (lhs, rhs, lhs_scale, lhs_zero, rhs_scales, rhs_zeros, scales, zeros),
-        )
-        with np.errstate(all="ignore"):
-            images = placed.images(lhs).astype(np.int32) - lhs_zero
-            right = placed.filters(rhs).astype(np.int32) - rhs_zeros
-            border = lhs_zero.astype(np.int8).astype(np.int32) - lhs_zero
-            sums = placed.sums(images, right, border)
-        return placed.output(requantized(sums, ratios, zeros, limits))
+    axes = rhs_quantization_axis, output_quantization_axis
+
+    def kernel(*inputs: Any) -> Any:
+        placed, result = convolved(attrs, axes, limits, inputs, PlacedConvolution.sums)
+        return placed.output(result)
 
     return kernel
 
@@ -234,8 +252,16 @@ def uniform_quantized_convolution_hybrid(
     dimension_numbers: str,
     rhs_quantization_axis: int,
 ) -> Callable[[Any, Any, Any, Any], Any]:
-    names = locals()
-    attrs = ConvolutionAttrs.of({name: names[name] for name in ConvolutionAttrs._fields})
+    attrs = ConvolutionAttrs.of(
+        window_strides,
+        padding,
+        explicit_padding,
+        lhs_dilation,
+        rhs_dilation,
+        batch_group_count,
+        feature_group_count,
+        dimension_numbers,
+    )
 
     def kernel(lhs: Any, rhs: Any, scales: Any, zeros: Any) -> Any:
         check_positive("rhs", scales)

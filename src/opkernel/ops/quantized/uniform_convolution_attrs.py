@@ -5,7 +5,7 @@ Source: TensorFlow core/util/quantization/uniform_quant_ops_params.{h,cc}.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -39,28 +39,27 @@ class ConvolutionAttrs(NamedTuple):
     dimension_numbers: UniformQuantizedConvolutionDimensionNumbersAttr
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> ConvolutionAttrs:
-        """The attrs by their names, each an int32 or int32s where it is a number.
+    def of(cls, *values: Any) -> ConvolutionAttrs:
+        """The attrs in the order of the fields, each an int32 or int32s where it is a number.
 
         Raises:
             InvalidArgumentError: no tensors would fit them.
         """
-        for name, value in values.items():
+        attrs = cls(*values)
+        for name, value in attrs._asdict().items():
             for number in value if isinstance(value, list) else [value]:
                 if isinstance(number, int):
                     int32_attr(name, number)
-        padding, explicit = values["padding"], values["explicit_padding"]
-        if padding not in ("EXPLICIT", "SAME", "VALID"):
+        if attrs.padding not in ("EXPLICIT", "SAME", "VALID"):
             raise InvalidArgumentError(
-                f"padding Attr must be one of [EXPLICIT | SAME | VALID], but given: {padding}"
+                f"padding Attr must be one of [EXPLICIT | SAME | VALID], but given: {attrs.padding}"
             )
-        if padding != "EXPLICIT" and explicit:
+        if attrs.padding != "EXPLICIT" and attrs.explicit_padding:
             raise InvalidArgumentError(
                 "If padding Attr is not 'EXPLICIT', explicit_padding Attr must be empty. Given "
-                f"padding {padding} and explicit_padding of size {len(explicit)}"
+                f"padding {attrs.padding} and explicit_padding of size {len(attrs.explicit_padding)}"
             )
-        numbers = _dimension_numbers(values["dimension_numbers"])
-        return cls(**{**values, "dimension_numbers": numbers})
+        return attrs._replace(dimension_numbers=_dimension_numbers(values[-1]))
 
     def for_rank(self, rank: int) -> Convolution:
         """The convolution of tensors of this rank; refused if it does not fit."""

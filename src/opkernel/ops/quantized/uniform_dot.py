@@ -14,7 +14,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
-from opkernel.ops.declared.rules import check_ranks_at_most
+from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.quantized.conversion import Array
 from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_scales import (

@@ -16,7 +16,7 @@ from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
-from opkernel.ops.declared.rules import set_outputs
+from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import check_splits, lengths_to_splits, ranges
 from opkernel.ops.registration import register_kernel

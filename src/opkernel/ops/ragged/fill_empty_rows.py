@@ -11,7 +11,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import ALL, NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.fill_empty_rows import fill_empty_rows

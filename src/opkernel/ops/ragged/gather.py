@@ -12,7 +12,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import VALUE_TYPES, lengths_to_splits, nested_rows
 from opkernel.ops.registration import register_kernel

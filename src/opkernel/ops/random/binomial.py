@@ -26,8 +26,8 @@ from opkernel.ops.random.generator_state import advanced_generator
 from opkernel.ops.random.inputs import check_seed, of_seed
 from opkernel.ops.random.poisson import FLOATS, TYPES
 from opkernel.ops.random.rejection import Buffer, Streams, sampled, samples_per_parameter
-from opkernel.ops.random.seeded import SEED_TYPE
 from opkernel.ops.random.shapes import seeded_shape, set_shape_held_by
+from opkernel.ops.random.stateless import SEED_TYPE
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 

@@ -12,11 +12,17 @@ from opkernel.device.opened_files import read_whole
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_ranks, set_outputs
+from opkernel.opdef.common_shapes.rules import check_ranks, set_outputs
 from opkernel.ops.int32_attr import int32_attr
-from opkernel.ops.random.guarded import GuardedPhilox
-from opkernel.ops.random.samplers import FixedUnigram, LearnedUnigram, LogUniform, Sampler, Uniform
-from opkernel.ops.random.scalar_draws import ScalarDraws
+from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.samplers import (
+    FixedUnigram,
+    LearnedUnigram,
+    LogUniform,
+    Sampler,
+    ScalarDraws,
+    Uniform,
+)
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType

@@ -1,17 +1,23 @@
 """Tensors filled with random numbers, tile by tile, on all intra-op threads.
 
-Source: FillPhiloxRandom in TensorFlow core/kernels/random_op_cpu.h.
+The generator of a kernel: a stream of its own, of which each call takes the next part.
+
+Source: TensorFlow FillPhiloxRandom in TensorFlow core/kernels/random_op_cpu.h,
+core/util/guarded_philox_random.h.
 """
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import allocate, cut, shard
+from opkernel.kernel import OpKernelConstruction, allocate, cut, shard
+from opkernel.ops.philox import Philox
 from opkernel.types import DataType
 
-__all__ = ["BLOCKS_PER_OUTPUT", "filled"]
+__all__ = ["BLOCKS_PER_OUTPUT", "GuardedPhilox", "filled"]
+
 
 BLOCKS_PER_OUTPUT = 256
 """Blocks that a generator skips for each number it gives, whatever the numbers need."""
@@ -47,3 +53,26 @@ def filled(
         groups = -(-flat.size // group)
         shard(fill, cut(groups, -(-groups // tile)))
     return output
+
+
+class GuardedPhilox:
+    """A stream that the attrs `seed` and `seed2` of a node choose; both 0: the system does."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        self._lock = threading.Lock()
+        self._next = Philox.seeded(construction.get_attr("seed"), construction.get_attr("seed2"))
+
+    def reserve(self, blocks: int) -> Philox:
+        """The place where so many blocks begin, which no other call gets."""
+        with self._lock:
+            place = self._next
+            self._next = place.skip(blocks)
+        return place
+
+    def reserve_outputs(self, count: int) -> Philox:
+        """The place of the blocks of so many numbers."""
+        return self.reserve(count * BLOCKS_PER_OUTPUT)
+
+    def reserve_words(self, count: int) -> Philox:
+        """The place of at least so many words."""
+        return self.reserve(-(-count // 4))

@@ -17,12 +17,11 @@ from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, all
 from opkernel.opdef import common_shapes, register_op
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.math.elementwise import flush_subnormals
-from opkernel.ops.math.special.incomplete_functions import gamma_sample_slope
+from opkernel.ops.math.special.gamma_functions import gamma_sample_slope
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import normals_of_words, uniforms_of_words
-from opkernel.ops.random.guarded import GuardedPhilox
+from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.inputs import check_seed, key_and_counter, of_seed, philox_of, shape_of
-from opkernel.ops.random.keyed import KEY
 from opkernel.ops.random.rejection import (
     Buffer,
     Streams,
@@ -30,9 +29,9 @@ from opkernel.ops.random.rejection import (
     samples_per_parameter,
     starts_of,
 )
-from opkernel.ops.random.seeded import SEED_TYPE
 from opkernel.ops.random.shapes import keyed_shape, per_parameter_shape, seeded_shape
 from opkernel.ops.random.stateful import SEEDS
+from opkernel.ops.random.stateless import KEY, SEED_TYPE
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

@@ -12,8 +12,7 @@ from opkernel.kernel import OpKernelContext, handle_from_input, lookup_resource
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.filling import BLOCKS_PER_OUTPUT
 from opkernel.ops.random.inputs import THREEFRY, check_philox, of_key
-from opkernel.ops.variables.shared_tensor import writing
-from opkernel.ops.variables.var import Var
+from opkernel.ops.variables.var import Var, writing
 from opkernel.types import DataType
 
 __all__ = ["advanced_generator", "check_generator", "tagged_generator"]

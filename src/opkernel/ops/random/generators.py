@@ -12,7 +12,7 @@ import numpy as np
 
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, common_shapes, register_op
-from opkernel.ops.declared.rules import check_scalars
+from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.random.distributions import (
     Distribution,
@@ -24,8 +24,8 @@ from opkernel.ops.random.distributions import (
 )
 from opkernel.ops.random.generator_state import advanced_generator, tagged_generator
 from opkernel.ops.random.inputs import AUTO_SELECT, PHILOX, bounds_of, check_algorithm, shape_of
-from opkernel.ops.random.seeded import FULL_INT_TYPES
 from opkernel.ops.random.shapes import check_bounds, set_shape_held_by
+from opkernel.ops.random.stateless import FULL_INT_TYPES
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

@@ -18,15 +18,15 @@ from opkernel.kernel import (
     check_allocation,
 )
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_scalars
+from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import uniform
-from opkernel.ops.random.guarded import GuardedPhilox
+from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.inputs import check_seed, of_seed
-from opkernel.ops.random.seeded import SEED_TYPE
 from opkernel.ops.random.shapes import check_seed_shape
 from opkernel.ops.random.stateful import SEEDS
+from opkernel.ops.random.stateless import SEED_TYPE
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 

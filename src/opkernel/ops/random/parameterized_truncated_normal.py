@@ -27,17 +27,16 @@ from opkernel.kernel import (
     check_allocation,
 )
 from opkernel.opdef import InferenceContext, common_shapes, register_op
-from opkernel.ops.declared.rules import check_ranks_at_most
+from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.philox import Philox
-from opkernel.ops.random.distributions import normals_of_words, uniforms_of_words
-from opkernel.ops.random.guarded import GuardedPhilox
+from opkernel.ops.random.distributions import log_of_float, normals_of_words, uniforms_of_words
+from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.inputs import check_seed, of_seed
-from opkernel.ops.random.libm import log_of_float
 from opkernel.ops.random.poisson import FLOATS
 from opkernel.ops.random.rejection import samples_per_parameter
-from opkernel.ops.random.seeded import SEED_TYPE
 from opkernel.ops.random.shapes import check_seed_shape
 from opkernel.ops.random.stateful import SEEDS
+from opkernel.ops.random.stateless import SEED_TYPE
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape, as_dtype
 

@@ -16,7 +16,7 @@ from opkernel.opdef import register_op
 from opkernel.ops.math.special.gamma_functions import lgamma
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import uniforms_of_words
-from opkernel.ops.random.guarded import GuardedPhilox
+from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.inputs import check_seed, of_seed, shape_of
 from opkernel.ops.random.rejection import (
     Buffer,
@@ -25,9 +25,9 @@ from opkernel.ops.random.rejection import (
     samples_per_parameter,
     starts_of,
 )
-from opkernel.ops.random.seeded import SEED_TYPE
 from opkernel.ops.random.shapes import per_parameter_shape, seeded_shape
 from opkernel.ops.random.stateful import SEEDS
+from opkernel.ops.random.stateless import SEED_TYPE
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

@@ -5,7 +5,7 @@ Source: TensorFlow core/ops/random_ops.cc, stateless_random_ops.cc, stateless_ra
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, common_shapes
-from opkernel.ops.declared.rules import check_ranks, check_scalars
+from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars
 
 __all__ = [
     "check_bounds",

@@ -1,24 +1,33 @@
 """Rows in random order: RandomShuffle, StatelessShuffle.
 
+RandomIndexShuffle: where an index comes to lie when all indices are shuffled.
+
 Source: TensorFlow core/ops/random_ops.cc, stateless_random_ops_v2.cc, core/kernels/random_shuffle_op.cc,
-stateless_random_ops_v2.cc.
+core/ops/random_index_shuffle_ops.cc, core/kernels/random_index_shuffle_ops.cc, random_index_shuffle.cc;
+Beaulieu et al., The Simon and Speck families of lightweight block ciphers (2013).
 """
 
+import math
 from array import array
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from opkernel.device.work_clock import SLOW, in_time
+from opkernel.device.budget import check_time
+from opkernel.device.work_clock import SLOW, WorkClock, array_work, in_time
+from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
-from opkernel.opdef import common_shapes, register_op
+from opkernel.opdef import UNKNOWN_DIM, InferenceContext, common_shapes, register_op
+from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.philox import Philox
-from opkernel.ops.random.guarded import GuardedPhilox
+from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.inputs import key_and_counter, philox_of
-from opkernel.ops.random.keyed import KEY
 from opkernel.ops.random.stateful import SEEDS
+from opkernel.ops.random.stateless import KEY
 from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape
 
 _INT32_MAX = 2**31 - 1
 _AT_ONCE = 1 << 15
@@ -80,3 +89,190 @@ def _shuffled(value: Any, random: Philox) -> Any:
     for start in in_time(range(0, count, _AT_ONCE), SLOW):
         result[start : start + _AT_ONCE] = value[np.array(order[start : start + _AT_ONCE])]
     return result
+
+
+Array = np.ndarray[Any, Any]
+
+_INPUTS = ("Index", "Seed", "Max index")
+_SEED_SIZE = 3
+_LEAST_BLOCK_BITS = 16
+_OF_INDEX, _OF_TURN = 1 << 10, 1 << 8
+"""The work of an index, and of finding the next one."""
+_LEAST_ROUNDS = 4
+_TURNS_TOGETHER = 32
+"""Turns that all indices walk side by side; who walks on through the least block is in for thousands."""
+_INT64_MAX = np.uint64(2**63 - 1)
+_TYPES = (DataType.DT_INT32, DataType.DT_UINT32, DataType.DT_INT64, DataType.DT_UINT64)
+_ROUND_BITS = 0x7369F885192C0EF5
+_ROUND_CONSTANT = 0xFFFFFFFC
+
+
+def random_index_shuffle_shape(c: InferenceContext) -> None:
+    """Index, seed [3] and largest index, or vectors of them, of which those of 1 are repeated."""
+    check_ranks_at_most(c, 1, 0)
+    seed = c.with_rank_at_most(c.with_rank_at_least(c.input(1), 1), 2)
+    check_ranks_at_most(c, 1, 2)
+    sizes = [dim.value for dim in seed.dims or ()]
+    if sizes and sizes[-1] != _SEED_SIZE:
+        raise InvalidArgumentError(f"Seed must have shape [3] or [n, 3] but got {sizes}.")
+    ranks = [c.rank(c.input(0)), c.rank(seed) - 1, c.rank(c.input(2))]
+    if 1 not in ranks:
+        c.set_output(0, c.scalar() if ranks == [0, 0, 0] else c.unknown_shape())
+        return
+    count = UNKNOWN_DIM
+    for i in range(3):
+        if ranks[i] == 1:
+            count = _repeated(count, c.dim(c.input(i), 0).value, _INPUTS[i])
+    c.set_output(0, c.vector(count))
+
+
+def _repeated(count: int, size: int, name: str) -> int:
+    """The length of a batch after one more input; refused if both are longer than 1 and differ."""
+    if count == UNKNOWN_DIM:
+        return size
+    if count > 1 and size > 1 and size != count:
+        raise InvalidArgumentError(f"{name} has length {size} but must have length {count}.")
+    return count
+
+
+register_op(
+    "RandomIndexShuffle",
+    inputs=["index: dtype", "seed: Tseed", "max_index: dtype"],
+    outputs=["output: dtype"],
+    attrs=[
+        "rounds: int = 4",
+        "dtype: {int32, uint32, int64, uint64}",
+        "Tseed: {int32, uint32, int64, uint64}",
+    ],
+    shape_fn=random_index_shuffle_shape,
+    doc="Where `index` comes to lie when the numbers from 0 to `max_index` are shuffled.",
+)
+
+
+@register_kernel("RandomIndexShuffle", device="CPU", types={"dtype": _TYPES}, factory=True)
+def random_index_shuffle(*, rounds: int, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
+    if rounds < _LEAST_ROUNDS or rounds % 2:
+        raise InvalidArgumentError(
+            f"rounds must be even and at least {_LEAST_ROUNDS}, got {rounds}"
+        )
+
+    def shuffled(index: Any, seed: Any, max_index: Any) -> Any:
+        count = _count(index, seed, max_index)
+        shape = () if index.ndim == 0 and seed.ndim == 1 and max_index.ndim == 0 else (count,)
+        indices, largest = (
+            np.broadcast_to(one, (count,)).astype(np.uint64) for one in (index, max_index)
+        )
+        too_large = np.flatnonzero((indices > largest) | (largest > _INT64_MAX))
+        if too_large.size:
+            first = too_large[0]
+            raise InvalidArgumentError(
+                f"max_index must be >= index, but {largest[first]} < {indices[first]}"
+            )
+        seeds = np.broadcast_to(seed, (count, _SEED_SIZE)).astype(np.uint32).astype(np.uint64)
+        output = np.zeros(count, np.uint64)
+        bits = np.array(
+            [_block_bits(one) for one in in_time(largest.tolist(), _OF_INDEX)], np.int64
+        )
+        for size in np.unique(bits[largest > 0]):
+            rows = np.flatnonzero((bits == size) & (largest > 0))
+            output[rows] = _walk(indices[rows], seeds[rows], largest[rows], int(size) // 2, rounds)
+        return output.astype(dtype.numpy_dtype).reshape(shape)
+
+    return shuffled
+
+
+def _count(index: Any, seed: Any, max_index: Any) -> int:
+    """How many indices there are.
+
+    Raises:
+        InvalidArgumentError: the inputs do not fit each other.
+    """
+    count: int = max(index.size, max_index.size, seed.size // _SEED_SIZE)
+    if index.shape not in ((), (count,)):
+        raise InvalidArgumentError("Index must be a scalar or vector.")
+    if seed.shape not in ((_SEED_SIZE,), (count, _SEED_SIZE)):
+        raise InvalidArgumentError(
+            f"Seed must be a vector of size [3] or a matrix of size [{count}, 3] but got "
+            f"{TensorShape(seed.shape)}."
+        )
+    if max_index.shape not in ((), (count,)):
+        raise InvalidArgumentError(
+            "Maxval must be a scalar or a vector of the same size as index but got "
+            f"{TensorShape(max_index.shape)}"
+        )
+    return count
+
+
+def _block_bits(largest: int) -> int:
+    """The even number of bits of the blocks that are shuffled, which all indices fit."""
+    bits = math.ceil(math.log2(float(largest))) if largest else 0
+    return int(max(bits + bits % 2, _LEAST_BLOCK_BITS))
+
+
+def _walk(index: Array, seeds: Array, largest: Array, word: int, rounds: int) -> Array:
+    """Each index enciphered until it is none too large again."""
+    keys = _round_keys(seeds, word, rounds)
+    result = index.copy()
+    rows = np.arange(len(index))
+    turns = 0
+    while rows.size and (turns < _TURNS_TOGETHER or 2 * word > _LEAST_BLOCK_BITS):
+        result[rows] = _enciphered(result[rows], [key[rows] for key in keys], word)
+        rows = rows[result[rows] > largest[rows]]
+        turns += 1
+        check_time("shuffling indices")
+    if rows.size:
+        result[rows] = _walk_in_tables(result[rows], np.stack(keys, 1)[rows], largest[rows], word)
+    return result
+
+
+def _walk_in_tables(values: Array, keys: Array, largest: Array, word: int) -> Array:
+    """What `_walk` gives, by a table of the whole block for each row of keys that differs."""
+    result = values.copy()
+    block = np.arange(1 << 2 * word, dtype=np.uint64)
+    different, numbers = np.unique(keys, axis=0, return_inverse=True)
+    order = np.argsort(numbers.reshape(-1), kind="stable")
+    ends = np.cumsum(np.bincount(numbers.reshape(-1), minlength=len(different))).tolist()
+    clock = WorkClock("shuffling indices")
+    for own, begin, end in zip(in_time(different, SLOW), [0, *ends], ends, strict=False):
+        table = _enciphered(block, [*own], word).tolist()
+        for row in order[begin:end].tolist():
+            value, bound = int(values[row]), int(largest[row])
+            while value > bound:
+                value = table[value]
+                clock.spend(_OF_TURN)
+            result[row] = value
+    return result
+
+
+def _round_keys(seeds: Array, word: int, rounds: int) -> list[Array]:
+    """The keys of the rounds, of words of so many bits."""
+    mask = np.uint64((1 << word) - 1)
+    keys = [seeds[:, i] & mask for i in range(_SEED_SIZE)]
+    bits = _ROUND_BITS & int(mask)
+    for i in in_time(range(_SEED_SIZE, rounds), array_work(len(seeds))):
+        constant = np.uint64(_ROUND_CONSTANT) & mask ^ np.uint64(bits & 1)
+        turned = _turned(keys[-1], word - 3, word) ^ _turned(keys[-1], word - 4, word)
+        keys.append(constant ^ keys[i - 3] ^ turned)
+        bits >>= 1
+    return keys
+
+
+def _enciphered(value: Array, keys: list[Array], word: int) -> Array:
+    """Simon's rounds, two at a time."""
+    mask = np.uint64((1 << word) - 1)
+    left, right = value >> np.uint64(word) & mask, value & mask
+    pairs = zip(keys[::2], keys[1::2], strict=False)
+    for first, second in in_time(pairs, array_work(value.size, 16)):
+        left = left ^ _mixed(right, word) ^ first
+        right = right ^ _mixed(left, word) ^ second
+    return left << np.uint64(word) | right
+
+
+def _mixed(x: Array, word: int) -> Array:
+    return _turned(x, 1, word) & _turned(x, 8, word) ^ _turned(x, 2, word)
+
+
+def _turned(x: Array, bits: int, word: int) -> Array:
+    """The bits of a word moved to the left, those that leave it coming in again."""
+    mask = np.uint64((1 << word) - 1)
+    return (x << np.uint64(bits) | x >> np.uint64(word - bits)) & mask

@@ -16,7 +16,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import allocate, cut, shard
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_scalars
+from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.libraries import library
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType

@@ -18,7 +18,7 @@ from opkernel.ops.random.distributions import (
     uniform,
     uniform_int,
 )
-from opkernel.ops.random.guarded import GuardedPhilox
+from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.inputs import bounds_of, shape_of
 from opkernel.ops.random.shapes import check_bounds
 from opkernel.ops.registration import register_kernel

@@ -13,8 +13,8 @@ from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import uniforms_of_words
 from opkernel.ops.random.inputs import check_philox, key_and_counter, of_key
-from opkernel.ops.random.keyed import KEY
 from opkernel.ops.random.shapes import check_key
+from opkernel.ops.random.stateless import KEY
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

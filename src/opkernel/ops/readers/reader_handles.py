@@ -7,7 +7,7 @@ whole_file_read_ops.cc.
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op, scalar_shape
-from opkernel.ops.declared.rules import fixed_shapes
+from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.readers.formats import (
     FixedLengthRecordReader,
     IdentityReader,

@@ -12,13 +12,10 @@ from opkernel.device.string_tensors import string_tensor
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.rules import check_inputs, set_outputs
 from opkernel.ops.data_flow.queue_base import QueueBase
-from opkernel.ops.data_flow.waiting import Done
-from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
-from opkernel.ops.declared.input_ranks import check_inputs
-from opkernel.ops.declared.rules import set_outputs
-from opkernel.ops.readers.reader_base import ReaderBase, Records
-from opkernel.ops.readers.steps import Waits, run_waits
+from opkernel.ops.data_flow.waiting import Done, WaitingKernel
+from opkernel.ops.readers.reader_base import ReaderBase, Records, Waits, run_waits
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel

@@ -23,7 +23,7 @@ from opkernel.opdef import (
     unknown_shape,
     validate_sparse_tensor,
 )
-from opkernel.ops.declared.rules import set_outputs
+from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -75,15 +75,17 @@ def sparse_to_sparse_shape(c: InferenceContext) -> None:
     _set_result(c, rank)
 
 
+_ATTRS = [
+    "set_operation: string",
+    "validate_indices: bool = true",
+    "T: {int8, int16, int32, int64, uint8, uint16, string}",
+]
+
 DENSE_TO_DENSE_SET_OPERATION = register_op(
     "DenseToDenseSetOperation",
     inputs=["set1: T", "set2: T"],
     outputs=["result_indices: int64", "result_values: T", "result_shape: int64"],
-    attrs=[
-        "set_operation: string",
-        "validate_indices: bool = true",
-        "T: {int8, int16, int32, int64, uint8, uint16, string}",
-    ],
+    attrs=_ATTRS,
     shape_fn=dense_to_dense_shape,
     doc="The sorted union, intersection or difference of each two sets, as a sparse tensor.",
 )
@@ -92,11 +94,7 @@ DENSE_TO_SPARSE_SET_OPERATION = register_op(
     "DenseToSparseSetOperation",
     inputs=["set1: T", "set2_indices: int64", "set2_values: T", "set2_shape: int64"],
     outputs=["result_indices: int64", "result_values: T", "result_shape: int64"],
-    attrs=[
-        "set_operation: string",
-        "validate_indices: bool = true",
-        "T: {int8, int16, int32, int64, uint8, uint16, string}",
-    ],
+    attrs=_ATTRS,
     shape_fn=dense_to_sparse_shape,
     doc="DenseToDenseSetOperation whose second sets are a sparse tensor.",
 )
@@ -112,11 +110,7 @@ SPARSE_TO_SPARSE_SET_OPERATION = register_op(
         "set2_shape: int64",
     ],
     outputs=["result_indices: int64", "result_values: T", "result_shape: int64"],
-    attrs=[
-        "set_operation: string",
-        "validate_indices: bool = true",
-        "T: {int8, int16, int32, int64, uint8, uint16, string}",
-    ],
+    attrs=_ATTRS,
     shape_fn=sparse_to_sparse_shape,
     doc="DenseToDenseSetOperation whose sets are sparse tensors.",
 )

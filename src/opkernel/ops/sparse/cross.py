@@ -17,7 +17,7 @@ from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
-from opkernel.ops.declared.rules import fixed_shapes
+from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_rank
 from opkernel.ops.strings.hashes import concatenated, fingerprints, sip_hashes

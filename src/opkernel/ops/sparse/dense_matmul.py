@@ -1,5 +1,7 @@
 """SparseTensorDenseMatMul.
 
+Gradient of SparseTensorDenseMatMul.
+
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_tensor_dense_matmul_op.cc.
 """
 
@@ -7,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_input_ranks
+from opkernel.opdef.common_shapes.rules import check_input_ranks
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NARROW_FLOATS
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.sparse.csr import sparse_times_dense
+from opkernel.ops.sparse.matrix import sparse_times_dense
 from opkernel.ops.sparse.tensors import check_rank
 from opkernel.types import DataType, TensorShape
 
@@ -108,3 +111,26 @@ def _check_bounds(name: str, numbers: Any, size: int, column: int) -> None:
         raise InvalidArgumentError(
             f"{name} ({numbers[at]}) from index[{at},{column}] out of bounds (>={size})"
         )
+
+
+@g.register_gradient("SparseTensorDenseMatMul")
+def sparse_tensor_dense_matmul_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    indices, values, shape, b = op.inputs
+    adjoint_a, adjoint_b = op.get_attr("adjoint_a"), op.get_attr("adjoint_b")
+    b_grad = g.nodes.SparseTensorDenseMatMul(indices, values, shape, grad, adjoint_a=not adjoint_a)
+    if adjoint_b:
+        b_grad = g.nodes.ConjugateTranspose(b_grad, [1, 0])
+    return [None, _entries_of_product(indices, grad, b, adjoint_a, adjoint_b), None, b_grad]
+
+
+def _entries_of_product(
+    indices: g.Tensor, grad: g.Tensor, b: g.Tensor, adjoint_a: bool, adjoint_b: bool
+) -> g.Tensor:
+    """The gradient of the entries of `a`: of `grad` times the adjoint of `b` only what they need."""
+    rows, columns = g.nodes.Unpack(indices, num=2, axis=1)
+    if adjoint_a:
+        rows, columns = columns, rows
+    of_b = g.nodes.Transpose(b, [1, 0]) if adjoint_b else g.conj(b)
+    products = g.nodes.Mul(g.nodes.GatherV2(grad, rows, 0), g.nodes.GatherV2(of_b, columns, 0))
+    entries = g.nodes.Sum(products, 1)
+    return g.conj(entries) if adjoint_a else entries

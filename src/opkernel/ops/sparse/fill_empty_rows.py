@@ -1,5 +1,7 @@
 """SparseFillEmptyRows and its gradient.
 
+Gradient of SparseFillEmptyRows.
+
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_fill_empty_rows_op.cc.
 """
 
@@ -7,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import ALL, NARROW_FLOATS, NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_entries, check_parts, check_rank
@@ -136,3 +139,9 @@ def sparse_fill_empty_rows_grad(
     wide = np.float32 if T in NARROW_FLOATS else grad_values.dtype
     total = grad_values[is_default].sum(dtype=wide).astype(grad_values.dtype)
     return grad_values[reverse_index_map], total
+
+
+@g.register_gradient("SparseFillEmptyRows")
+def sparse_fill_empty_rows_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    values, default = g.nodes.SparseFillEmptyRowsGrad(op.outputs[3], grads[1])
+    return [None, values, None, default]

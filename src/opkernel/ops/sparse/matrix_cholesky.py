@@ -14,8 +14,7 @@ from opkernel.opdef import register_op
 from opkernel.ops.declared.sparse_matrix import cholesky_shape, ordering_amd_shape
 from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.sparse.csr import row_pointers
-from opkernel.ops.sparse.matrix import CsrSparseMatrix, Rows, matrix_of, to_handle
+from opkernel.ops.sparse.matrix import CsrSparseMatrix, Rows, matrix_of, row_pointers, to_handle
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape
 

@@ -1,5 +1,7 @@
 """Sparse matrices from tensors and back.
 
+Gradients of sparse matrices made from tensors and of tensors made from them.
+
 Source: TensorFlow core/ops/sparse_csr_matrix_ops.cc, core/kernels/sparse/*_csr_sparse_matrix_op.cc,
 csr_sparse_matrix_to_*_op.cc, sparse_matrix_components_op.cc, nnz_op.cc.
 """
@@ -8,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
@@ -22,8 +25,7 @@ from opkernel.ops.declared.sparse_matrix import (
 )
 from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.sparse.csr import row_pointers
-from opkernel.ops.sparse.matrix import Rows, matrix_of, to_handle
+from opkernel.ops.sparse.matrix import Rows, matrix_of, row_pointers, to_handle
 from opkernel.ops.sparse.tensors import check_bounds, check_parts, check_rank
 from opkernel.types import DataType, TensorShape
 
@@ -172,3 +174,26 @@ def nnz(sparse_matrix: Any) -> Any:
     matrix = matrix_of(sparse_matrix)
     counts = np.array([len(rows.values) for rows in matrix.matrices], np.int32)
     return counts if len(matrix.shape) == 3 else counts[0]
+
+
+@g.register_gradient("SparseTensorToCSRSparseMatrix")
+def sparse_tensor_to_csr_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    found = g.nodes.CSRSparseMatrixToSparseTensor(grad, type=op.get_attr("T"))
+    return [None, found[1], None]
+
+
+@g.register_gradient("CSRSparseMatrixToSparseTensor")
+def csr_to_sparse_tensor_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    return g.nodes.SparseTensorToCSRSparseMatrix(op.outputs[0], grads[1], op.outputs[2])
+
+
+@g.register_gradient("DenseToCSRSparseMatrix")
+def dense_to_csr_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return [g.nodes.CSRSparseMatrixToDense(grad, type=op.get_attr("T")), None]
+
+
+@g.register_gradient("CSRSparseMatrixToDense")
+def csr_to_dense_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    parts = g.nodes.CSRSparseMatrixToSparseTensor(op.inputs[0], type=op.get_attr("type"))
+    shape = g.nodes.Shape(grad, out_type=DataType.DT_INT64)
+    return g.nodes.SparseTensorToCSRSparseMatrix(parts[0], g.nodes.GatherNd(grad, parts[0]), shape)

@@ -2,6 +2,8 @@
 
 As in TensorFlow the entries of both are walked through once, side by side: entries out of order stay so.
 
+Gradients of ops that merge the entries of two sparse tensors.
+
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_add_op.cc, sparse_sparse_binary_op_shared.cc.
 """
 
@@ -10,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.work_clock import in_time
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import fixed_shapes, set_outputs
+from opkernel.opdef.common_shapes.rules import fixed_shapes, set_outputs
 from opkernel.ops.kernel_types import COMPLEX, REAL_NUMBERS, REAL_OF
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import (
@@ -27,6 +30,7 @@ from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
 __all__ = ["merged"]
+
 
 _INPUTS = [
     "a_indices: int64",
@@ -239,3 +243,14 @@ def _check_equal(a: list[int], b: list[int]) -> None:
 
 for _op, _choose in ((SPARSE_SPARSE_MAXIMUM, np.maximum), (SPARSE_SPARSE_MINIMUM, np.minimum)):
     register_kernel(_op, device="CPU", types={"T": REAL_NUMBERS})(_make_extreme(_choose))
+
+
+@g.register_gradient("SparseAdd")
+def sparse_add_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    found = g.nodes.SparseAddGrad(grads[1], op.inputs[0], op.inputs[3], op.outputs[0])
+    return [None, found[0], None, None, found[1], None, None]
+
+
+@g.register_gradient("SparseSparseMaximum", "SparseSparseMinimum")
+def sparse_sparse_extreme_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    raise UnimplementedError(f"{op.type} has no gradient, as in TensorFlow")

@@ -11,7 +11,7 @@ import numpy as np
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import set_outputs
+from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.kernel_types import COMPLEX, NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_rank, sparse_keys

@@ -1,5 +1,7 @@
 """SparseReorder and SparseReshape.
 
+Gradient of SparseReorder.
+
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_reorder_op.cc, reshape_util.cc.
 """
 
@@ -8,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_entries, check_parts, check_rank, sorted_order
@@ -126,3 +129,11 @@ def _reshaped(indices: Any, before: TensorShape, after: TensorShape) -> Any:
 
 def _strides(shape: TensorShape) -> list[int]:
     return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+@g.register_gradient("SparseReorder")
+def sparse_reorder_gradient(op: g.Operation, _: g.Tensor, grad: g.Tensor) -> g.Gradients:
+    indices, _, shape = op.inputs
+    count = g.nodes.Size(op.inputs[1])
+    _, places = g.nodes.SparseReorder(indices, g.nodes.Range(0, count, 1), shape)
+    return [None, g.nodes.GatherV2(grad, g.nodes.InvertPermutation(places), 0), None]

@@ -1,6 +1,9 @@
 """SparseConcat, SparseSplit and SparseSlice.
 
-Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_concat_op.cc, sparse_split_op.cc, sparse_slice_op.cc.
+Gradient of SparseSlice.
+
+Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_concat_op.cc, sparse_split_op.cc,
+sparse_slice_op.cc.
 """
 
 from itertools import accumulate, pairwise
@@ -8,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
-from opkernel.ops.declared.rules import set_outputs
+from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import (
@@ -205,3 +209,9 @@ def sparse_slice(
         for first, length, full in zip(start.tolist(), size.tolist(), sizes, strict=True)
     ]
     return indices[kept] - start, values[kept], np.array(found, np.int64)
+
+
+@g.register_gradient("SparseSlice")
+def sparse_slice_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    found = g.nodes.SparseSliceGrad(grads[1], op.inputs[0], op.inputs[3], op.outputs[0])
+    return [None, found, None, None, None]

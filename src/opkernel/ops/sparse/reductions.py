@@ -1,5 +1,7 @@
 """SparseReduceSum, SparseReduceMax, the same with sparse results, and SparseSoftmax.
 
+Gradients of SparseReduceSum and SparseSoftmax.
+
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_reduce_op.cc, sparse_softmax_op.cc.
 """
 
@@ -9,11 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InternalError, InvalidArgumentError
+from opkernel.graph import constant
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op, sparse_reduce_shape, unknown_shape
-from opkernel.ops.declared.rules import check_input_ranks
+from opkernel.opdef.common_shapes.rules import check_input_ranks
 from opkernel.ops.kernel_types import NARROW_FLOATS, NUMBERS, REAL_NUMBERS
+from opkernel.ops.math.gradients.reductions import positive_axes
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import (
     check_entries,
@@ -205,3 +210,28 @@ def sparse_softmax(sp_indices: Any, sp_values: Any, sp_shape: Any) -> Any:
         largest = np.maximum.reduceat(sp_values, starts)
         powers = np.exp(sp_values - np.repeat(largest, lengths))
         return powers / np.repeat(np.add.reduceat(powers, starts), lengths)
+
+
+_INT64 = DataType.DT_INT64
+
+
+@g.register_gradient("SparseReduceSum")
+def sparse_reduce_sum_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    indices, _, shape, axes = op.inputs
+    rank = g.nodes.Size(shape)
+    reduced = positive_axes(axes, rank)
+    ones = g.nodes.Fill(g.nodes.Shape(reduced), constant(1, _INT64))
+    kept = g.nodes.DynamicStitch([g.nodes.Range(0, rank, 1), reduced], [shape, ones])
+    scale = g.nodes.FloorDiv(shape, g.nodes.Maximum(kept, constant(1, _INT64)))
+    places = g.nodes.FloorDiv(indices, scale)
+    return [None, g.nodes.GatherNd(g.nodes.Reshape(grad, kept), places), None, None]
+
+
+@g.register_gradient("SparseSoftmax")
+def sparse_softmax_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    indices, _, shape = op.inputs
+    softmax = op.outputs[0]
+    products = g.nodes.Mul(softmax, grad)
+    sums = g.nodes.SparseReduceSum(indices, products, shape, [-1], keep_dims=True)
+    centred = g.nodes.SparseDenseCwiseAdd(indices, grad, shape, g.nodes.Neg(sums))
+    return [None, g.nodes.Mul(centred, softmax), None]

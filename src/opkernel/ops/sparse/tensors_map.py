@@ -18,10 +18,10 @@ from opkernel.kernel import (
     ResourceBase,
 )
 from opkernel.opdef import register_op
-from opkernel.ops.declared.rules import fixed_shapes
+from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.sparse.rows import SparseParts, check_parts_of, rows_of, stacked
+from opkernel.ops.sparse.serialize import SparseParts, check_parts_of, rows_of, stacked
 from opkernel.ops.sparse.tensors import check_sparse
 from opkernel.ops.step_resources import kept, resource_manager
 from opkernel.types import DataType, TensorShape

@@ -1,5 +1,7 @@
 """SparseToDense.
 
+Gradient of SparseToDense.
+
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_to_dense_op.cc.
 """
 
@@ -8,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -107,3 +110,14 @@ def _check_shapes(rows: Any, output_shape: Any, values: Any, default_value: Any)
         raise InvalidArgumentError(
             f"default_value should be a scalar, but has shape {TensorShape(default_value.shape)}"
         )
+
+
+@g.register_gradient("SparseToDense")
+def sparse_to_dense_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    values = g.nodes.GatherNd(grad, op.inputs[0])
+    default = g.nodes.Sub(_total(grad), _total(values))
+    return [None, None, values, default]
+
+
+def _total(tensor: g.Tensor) -> Any:
+    return g.nodes.Sum(tensor, g.nodes.Range(0, g.nodes.Rank(tensor), 1))

@@ -1,10 +1,17 @@
-"""Strings one by one: StringJoin, StringLength, StringLower, StringUpper.
+"""Strings as wholes: StringLower, StringUpper, StringLength, StringStrip, base 64, and scripts of Unicode.
+
+`scripts.txt` (written by tools/record_unicode_tables.py) has the runs of code points of one script.
 
 Source: TensorFlow core/ops/string_ops.cc, core/kernels/string_join_op.cc, string_length_op.cc,
-string_lower_op.cc, string_upper_op.cc.
+string_lower_op.cc, string_upper_op.cc, core/kernels/base64_ops.cc, tsl/platform/base64.cc,
+core/kernels/unicode_script_op.cc.
 """
 
+import binascii
+import functools
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,3 +130,77 @@ STRING_LOWER = _declare_case_op(
 STRING_UPPER = _declare_case_op(
     "StringUpper", "Each string with its letters in upper case", bytes.upper, str.upper
 )
+
+
+ENCODE_BASE64 = register_op(
+    "EncodeBase64",
+    inputs=["input: string"],
+    outputs=["output: string"],
+    attrs=["pad: bool = false"],
+    shape_fn=unchanged_shape,
+    doc="Each string in base64, filled up with = if `pad`.",
+)
+
+DECODE_BASE64 = register_op(
+    "DecodeBase64",
+    inputs=["input: string"],
+    outputs=["output: string"],
+    shape_fn=unchanged_shape,
+    doc="Each string from base64, with or without = at its end.",
+)
+
+_FOR_WEB = bytes.maketrans(b"+/", b"-_")
+_FROM_WEB = bytes.maketrans(b"-_", b"+/")
+_DIGITS = re.compile(rb"[A-Za-z0-9_-]*")
+
+
+def _encoded(text: bytes) -> bytes:
+    return binascii.b2a_base64(text, newline=False).translate(_FOR_WEB)
+
+
+@register_kernel(ENCODE_BASE64, device="CPU", factory=True)
+def encode_base64(*, pad: bool) -> Callable[[Any], Any]:
+    function = _encoded if pad else lambda text: _encoded(text).rstrip(b"=")
+    return lambda tensor: map_strings(function, tensor)
+
+
+@register_kernel(DECODE_BASE64, device="CPU")
+def decode_base64(tensor: Any) -> Any:
+    return map_strings(_decoded, tensor)
+
+
+def _decoded(text: bytes) -> bytes:
+    """The bits left over at the end do not count."""
+    digits = text
+    if len(text) % 4 == 0:
+        digits = text[:-2] + text[-2:].rstrip(b"=")
+    if len(digits) % 4 == 1:
+        raise InvalidArgumentError("Base64 string length cannot be 1 modulo 4.")
+    if not _DIGITS.fullmatch(digits):
+        raise InvalidArgumentError("Invalid character found in base64.")
+    return binascii.a2b_base64(digits.translate(_FROM_WEB) + b"==")
+
+
+UNICODE_SCRIPT = register_op(
+    "UnicodeScript",
+    inputs=["input: int32"],
+    outputs=["output: int32"],
+    shape_fn=unchanged_shape,
+    doc="ICU's number of the script of each code point; -1 for what is none.",
+)
+
+
+@functools.cache
+def _runs() -> tuple[Any, Any]:
+    """Where the runs begin, and the script of each, with what is no code point around."""
+    lines = Path(__file__).with_name("scripts.txt").read_text("ascii").splitlines()
+    runs = [line.split() for line in lines]
+    starts = [int(start, 16) for start, _ in runs]
+    scripts = [int(script) for _, script in runs]
+    return np.array([*starts, 0x110000], np.int32), np.array([-1, *scripts, -1], np.int32)
+
+
+@register_kernel(UNICODE_SCRIPT, device="CPU")
+def unicode_script(input: Any) -> Any:
+    starts, scripts = _runs()
+    return np.asarray(scripts[np.searchsorted(starts, input, side="right")])

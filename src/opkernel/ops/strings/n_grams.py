@@ -14,7 +14,7 @@ from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import lengths_to_splits

@@ -15,7 +15,7 @@ from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.declared.rules import check_scalars
+from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.regex import (
     Pattern,

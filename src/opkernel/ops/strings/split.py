@@ -15,7 +15,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.declared.rules import fixed_shapes
+from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 

@@ -16,7 +16,7 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import lengths_to_splits
 from opkernel.ops.registration import register_kernel

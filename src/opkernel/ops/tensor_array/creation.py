@@ -8,8 +8,7 @@ import itertools
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, handle_from_input
 from opkernel.opdef import InferenceContext, ShapeAndType, register_op, unknown_shape
-from opkernel.ops.declared.input_ranks import check_inputs, checked
-from opkernel.ops.declared.rules import fixed_shapes
+from opkernel.opdef.common_shapes.rules import check_inputs, checked, fixed_shapes
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
     resource_manager,

@@ -1,5 +1,7 @@
 """Reading of tensor arrays, their size, and their end.
 
+Gradients of reads: writes of gradients, which add up.
+
 Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/tensor_array_ops.cc.
 """
 
@@ -8,21 +10,23 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import InferenceContext, unknown_shape
-from opkernel.ops.array.joined import concatenated, stacked
-from opkernel.ops.array.zeros import zeros
-from opkernel.ops.declared.input_ranks import (
+from opkernel.opdef.common_shapes.rules import (
     check_inputs,
     checked_no_outputs,
     checked_scalar,
     checked_unknown,
 )
+from opkernel.ops.array.concat import concatenated, stacked
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.kernel_types import ALL, POD_OR_STRING, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import InexpensiveKernel
+from opkernel.ops.tensor_array.gradients.gradient_array import GradientArray, gradient_of
 from opkernel.ops.tensor_array.tensor_array import TensorArray
 from opkernel.ops.tensor_array.versions import (
     ElementKernel,
@@ -308,3 +312,21 @@ def _check_alike(shapes: Sequence[tuple[int, ...]], what: str = "") -> None:
                 f"TensorArray has inconsistent shapes.  Index 0 has{what} shape: "
                 f"{TensorShape(shapes[0])} but index {index} has{what} shape: {TensorShape(shape)}"
             )
+
+
+@gradient_of("Read")
+def read_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, index, flow = op.inputs
+    return None, None, GradientArray.of(op, flow).apply("Write", index, grad)
+
+
+@gradient_of("Gather")
+def gather_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, indices, flow = op.inputs
+    return None, None, GradientArray.of(op, flow).apply("Scatter", indices, grad)
+
+
+@gradient_of("Concat")
+def concat_gradient(op: g.Operation, grad: g.Tensor, _: Any) -> g.Gradients:
+    _, flow = op.inputs
+    return None, GradientArray.of(op, flow).apply("Split", grad, op.outputs[1])

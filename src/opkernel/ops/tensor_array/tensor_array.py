@@ -14,7 +14,7 @@ from opkernel.device.made_bytes import check_bytes
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import ResourceBase, check_allocation
-from opkernel.ops.array.zeros import zeros
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.step_resources import kept
 from opkernel.types import DataType, PartialTensorShape, TensorShape

@@ -16,7 +16,7 @@ from opkernel.opdef import (
     register_op,
     unknown_shape,
 )
-from opkernel.ops.declared.input_ranks import check_handle
+from opkernel.opdef.common_shapes.rules import check_handle
 from opkernel.ops.step_resources import InexpensiveKernel, resource_of_step
 from opkernel.ops.tensor_array.tensor_array import TensorArray
 

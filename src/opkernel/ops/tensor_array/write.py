@@ -1,5 +1,7 @@
 """Writing to tensor arrays: one element, some, or all.
 
+Gradients of writes: reads of gradients.
+
 Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/tensor_array_ops.cc.
 """
 
@@ -9,15 +11,21 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.made_bytes import check_bytes
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, scalar_shape
-from opkernel.ops.declared.input_ranks import check_inputs, checked_scalar
+from opkernel.opdef.common_shapes.rules import check_inputs, checked_scalar
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import kept
+from opkernel.ops.tensor_array.gradients.gradient_array import (
+    GradientArray,
+    after_forward,
+    gradient_of,
+)
 from opkernel.ops.tensor_array.tensor_array import TensorArray
 from opkernel.ops.tensor_array.versions import (
     ElementKernel,
@@ -241,3 +249,27 @@ def _check_lengths(value: Any, lengths: Any) -> None:
             "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is "
             f"{total} and value's shape is: {TensorShape(value.shape)}"
         )
+
+
+@gradient_of("Write")
+def write_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, index, value, _ = op.inputs
+    flow = after_forward(op, grad)
+    of_value = GradientArray.of(op, flow).apply("Read", index, dtype=value.dtype)
+    return None, None, of_value, flow
+
+
+@gradient_of("Scatter")
+def scatter_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, indices, value, _ = op.inputs
+    flow = after_forward(op, grad)
+    of_value = GradientArray.of(op, flow).apply("Gather", indices, dtype=value.dtype)
+    return None, None, of_value, flow
+
+
+@gradient_of("Split")
+def split_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, value, _, _ = op.inputs
+    flow = after_forward(op, grad)
+    of_value = GradientArray.of(op, flow).apply("Concat", dtype=value.dtype).value
+    return None, of_value, None, flow

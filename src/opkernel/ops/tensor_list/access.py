@@ -1,5 +1,7 @@
 """Single elements of lists: read, set, pushed and popped.
 
+Gradients of single elements of lists.
+
 Source: TensorFlow core/ops/list_ops.cc, core/kernels/list_kernels.{h,cc}.
 """
 
@@ -7,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
@@ -16,6 +19,7 @@ from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import (
     ELEMENT_TYPES,
     allocated_zeros,
+    element_shape,
     merge_element_shapes,
     read_element_shape,
 )
@@ -271,3 +275,42 @@ def tensor_list_pop_back(
             )
         element = allocated_zeros(shape.as_tensor_shape(), element_dtype)
     return handle_of(old.with_elements(old.elements.resized(last, None))), element
+
+
+@g.register_gradient("TensorListPushBack")
+def push_back_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    shape = g.nodes.Shape(op.inputs[1])
+    return tuple(g.nodes.TensorListPopBack(grad, shape, **g.attrs_of(op, "element_dtype")))
+
+
+@g.register_gradient("TensorListPopBack")
+def pop_back_gradient(
+    op: g.Operation, list_grad: g.Tensor | None, grad: g.Tensor | None
+) -> g.Gradients:
+    """Elements of integers have no gradient, though not much may be known of their list."""
+    rest, element = op.outputs
+    if list_grad is None:
+        list_grad = g.nodes.EmptyTensorList(element_shape(rest), -1, element_dtype=element.dtype)
+    if grad is None:
+        grad = g.zeros_like(element)
+    return g.nodes.TensorListPushBack(list_grad, grad), None
+
+
+@g.register_gradient("TensorListGetItem")
+def get_item_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """A list without other elements."""
+    handle, index, _ = op.inputs
+    empty = g.nodes.TensorListReserve(
+        element_shape(handle), g.nodes.TensorListLength(handle), element_dtype=grad.dtype
+    )
+    return g.nodes.TensorListSetItem(empty, index, grad), None, None
+
+
+@g.register_gradient("TensorListSetItem")
+def set_item_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    handle, index, item = op.inputs
+    for_list = g.nodes.TensorListSetItem(grad, index, g.zeros_like(item))
+    if op.get_attr("resize_if_index_out_of_bounds"):
+        for_list = g.nodes.TensorListResize(for_list, g.nodes.TensorListLength(handle))
+    for_item = g.nodes.TensorListGetItem(grad, index, g.nodes.Shape(item), element_dtype=item.dtype)
+    return for_list, None, for_item

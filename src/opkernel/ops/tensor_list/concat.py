@@ -15,15 +15,15 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
-from opkernel.ops.array.joined import concatenated
-from opkernel.ops.array.zeros import zeros
+from opkernel.ops.array.concat import concatenated
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import (
     ELEMENT_TYPES,
+    element_shape,
     merge_shapes,
     read_element_shape,
 )
-from opkernel.ops.tensor_list.gradients.shapes import element_shape
 from opkernel.ops.tensor_list.list_data import check_list_dtype, read_shape
 from opkernel.ops.tensor_list.value import TensorList, list_of
 from opkernel.types import DataType, PartialTensorShape

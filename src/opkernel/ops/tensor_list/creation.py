@@ -15,8 +15,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of
-from opkernel.ops.tensor_list.gradients.shapes import row_shape
+from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of, row_shape
 from opkernel.ops.tensor_list.list_data import list_type, set_new_list
 from opkernel.ops.tensor_list.persistent_list import PersistentList
 from opkernel.ops.tensor_list.rows import check_row_shape, check_rows, rows_of

@@ -1,15 +1,20 @@
 """The shapes of elements: as inputs of list ops, as the elements have them, and of unset ones.
 
+Shapes of the elements of lists, as the ops of lists take them.
+
 Source: TensorFlow core/kernels/list_kernels.{h,cc}.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.ops.array.zeros import zeros
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.kernel_types import POD_OR_STRING, QUANTIZED
 from opkernel.ops.tensor_list.value import TensorList
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -22,6 +27,7 @@ __all__ = [
     "partial_shape_of",
     "read_element_shape",
 ]
+
 
 ELEMENT_TYPES = (
     *POD_OR_STRING,
@@ -94,3 +100,13 @@ def merge_element_shapes(shape: PartialTensorShape, elements: Iterable[Any]) -> 
 def allocated_zeros(shape: tuple[int, ...], dtype: DataType) -> Any:
     """The zeros that stand for an element that was not set, within the memory limit."""
     return zeros(check_allocation(shape, dtype), dtype)
+
+
+def element_shape(handle: g.Tensor) -> Any:
+    """The shape that a list knows of its elements."""
+    return g.nodes.TensorListElementShape(handle, shape_type=DataType.DT_INT32)
+
+
+def row_shape(tensor: g.Tensor) -> Any:
+    """The shape of the rows of a tensor."""
+    return g.nodes.StridedSlice(g.nodes.Shape(tensor), [1], [0], [1], end_mask=1)

@@ -13,8 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of
-from opkernel.ops.tensor_list.gradients.shapes import row_shape
+from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of, row_shape
 from opkernel.ops.tensor_list.list_data import (
     check_list_dtype,
     list_type,

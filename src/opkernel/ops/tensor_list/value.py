@@ -1,20 +1,25 @@
 """TensorList: the value that the handle of a tensor list holds.
 
-Source: TensorFlow core/kernels/tensor_list.{h,cc}, tensor_list_util.cc.
+Sums and zeros of the elements of lists, which gradients of lists are added up with.
+
+The metadata of a tensor list in files: varints, and then the message of the element shape.
+
+Source: TensorFlow core/kernels/tensor_list.{h,cc}, tensor_list_util.cc, core/kernels/tensor_list_util.cc,
+core/util/tensor_ops_util.h, TensorList::Encode and Decode in TensorFlow core/kernels/tensor_list.cc.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from opkernel.device.made_bytes import check_bytes
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.ops.tensor_list.element_arithmetic import sum_of_elements, zeros_like_element
-from opkernel.ops.tensor_list.encoding import ListMetadata, decode_metadata, encode_metadata
+from opkernel.ops.kernel_types import NUMBERS
+from opkernel.ops.parsing.wire import write_varint
 from opkernel.ops.tensor_list.persistent_list import PersistentList
-from opkernel.proto import VariantTensorDataProto
+from opkernel.proto import DecodeError, TensorShapeProto, VariantTensorDataProto
 from opkernel.types import (
     DataType,
     OpaqueVariant,
@@ -27,7 +32,132 @@ from opkernel.types import (
     tensor_to_proto,
 )
 
-__all__ = ["Elements", "TensorList", "as_list", "handle_of", "list_of"]
+__all__ = [
+    "Elements",
+    "ListMetadata",
+    "TensorList",
+    "as_list",
+    "decode_metadata",
+    "encode_metadata",
+    "handle_of",
+    "list_of",
+    "sum_of_elements",
+    "zeros_like_element",
+]
+
+
+_Element: TypeAlias = Any | None
+"""A tensor, or None where none was set."""
+
+_ADDABLE = frozenset({*NUMBERS, DataType.DT_VARIANT})
+_WITHOUT_ZERO = frozenset({DataType.DT_STRING, DataType.DT_RESOURCE})
+
+
+def sum_of_elements(a: _Element, b: _Element, dtype: DataType) -> _Element:
+    """The sum of two elements; where one was not set, the other.
+
+    Raises:
+        InvalidArgumentError: they differ in shape, or there is no sum of that type.
+    """
+    if a is None or b is None:
+        return b if a is None else a
+    if a.shape != b.shape:
+        raise InvalidArgumentError(
+            "Trying to add two tensors with incompatible element shapes. One is "
+            f"{TensorShape(a.shape)} and the other is {TensorShape(b.shape)}"
+        )
+    if dtype not in _ADDABLE:
+        raise InvalidArgumentError(f"Trying to add unsupported dtype {dtype.string}")
+    if dtype is not DataType.DT_VARIANT:
+        return a + b
+    return _objects([x + y for x, y in zip(a.flat, b.flat, strict=True)], a.shape)
+
+
+def zeros_like_element(element: _Element, dtype: DataType) -> _Element:
+    """Zeros in the shape of an element; None where none was set.
+
+    Raises:
+        InvalidArgumentError: the type has no zero.
+    """
+    if element is None:
+        return None
+    if dtype in _WITHOUT_ZERO:
+        raise InvalidArgumentError(
+            f"Trying to compute zeros_like for unsupported dtype {dtype.string}"
+        )
+    if dtype is not DataType.DT_VARIANT:
+        return np.zeros_like(element)
+    return _objects([value.zeros_like() for value in element.flat], element.shape)
+
+
+def _objects(values: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array.reshape(shape)
+
+
+_MAX_VARINT_BITS = 64
+
+
+class ListMetadata(NamedTuple):
+    """The data about a list in a file, beside its tensors."""
+
+    unset: list[int]
+    """Where the list has elements that were not set yet."""
+    element_dtype: DataType
+    max_num_elements: int
+    element_shape: PartialTensorShape
+
+
+def encode_metadata(metadata: ListMetadata) -> bytes:
+    """The bytes of the metadata."""
+    numbers = [
+        len(metadata.unset),
+        *metadata.unset,
+        metadata.element_dtype,
+        metadata.max_num_elements % 2**_MAX_VARINT_BITS,
+    ]
+    shape = metadata.element_shape.to_proto().SerializeToString()
+    return b"".join(map(write_varint, numbers)) + shape
+
+
+def decode_metadata(content: bytes) -> ListMetadata:
+    """The metadata that the bytes hold.
+
+    Raises:
+        InvalidArgumentError: they are malformed.
+    """
+    count, position = _read_varint(content, 0)
+    if count > len(content):
+        raise InvalidArgumentError(f"A tensor list of {len(content)} bytes lists {count} indices")
+    unset = []
+    for _ in range(count):
+        index, position = _read_varint(content, position)
+        unset.append(index)
+    dtype, position = _read_varint(content, position)
+    maximum, position = _read_varint(content, position)
+    try:
+        shape = TensorShapeProto.FromString(content[position:])
+    except DecodeError as error:
+        raise InvalidArgumentError(f"A tensor list's shape is malformed: {error}") from None
+    low_bits = maximum % 2**32
+    signed = low_bits - 2**32 if low_bits >= 2**31 else low_bits
+    return ListMetadata(unset, DataType(dtype), signed, PartialTensorShape.from_proto(shape))
+
+
+def _read_varint(content: bytes, position: int) -> tuple[int, int]:
+    """The varint at `position`, and its end."""
+    value = 0
+    for shift in range(0, _MAX_VARINT_BITS, 7):
+        if position >= len(content):
+            break
+        byte = content[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise InvalidArgumentError("The metadata of a tensor list ends within a number")
+
 
 Elements: TypeAlias = PersistentList[Any]
 """Tensors; None where none was set."""

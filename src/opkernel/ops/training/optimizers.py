@@ -7,29 +7,25 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from opkernel.ops.kernel_types import COMPLEX, FLOATS
-from opkernel.ops.training.adaptive import (
+from opkernel.ops.training.step_rules import (
     ada_max,
     adadelta,
     adagrad,
+    adagrad_da,
     adagrad_v2,
     adam,
     adam_with_amsgrad,
-    centered_rms_prop,
-    rms_prop,
-)
-from opkernel.ops.training.gradient_descent import (
     add_sign,
+    centered_rms_prop,
+    ftrl,
+    ftrl_v2,
     gradient_descent,
     keras_momentum,
     momentum_descent,
     power_sign,
-)
-from opkernel.ops.training.regularized import (
-    adagrad_da,
-    ftrl,
-    ftrl_v2,
     proximal_adagrad,
     proximal_gradient_descent,
+    rms_prop,
 )
 from opkernel.types import DataType
 

@@ -23,9 +23,9 @@ from opkernel.ops.array.gather import gather_nd
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import ALL, INDEX, QUANTIZED
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.variables.scatter_rows import check_indices
+from opkernel.ops.variables.handles import set_value
+from opkernel.ops.variables.scatter import check_indices
 from opkernel.ops.variables.var import variable_of
-from opkernel.ops.variables.variable_shapes import set_value
 from opkernel.types import DataType, TensorShape
 
 

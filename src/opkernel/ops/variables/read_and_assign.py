@@ -31,9 +31,15 @@ from opkernel.opdef import (
 )
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, NUMBERS, QUANTIZED
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.variables.shared_tensor import frozen, owned_input, writing
-from opkernel.ops.variables.var import Var, known_variable, variable_of
-from opkernel.ops.variables.variable_shapes import check_variants, set_value
+from opkernel.ops.variables.handles import check_variants, set_value
+from opkernel.ops.variables.var import (
+    Var,
+    frozen,
+    known_variable,
+    owned_input,
+    variable_of,
+    writing,
+)
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 # Reading

@@ -31,10 +31,10 @@ from opkernel.ops.kernel_types import (
     REAL_NUMBERS,
 )
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.variables.handles import check_scatter
 from opkernel.ops.variables.read_and_assign import next_count
-from opkernel.ops.variables.scatter_rows import SCATTER_AT, rank_error, scatter_rows
-from opkernel.ops.variables.shared_tensor import initialized_ref, owned_input, writing
-from opkernel.ops.variables.variable_shapes import check_scatter
+from opkernel.ops.variables.scatter import SCATTER_AT, rank_error, scatter_rows
+from opkernel.ops.variables.var import initialized_ref, owned_input, writing
 from opkernel.types import DataType, TensorShape
 
 # Assign, AssignAdd, AssignSub

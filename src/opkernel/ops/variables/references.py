@@ -29,11 +29,11 @@ from opkernel.opdef import (
     unchanged_shape,
     unknown_shape,
 )
-from opkernel.ops.array.zeros import zeros
+from opkernel.ops.array.fill import zeros
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import resource_manager, step_container
-from opkernel.ops.variables.shared_tensor import current, frozen, initialized_ref
+from opkernel.ops.variables.var import current, frozen, initialized_ref
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 

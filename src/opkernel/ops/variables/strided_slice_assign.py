@@ -8,8 +8,7 @@ from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import no_outputs, register_op, unchanged_shape
 from opkernel.ops.array.strided_slice import MASK_ATTRS, SLICE_TYPES, slice_assigner
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.variables.shared_tensor import initialized_ref, writing
-from opkernel.ops.variables.var import variable_of
+from opkernel.ops.variables.var import initialized_ref, variable_of, writing
 
 _DOC = "Writes `value`, broadcast, to where StridedSlice would take its result from."
 _SPEC = ["begin: Index", "end: Index", "strides: Index", "value: T"]

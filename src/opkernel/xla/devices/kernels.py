@@ -29,7 +29,7 @@ from opkernel.xla.devices.compile_on_demand import ResourceOnDemandOp, compile_o
 from opkernel.xla.devices.constraints import restricted, without
 from opkernel.xla.devices.host_kernels import constant, on_cpu
 from opkernel.xla.devices.variables import VARIABLE_KERNELS
-from opkernel.xla.kernels.dynamic_sizes import DynamicSizeOp
+from opkernel.xla.kernels.shape import DynamicSizeOp
 from opkernel.xla.op_kernel import WholeProgramOp
 from opkernel.xla.op_registry import SUPPORTED_TYPES, global_xla_op_registry
 

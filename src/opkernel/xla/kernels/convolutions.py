@@ -295,53 +295,35 @@ def conv2d_backprop_input(
     return _by_input(windows, _of_images(windows))
 
 
-@register_xla_kernel("Conv2DBackpropFilter", compile_time_constants=["filter_sizes"], factory=True)
-def conv2d_backprop_filter(
-    *,
-    strides: list[int],
-    dilations: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Any:
-    windows = conv2d_windows(
-        strides, dilations, padding, explicit_paddings, data_format, InvalidArgumentError
+def _gradient_of_images(
+    by: Callable[..., Any], sizes: str, *, depthwise: bool
+) -> Callable[..., Any]:
+    """The maker of a gradient's kernel from the attrs of windows over images."""
+
+    def make(
+        *,
+        strides: list[int],
+        dilations: list[int],
+        padding: str,
+        explicit_paddings: list[int],
+        data_format: str,
+    ) -> Any:
+        windows = conv2d_windows(
+            strides, dilations, padding, explicit_paddings, data_format, InvalidArgumentError
+        )
+        return by(windows, _told(sizes), depthwise=depthwise)
+
+    return make
+
+
+for _op, _by, _sizes in (
+    ("Conv2DBackpropFilter", _by_filters, "filter_sizes"),
+    ("DepthwiseConv2dNativeBackpropInput", _by_input, "input_sizes"),
+    ("DepthwiseConv2dNativeBackpropFilter", _by_filters, "filter_sizes"),
+):
+    register_xla_kernel(_op, compile_time_constants=[_sizes], factory=True)(
+        _gradient_of_images(_by, _sizes, depthwise=_op.startswith("Depthwise"))
     )
-    return _by_filters(windows, _told("filter_sizes"))
-
-
-@register_xla_kernel(
-    "DepthwiseConv2dNativeBackpropInput", compile_time_constants=["input_sizes"], factory=True
-)
-def depthwise_backprop_input(
-    *,
-    strides: list[int],
-    dilations: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Any:
-    windows = conv2d_windows(
-        strides, dilations, padding, explicit_paddings, data_format, InvalidArgumentError
-    )
-    return _by_input(windows, _told("input_sizes"), depthwise=True)
-
-
-@register_xla_kernel(
-    "DepthwiseConv2dNativeBackpropFilter", compile_time_constants=["filter_sizes"], factory=True
-)
-def depthwise_backprop_filter(
-    *,
-    strides: list[int],
-    dilations: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Any:
-    windows = conv2d_windows(
-        strides, dilations, padding, explicit_paddings, data_format, InvalidArgumentError
-    )
-    return _by_filters(windows, _told("filter_sizes"), depthwise=True)
 
 
 @register_xla_kernel("Conv3DBackpropInputV2", compile_time_constants=["input_sizes"], factory=True)

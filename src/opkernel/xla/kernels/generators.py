@@ -2,23 +2,41 @@
 
 Integers and uniform numbers have the same bits, normal numbers may differ in the last ones.
 
-Source: TensorFlow compiler/tf2xla/kernels/stateful_random_ops.cc, core/kernels/stateful_random_ops.cc.
+XlaRngBitGenerator: random bits as XLA gives them.
+
+Random ops without a seed of the caller's: numbers that differ from run to run.
+
+A program that draws has a generator as its last parameter, and each run another one. The attrs `seed` and `seed2` are not
+looked at, as in TensorFlow's programs; StatelessRandomUniform and its kin give the same numbers each time.
+
+Source: TensorFlow compiler/tf2xla/kernels/stateful_random_ops.cc, core/kernels/stateful_random_ops.cc,
+compiler/tf2xla/kernels/rng_bit_generator_op.cc, compiler/tf2xla/kernels/random_ops.cc, categorical_op.cc.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.ops.random.filling import BLOCKS_PER_OUTPUT
 from opkernel.ops.random.generator_state import check_generator
-from opkernel.ops.random.inputs import AUTO_SELECT, PHILOX, check_algorithm, shape_of
-from opkernel.types import DataType
+from opkernel.ops.random.inputs import (
+    AUTO_SELECT,
+    PHILOX,
+    THREEFRY,
+    check_algorithm,
+    shape_of,
+)
+from opkernel.ops.random.multinomial import samples_of
+from opkernel.types import DataType, TensorShape
 from opkernel.xla.context import XlaOpKernelContext
-from opkernel.xla.jax_numpy import jnp
+from opkernel.xla.jax_numpy import jnp, lax
 from opkernel.xla.kernels.random import (
     Distribution,
+    between,
+    classes,
     filled,
     full_int,
     normal,
@@ -26,12 +44,49 @@ from opkernel.xla.kernels.random import (
     uniform,
     uniform_int,
 )
-from opkernel.xla.op_kernel import XlaOpKernel
+from opkernel.xla.op_kernel import WholeProgramOp, XlaOpKernel
 from opkernel.xla.philox import PhiloxStream
 from opkernel.xla.register_kernel import register_xla_kernel
 from opkernel.xla.resource import XlaResource
 
 __all__ = ["advanced", "stream_of_state"]
+
+
+@register_xla_kernel(
+    "XlaRngBitGenerator", compile_time_constants=["algorithm", "shape"], factory=True
+)
+def xla_rng_bit_generator(*, dtype: DataType) -> Callable[..., Any]:
+    """Random bits, and the state behind them."""
+    if not dtype.is_unsigned:
+        raise InvalidArgumentError(f"Random bits are unsigned integers, not {dtype.string}")
+
+    def drawn(algorithm: Any, initial_state: Any, shape: Any) -> tuple[Any, Any]:
+        chosen, sizes = check_algorithm(algorithm, 0), shape_of(shape, dtype)
+        if chosen == PHILOX and initial_state.shape == (3,):
+            return _philox_bits(initial_state, sizes, dtype)
+        if chosen not in (PHILOX, THREEFRY) or initial_state.shape != (2,):
+            raise InvalidArgumentError(
+                f"There is no algorithm {chosen} with a state of the shape {list(initial_state.shape)}"
+            )
+        kinds = lax().RandomAlgorithm
+        kind = kinds.RNG_PHILOX if chosen == PHILOX else kinds.RNG_THREE_FRY
+        state, bits = lax().rng_bit_generator(initial_state, sizes, dtype.numpy_dtype, kind)
+        return state, bits
+
+    return drawn
+
+
+def _philox_bits(state: Any, sizes: tuple[int, ...], dtype: DataType) -> tuple[Any, Any]:
+    """By a state of a key and a counter of two numbers; narrow types take the lower bits of a word."""
+    count, per_block = math.prod(sizes), 2 if dtype.size == 8 else 4
+    blocks = -(-count // per_block)
+    key, low, high = state
+    stream = PhiloxStream(key, low, high)
+    after = stream.skipped(jnp().uint64(blocks))
+    words = stream.blocks(blocks).reshape(-1)
+    words = words.view("uint64") if dtype.size == 8 else words
+    bits = words[:count].astype(dtype.numpy_dtype).reshape(sizes)
+    return jnp().stack([key, after.low, after.high]), bits
 
 
 def advanced(variable: XlaResource, algorithm: int, count: Any) -> Any:
@@ -113,3 +168,104 @@ class RngReadAndSkipOp(XlaOpKernel):
         algorithm = check_algorithm(ctx.constant_input("alg"), 1)
         algorithm = PHILOX if algorithm == AUTO_SELECT else algorithm
         ctx.set_output(0, advanced(ctx.resource(0), algorithm, ctx.input("delta"))[:3])
+
+
+class _DrawingOp(WholeProgramOp):
+    """A kernel that draws numbers."""
+
+    def drawn(
+        self,
+        ctx: XlaOpKernelContext,
+        sizes: tuple[int, ...],
+        distribution: Distribution,
+        dtype: DataType | None = None,
+    ) -> Any:
+        """A tensor of numbers, of the type of the output if none is given.
+
+        Raises:
+            UnimplementedError: nobody gives the program a generator.
+        """
+        generator, dtype = ctx.compiler.generator, dtype or self.output_types[0]
+        if generator is None:
+            ctx.compiler.wants_generator = True
+            raise UnimplementedError(f"{self.node_def.op} needs a program that has a generator")
+        state = advanced(generator, PHILOX, math.prod(sizes))
+        numbers = filled(stream_of_state(state), sizes, dtype, distribution)
+        return numbers.astype(dtype.numpy_dtype)
+
+
+_OF_OPS = {
+    "RandomUniform": uniform,
+    "RandomStandardNormal": normal,
+    "TruncatedNormal": truncated_normal,
+}
+
+
+@register_xla_kernel([*_OF_OPS], compile_time_constants=["shape"])
+class FillOp(_DrawingOp):
+    """Numbers of one distribution."""
+
+    def compile(self, ctx: XlaOpKernelContext) -> None:
+        """Set them."""
+        sizes = shape_of(ctx.constant_input("shape"), self.output_types[0])
+        ctx.set_output(0, self.drawn(ctx, sizes, _OF_OPS[self.node_def.op]))
+
+
+@register_xla_kernel("RandomUniformInt", compile_time_constants=["shape"])
+class RandomUniformIntOp(_DrawingOp):
+    """Integers between bounds. Bounds that leave no integer cannot be refused."""
+
+    def compile(self, ctx: XlaOpKernelContext) -> None:
+        """Set them."""
+        sizes = shape_of(ctx.constant_input("shape"), self.output_types[0])
+        integers = uniform_int(ctx.input("minval"), ctx.input("maxval"))
+        ctx.set_output(0, self.drawn(ctx, sizes, integers))
+
+
+@register_xla_kernel("RandomShuffle")
+class RandomShuffleOp(_DrawingOp):
+    """Rows in random order: that of as many random numbers."""
+
+    def compile(self, ctx: XlaOpKernelContext) -> None:
+        """Set them."""
+        value = ctx.input(0)
+        if value.ndim and len(value) > 1:
+            numbers = self.drawn(ctx, value.shape[:1], uniform, DataType.DT_DOUBLE)
+            value = value[jnp().argsort(numbers)]
+        ctx.set_output(0, value)
+
+
+@register_xla_kernel("Multinomial", compile_time_constants=["num_samples"])
+class MultinomialOp(_DrawingOp):
+    """Classes by their logits."""
+
+    def compile(self, ctx: XlaOpKernelContext) -> None:
+        """Set them."""
+        logits, dtype = ctx.input("logits"), self.output_types[0]
+        count = samples_of(logits, ctx.constant_input("num_samples"), dtype)
+        numbers = self.drawn(ctx, (len(logits), count), uniform, DataType.DT_DOUBLE)
+        ctx.set_output(0, classes(logits, numbers).astype(dtype.numpy_dtype))
+
+
+@register_xla_kernel("ParameterizedTruncatedNormal", compile_time_constants=["shape"])
+class ParameterizedTruncatedNormalOp(_DrawingOp):
+    """Normal numbers between bounds; parameters are scalars, or vectors for the first dimension."""
+
+    def compile(self, ctx: XlaOpKernelContext) -> None:
+        """Set them."""
+        dtype = self.output_types[0]
+        sizes = shape_of(ctx.constant_input("shape"), dtype)
+        if not sizes:
+            raise InvalidArgumentError("Shape tensor must not be empty")
+        columns = [self._column(ctx.input(place), sizes) for place in range(1, 5)]
+        numbers = self.drawn(ctx, sizes, uniform, DataType.DT_DOUBLE)
+        ctx.set_output(0, between(numbers, *columns).astype(dtype.numpy_dtype))
+
+    @staticmethod
+    def _column(parameter: Any, sizes: tuple[int, ...]) -> Any:
+        if parameter.ndim > 1 or parameter.size not in (1, sizes[0]):
+            raise InvalidArgumentError(
+                "A parameter must be a scalar, or a vector of length 1 or shape[0], got shape: "
+                f"{TensorShape(parameter.shape)}"
+            )
+        return parameter.astype("float64").reshape(-1, *[1] * (len(sizes) - 1))

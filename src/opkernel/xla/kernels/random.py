@@ -3,8 +3,10 @@
 Integers and uniform numbers have the same bits, normal numbers may differ in the last ones. Bounds that leave no
 integer cannot be refused: any may be drawn.
 
+StatelessParameterizedTruncatedNormal: normal numbers between bounds, of a seed.
+
 Source: TensorFlow core/kernels/stateless_random_ops.cc, stateless_random_ops_v2.cc; compiler/tf2xla/kernels/
-stateless_random_ops.cc.
+stateless_random_ops.cc, compiler/tf2xla/kernels/stateless_random_ops.cc, random_ops_util.cc.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from opkernel.ops.random.inputs import (
     shape_of,
 )
 from opkernel.ops.random.multinomial import samples_of
+from opkernel.ops.random.rejection import samples_per_parameter
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jax, jnp, lax
 from opkernel.xla.philox import PhiloxStream
@@ -40,6 +43,7 @@ from opkernel.xla.register_kernel import register_xla_kernel
 
 __all__ = [
     "Distribution",
+    "between",
     "classes",
     "filled",
     "full_int",
@@ -49,6 +53,7 @@ __all__ = [
     "uniform",
     "uniform_int",
 ]
+
 
 Distribution = Callable[[PhiloxStream, int, DataType], Any]
 """At least so many numbers of a stream."""
@@ -241,3 +246,30 @@ def classes(logits: Any, numbers: Any) -> Any:
     return jax().vmap(lambda row, at: xp.searchsorted(row, at, side="right"))(
         sums, numbers * sums[:, -1:]
     )
+
+
+@register_xla_kernel(
+    "StatelessParameterizedTruncatedNormal", compile_time_constants=["shape"], factory=True
+)
+def stateless_parameterized_truncated_normal(*, dtype: DataType) -> Callable[..., Any]:
+    """By the inverse of the distribution function: other numbers than the CPU's, which are drawn till one fits."""
+
+    def drawn(shape: Any, seed: Any, means: Any, stddevs: Any, minvals: Any, maxvals: Any) -> Any:
+        sizes = shape_of(shape, dtype)
+        batch = jnp().broadcast_shapes(*(one.shape for one in (means, stddevs, minvals, maxvals)))
+        samples_per_parameter(sizes, batch)
+        numbers = filled(stream_of_seed(seed), sizes, DataType.DT_DOUBLE, uniform)
+        parameters = (one.astype("float64") for one in (means, stddevs, minvals, maxvals))
+        return between(numbers, *parameters).astype(dtype.numpy_dtype)
+
+    return drawn
+
+
+def between(uniforms: Any, mean: Any, deviation: Any, low: Any, high: Any) -> Any:
+    """Normal numbers between bounds, by uniform ones; mirrored where the bounds are above the mean, to be exact there."""
+    xp, special = jnp(), jax("jax.scipy.special")
+    sign = xp.where(low > mean, -1.0, 1.0)
+    ends = sign * (low - mean) / deviation, sign * (high - mean) / deviation
+    least, most = special.ndtr(xp.minimum(*ends)), special.ndtr(xp.maximum(*ends))
+    quantile = least + uniforms * (most - least)
+    return xp.clip(sign * special.ndtri(quantile) * deviation + mean, low, high)

@@ -8,8 +8,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, check_allocation
-from opkernel.ops.array.slice import slice_of
-from opkernel.ops.array.strided_slice import masks_of
+from opkernel.ops.array.strided_slice import masks_of, slice_of
 from opkernel.ops.array.strided_slice_spec import (
     SparseSpec,
     check_vectors,

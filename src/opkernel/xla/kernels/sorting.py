@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.ops.math.approx_top_k import candidates
-from opkernel.ops.math.top_k import check_k
+from opkernel.ops.math.top_k import candidates, check_k
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import lax
 from opkernel.xla.register_kernel import register_xla_kernel

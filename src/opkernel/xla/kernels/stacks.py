@@ -9,7 +9,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction
 from opkernel.types import DataType
 from opkernel.xla.context import XlaOpKernelContext
-from opkernel.xla.kernels.list_resources import ListResourceOp
+from opkernel.xla.kernels.tensor_lists import ListResourceOp
 from opkernel.xla.register_kernel import register_xla_kernel
 from opkernel.xla.resource import XlaResource
 from opkernel.xla.tensor_list import XlaTensorList

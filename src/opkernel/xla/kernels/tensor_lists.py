@@ -2,6 +2,8 @@
 
 How many elements there is room for must be known to the compiler, and the shape of elements when the first one is read.
 
+Resources that hold a list of tensors and live in one program: TensorArrays and stacks.
+
 Source: TensorFlow compiler/tf2xla/kernels/tensor_list_ops.cc.
 """
 
@@ -13,8 +15,31 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.types import DataType
+from opkernel.xla.context import XlaOpKernelContext
+from opkernel.xla.op_kernel import WholeProgramOp
 from opkernel.xla.register_kernel import register_xla_kernel
+from opkernel.xla.resource import XlaResource
 from opkernel.xla.tensor_list import XlaTensorList
+
+__all__ = ["ListResourceOp"]
+
+
+class ListResourceOp(WholeProgramOp):
+    """A kernel of a TensorArray or a stack."""
+
+    def elements(
+        self, ctx: XlaOpKernelContext, dtype: DataType | None = None
+    ) -> tuple[XlaResource, XlaTensorList]:
+        """The resource of input 0, and its elements, which are to be of a type.
+
+        Raises:
+            InvalidArgumentError: it is a variable, or has elements of another type.
+        """
+        resource = ctx.resource(0)
+        found = resource.read(dtype)
+        if not isinstance(found, XlaTensorList):
+            raise InvalidArgumentError(f"{resource.name} is a variable, and holds no elements")
+        return resource, found
 
 
 def _known_shape(element_shape: np.ndarray[Any, Any]) -> tuple[int, ...] | None:

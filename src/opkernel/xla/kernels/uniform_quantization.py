@@ -16,17 +16,15 @@ from opkernel.ops.quantized.quantize import dequantize_op
 from opkernel.ops.quantized.uniform import (
     uniform_dequantize,
     uniform_quantize,
-    uniform_requantize,
-)
-from opkernel.ops.quantized.uniform_arithmetic import (
     uniform_quantized_add,
     uniform_quantized_clip_by_value,
+    uniform_requantize,
 )
-from opkernel.ops.quantized.uniform_convolution import placed_convolution, ratios_of_convolution
+from opkernel.ops.quantized.uniform_convolution import convolved
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
-from opkernel.ops.quantized.uniform_convolution_sums import PlacedConvolution
 from opkernel.ops.quantized.uniform_dot import check_axes, ratios_of_product
 from opkernel.ops.quantized.uniform_scales import Limits, check_left_axis, requantized
+from opkernel.ops.quantized.uniform_sums import PlacedConvolution
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp, lax
 from opkernel.xla.register_kernel import register_xla_kernel
@@ -116,8 +114,16 @@ def uniform_quantized_convolution(
     output_quantization_min_val: int,
     output_quantization_max_val: int,
 ) -> _Kernel:
-    names = locals()
-    attrs = ConvolutionAttrs.of({name: names[name] for name in ConvolutionAttrs._fields})
+    attrs = ConvolutionAttrs.of(
+        window_strides,
+        padding,
+        explicit_padding,
+        lhs_dilation,
+        rhs_dilation,
+        batch_group_count,
+        feature_group_count,
+        dimension_numbers,
+    )
     limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
     check_left_axis(lhs_quantization_axis)
     if batch_group_count > 1 and feature_group_count > 1:
@@ -125,20 +131,13 @@ def uniform_quantized_convolution(
     axes = rhs_quantization_axis, output_quantization_axis
 
     def kernel(*inputs: Any) -> Any:
-        lhs, rhs, _, lhs_zero, _, rhs_zeros, _, zeros = inputs
-        placed = placed_convolution(attrs, lhs, rhs)
-        ratios = ratios_of_convolution(placed, axes, inputs)
-        images = placed.images(lhs).astype("int32") - lhs_zero
-        filters = placed.filters(rhs).astype("int32") - rhs_zeros
-        border = lhs_zero.astype(np.int8).astype(np.int32) - lhs_zero
-        sums = TracedArray(_sums(placed, images, filters, border))
-        order = np.argsort(placed.convolution.output_order)
-        return requantized(sums, ratios, zeros, limits).value.transpose(order)
+        placed, result = convolved(attrs, axes, limits, inputs, _sums)
+        return result.value.transpose(np.argsort(placed.convolution.output_order))
 
     return kernel
 
 
-def _sums(placed: PlacedConvolution, images: Any, filters: Any, border: Any) -> Any:
+def _sums(placed: PlacedConvolution, images: Any, filters: Any, border: Any) -> TracedArray:
     """The products of windows and filters, added up in int32; `border` surrounds the images."""
     convolution, rank = placed.convolution, images.ndim
     space = tuple(range(1, rank - 1))
@@ -149,7 +148,7 @@ def _sums(placed: PlacedConvolution, images: Any, filters: Any, border: Any) -> 
         )
     ]
     nothing = (0, 0, 0)
-    return lax().conv_general_dilated(
+    sums = lax().conv_general_dilated(
         lax().pad(images, jnp().asarray(border), [nothing, *room, nothing]),
         filters,
         convolution.strides,
@@ -162,3 +161,4 @@ def _sums(placed: PlacedConvolution, images: Any, filters: Any, border: Any) -> 
         batch_group_count=convolution.batch_groups,
         preferred_element_type=np.int32,
     )
+    return TracedArray(sums)

@@ -47,8 +47,8 @@ _BINARY = {
     "SquaredDifference": "squared_difference",
     "Sub": "subtract",
 }
-_DIFFERING = frozenset({"Exp", "Maximum", "Minimum"})
-"""Exp(NaN) is infinity, and Maximum and Minimum leave NaN out."""
+_DIFFERING = frozenset({"Exp", "Maximum", "Minimum", "Pow"})
+"""Exp(NaN) is infinity, Maximum and Minimum leave NaN out, and Pow has other limits."""
 _COMPARISONS = {
     "Equal": "equal",
     "Less": "less",

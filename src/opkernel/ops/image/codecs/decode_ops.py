@@ -14,11 +14,11 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
-from opkernel.ops.declared.rules import check_scalars, fixed_shapes
+from opkernel.opdef.common_shapes.rules import check_scalars, fixed_shapes
 from opkernel.ops.image.codecs.bmp_pixels import bmp_pixels
 from opkernel.ops.image.codecs.file_format import FileFormat, file_format
 from opkernel.ops.image.codecs.gif_frames import gif_frames
-from opkernel.ops.image.codecs.jpeg_pixels import JpegOptions, jpeg_pixels
+from opkernel.ops.image.codecs.jpeg import JpegOptions, jpeg_pixels
 from opkernel.ops.image.codecs.png_pixels import png_pixels
 from opkernel.ops.image.codecs.webp_pixels import webp_frames
 from opkernel.ops.registration import register_kernel

@@ -3,7 +3,7 @@
 from typing import Any
 
 import opkernel.gradients as g
-from opkernel.ops.math.gradients.product_rule import product_gradients
+from opkernel.ops.math.gradients.matmul import product_gradients
 
 
 @g.register_gradient("BatchMatMul")

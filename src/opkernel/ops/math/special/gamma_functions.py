@@ -2,6 +2,11 @@
 
 All of double tensors. Arguments are shifted upwards until asymptotic series hold, and reflected
 where they are negative.
+
+The regularised incomplete gamma functions, of double tensors.
+
+Series and continued fractions are summed for all elements at once, until the last element has converged,
+or until the number of terms at which TensorFlow's kernels stop.
 """
 
 from collections.abc import Sequence
@@ -9,9 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.ops.math.special.error_functions import polynomial
 
-__all__ = ["digamma", "lgamma", "polygamma", "zeta"]
+__all__ = [
+    "digamma",
+    "gamma_sample_slope",
+    "igamma",
+    "igamma_grad_a",
+    "igammac",
+    "lgamma",
+    "polygamma",
+    "zeta",
+]
+
 
 _SHIFT = 8
 _LGAMMA_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
@@ -105,3 +121,138 @@ def polygamma(n: Any, x: Any) -> Any:
     result = sign * np.exp(lgamma(order)) * zeta(order, x)
     result = np.where(n == 0, digamma(x), result)
     return np.where((n < 0) | (n != np.floor(n)), np.nan, result)
+
+
+_EPSILON = float(np.finfo(np.float64).eps)
+_TINY = 1e-300
+_SAMPLE_TERMS = 2000
+
+
+def igamma(a: Any, x: Any, max_terms: int) -> Any:
+    """The lower incomplete gamma function, P(a, x)."""
+    a, x = np.broadcast_arrays(a, x)
+    by_series = (x <= 1) | (x <= a)
+    series = _gamma_series(np.where(by_series, a, 1.0), np.where(by_series, x, 0.5), max_terms)
+    fraction = _gamma_fraction(np.where(by_series, 1.0, a), np.where(by_series, 2.0, x), max_terms)
+    result = np.where(by_series, series, 1 - fraction)
+    result = np.where(np.isinf(x), 1.0, result)
+    result = np.where(np.isinf(a), 0.0, result)
+    undefined = (a <= 0) | (x < 0) | np.isnan(a) | np.isnan(x)
+    return np.where(x == 0, 0.0, np.where(undefined, np.nan, result))
+
+
+def igammac(a: Any, x: Any, max_terms: int) -> Any:
+    """The upper incomplete gamma function, Q(a, x) = 1 - P(a, x)."""
+    a, x = np.broadcast_arrays(a, x)
+    by_series = (x < 1) | (x < a)
+    series = _gamma_series(np.where(by_series, a, 1.0), np.where(by_series, x, 0.5), max_terms)
+    fraction = _gamma_fraction(np.where(by_series, 1.0, a), np.where(by_series, 2.0, x), max_terms)
+    result = np.where(by_series, 1 - series, fraction)
+    result = np.where(np.isinf(a), 1.0, result)
+    result = np.where(np.isinf(x), 0.0, result)
+    return np.where((a <= 0) | (x < 0) | np.isnan(a) | np.isnan(x), np.nan, result)
+
+
+def _gamma_weight(a: Any, x: Any) -> Any:
+    """x**a * exp(-x) / gamma(a)."""
+    logarithm = lgamma(a)
+    return np.where(np.isinf(logarithm), 0.0, np.exp(a * np.log(x) - x - logarithm))
+
+
+def _gamma_series(a: Any, x: Any, max_terms: int) -> Any:
+    """P(a, x) by its power series."""
+    term = np.ones_like(x)
+    total = np.ones_like(x)
+    for n in in_time(range(1, max_terms), SLOW):
+        term = term * x / (a + n)
+        total = total + term
+        if np.all(term <= _EPSILON * total):
+            break
+    return total * _gamma_weight(a, x) / a
+
+
+def _gamma_fraction(a: Any, x: Any, max_terms: int) -> Any:
+    """Q(a, x) by Legendre's continued fraction, evaluated as Lentz does."""
+    b = x + 1 - a
+    c = np.full_like(x, 1 / _TINY)
+    d = 1 / b
+    result = d
+    for n in in_time(range(1, max_terms), SLOW):
+        factor = n * (a - n)
+        b = b + 2
+        d = 1 / _not_zero(b + factor * d)
+        c = _not_zero(b + factor / c)
+        change = c * d
+        result = result * change
+        if np.all(np.abs(change - 1) <= _EPSILON):
+            break
+    return result * _gamma_weight(a, x)
+
+
+def igamma_grad_a(a: Any, x: Any, max_terms: int) -> Any:
+    """The derivative of P(a, x) by `a`: of the series, or of the fraction, term by term."""
+    a, x = np.broadcast_arrays(a, x)
+    by_series = (x <= 1) | (x <= a)
+    slope = _slope_by_weight(a, x, by_series, max_terms)
+    result = np.where(np.isinf(x) | np.isinf(a), 0.0, slope * _gamma_weight(a, x))
+    undefined = (a <= 0) | (x < 0) | np.isnan(a) | np.isnan(x)
+    return np.where(x == 0, 0.0, np.where(undefined, np.nan, result))
+
+
+def gamma_sample_slope(a: Any, x: Any) -> Any:
+    """How a number `x` of the gamma distribution of `a` grows with `a`, while P(a, x) stays."""
+    a, x = np.broadcast_arrays(a, x)
+    slope = -x * _slope_by_weight(a, x, (x <= 1) | (x <= a), _SAMPLE_TERMS)
+    result = np.where(np.isinf(x) | np.isinf(a) | (_gamma_weight(a, x) == 0), 0.0, slope)
+    undefined = (a <= 0) | (x < 0) | np.isnan(a) | np.isnan(x)
+    return np.where(x == 0, 0.0, np.where(undefined, np.nan, result))
+
+
+def _slope_by_weight(a: Any, x: Any, by_series: Any, max_terms: int) -> Any:
+    """The derivative of P(a, x) by `a`, divided by `_gamma_weight`."""
+    series = _series_slope(np.where(by_series, a, 1.0), np.where(by_series, x, 0.5), max_terms)
+    fraction = _fraction_slope(np.where(by_series, 1.0, a), np.where(by_series, 2.0, x), max_terms)
+    return np.where(by_series, series, -fraction)
+
+
+def _series_slope(a: Any, x: Any, max_terms: int) -> Any:
+    """The derivative of `_gamma_series` by `a`, divided by `_gamma_weight`."""
+    term, total = np.ones_like(x), np.ones_like(x)
+    logarithmic, slope = np.zeros_like(x), np.zeros_like(x)  # that of the term's logarithm
+    for n in in_time(range(1, max_terms), SLOW):
+        term = term * x / (a + n)
+        logarithmic = logarithmic - 1 / (a + n)
+        total, share = total + term, term * logarithmic
+        slope = slope + share
+        if np.all(np.abs(share) <= _EPSILON * np.abs(slope)):
+            break
+    of_weight = np.log(x) - digamma(a + 1)
+    return (slope + total * of_weight) / a
+
+
+def _fraction_slope(a: Any, x: Any, max_terms: int) -> Any:
+    """The derivative of `_gamma_fraction` by `a`, divided by `_gamma_weight`.
+
+    Names with `_a` are derivatives.
+    """
+    b = x + 1 - a
+    c, c_a = np.full_like(x, 1 / _TINY), np.zeros_like(x)
+    d = 1 / b
+    d_a = d * d
+    result, result_a = d, d_a
+    for n in in_time(range(1, max_terms), SLOW):
+        factor = n * (a - n)
+        b = b + 2
+        below = _not_zero(b + factor * d)
+        d, d_a = 1 / below, (1 - n * d - factor * d_a) / (below * below)
+        c, c_a = _not_zero(b + factor / c), (n - factor * c_a / c) / c - 1
+        change, change_a = c * d, c_a * d + c * d_a
+        result, result_a = result * change, result_a * change + result * change_a
+        if np.all(np.abs(change - 1) + np.abs(change_a) <= _EPSILON):
+            break
+    of_weight = np.log(x) - digamma(a)
+    return result_a + result * of_weight
+
+
+def _not_zero(value: Any) -> Any:
+    return np.where(np.abs(value) < _TINY, _TINY, value)

@@ -13,7 +13,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate
-from opkernel.ops.array.mirror_pad import mirror_pad
+from opkernel.ops.array.pad import mirror_pad
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.ops.nn.conv.attrs import (

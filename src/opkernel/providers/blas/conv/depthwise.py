@@ -20,7 +20,7 @@ import numpy as np
 from opkernel.kernel import allocate, cut, scratch, shard
 from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.ops.nn.conv import reference
-from opkernel.ops.nn.conv.narrow_products import STEPWISE_LIMIT
+from opkernel.ops.nn.conv.reference import STEPWISE_LIMIT
 from opkernel.ops.nn.epilogue import Epilogue
 from opkernel.ops.nn.windows import (
     Array,

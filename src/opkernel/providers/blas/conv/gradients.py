@@ -15,8 +15,7 @@ import numpy as np
 
 from opkernel.kernel import allocate, cut, scratch, shard
 from opkernel.ops.kernel_types import NARROW_FLOATS
-from opkernel.ops.nn.conv.narrow_products import product_for
-from opkernel.ops.nn.conv.reference import correlate
+from opkernel.ops.nn.conv.reference import correlate, product_for
 from opkernel.ops.nn.windows import Array, Geometry, turned_geometry
 from opkernel.providers.blas.conv.forward import convolve
 from opkernel.providers.blas.conv.im2col import Index, rows_of_windows, tiles

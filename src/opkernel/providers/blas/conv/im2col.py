@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from opkernel.kernel import allocate, cut, scratch, shard
-from opkernel.ops.nn.conv.narrow_products import product_for
+from opkernel.ops.nn.conv.reference import product_for
 from opkernel.ops.nn.epilogue import Epilogue
 from opkernel.ops.nn.windows import Array, Geometry, clipped, windows_of
 from opkernel.providers.blas.epilogue import finish

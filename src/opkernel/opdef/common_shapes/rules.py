@@ -1,0 +1,166 @@
+"""Pieces of which shape functions are made: checks of inputs one by one, and shape functions from shapes.
+
+`0` and `1` are ranks; `?` means rank 1 at most, `+` rank 1 at least. `h` means two elements: a handle
+that is a vector of strings, container and name. `.` means anything. Inputs beyond the text are not
+checked.
+"""
+
+from collections.abc import Callable, Iterable
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef.common_shapes.elementwise import no_outputs, scalar_shape, unknown_shape
+from opkernel.opdef.core.op_def_builder import OpShapeInferenceFn
+from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.shape_handles import ShapeHandle
+from opkernel.types import PartialTensorShape
+
+__all__ = [
+    "check_csv_defaults",
+    "check_handle",
+    "check_input_ranks",
+    "check_inputs",
+    "check_ranks",
+    "check_ranks_at_most",
+    "check_scalars",
+    "checked",
+    "checked_no_outputs",
+    "checked_scalar",
+    "checked_unknown",
+    "defined_shape",
+    "each_output_as_its_input",
+    "fixed_shapes",
+    "outputs_as_inputs",
+    "scalar_inputs_and_outputs",
+    "set_outputs",
+    "unknown_from_scalars",
+]
+
+
+def check_input_ranks(c: InferenceContext, *ranks: int) -> list[ShapeHandle]:
+    """The shapes of the first inputs, which must have these ranks."""
+    return [c.with_rank(c.input(i), rank) for i, rank in enumerate(ranks)]
+
+
+def check_ranks(c: InferenceContext, rank: int, *inputs: int) -> None:
+    """These inputs must have this rank."""
+    for i in inputs:
+        c.with_rank(c.input(i), rank)
+
+
+def check_ranks_at_most(c: InferenceContext, rank: int, *inputs: int) -> None:
+    """These inputs must have this rank or a smaller one."""
+    for i in inputs:
+        c.with_rank_at_most(c.input(i), rank)
+
+
+def check_scalars(c: InferenceContext, *inputs: int) -> None:
+    """These inputs must be scalars."""
+    check_ranks(c, 0, *inputs)
+
+
+def defined_shape(shape: PartialTensorShape) -> PartialTensorShape:
+    """The value of a shape attr where an op wants a defined one: an unknown rank reads as 0.
+
+    Raises:
+        InvalidArgumentError: a dimension is unknown.
+    """
+    if shape.rank is None:
+        return PartialTensorShape([])
+    if not shape.is_fully_defined():
+        raise InvalidArgumentError(f"Shape {shape} is not fully defined")
+    return shape
+
+
+def set_outputs(c: InferenceContext, shapes: Iterable[ShapeHandle]) -> None:
+    """Set the shapes of the first outputs."""
+    for i, shape in enumerate(shapes):
+        c.set_output(i, shape)
+
+
+def fixed_shapes(
+    *shapes: tuple[int | None, ...], input_ranks: tuple[int, ...] = ()
+) -> OpShapeInferenceFn:
+    """A shape function: the first inputs must have these ranks, the outputs have these shapes."""
+
+    def shape_fn(c: InferenceContext) -> None:
+        check_input_ranks(c, *input_ranks)
+        set_outputs(c, map(c.make_shape, shapes))
+
+    return shape_fn
+
+
+def unknown_from_scalars(*inputs: int) -> OpShapeInferenceFn:
+    """A shape function: these inputs are scalars, nothing is known of the outputs."""
+    return lambda c: check_scalars(c, *inputs)
+
+
+def outputs_as_inputs(*inputs: int) -> OpShapeInferenceFn:
+    """A shape function: output i has the shape of input `inputs[i]`."""
+    return lambda c: set_outputs(c, map(c.input, inputs))
+
+
+def each_output_as_its_input(c: InferenceContext) -> None:
+    """Output i has the shape of input i."""
+    set_outputs(c, map(c.input, range(c.num_outputs())))
+
+
+def scalar_inputs_and_outputs(c: InferenceContext) -> None:
+    """All inputs and outputs are scalars."""
+    check_scalars(c, *range(c.num_inputs()))
+    set_outputs(c, [c.scalar() for _ in range(c.num_outputs())])
+
+
+def check_csv_defaults(c: InferenceContext, start: int, stop: int) -> None:
+    """The inputs from `start` to `stop` are scalars, or vectors of one value or none."""
+    for i in range(start, stop):
+        default = c.with_rank_at_most(c.input(i), 1)
+        if c.rank(default) == 1 and c.dim(default, 0).value > 1:
+            raise InvalidArgumentError(
+                "Shape of a default must be a length-0 or length-1 vector, or a scalar."
+            )
+
+
+def check_handle(c: InferenceContext, shape: ShapeHandle) -> None:
+    """Refuse the shape of a handle that does not have two elements."""
+    c.with_value(c.dim(c.with_rank(shape, 1), 0), 2)
+
+
+_CHECKS: dict[str, Callable[[InferenceContext, ShapeHandle], object]] = {
+    "0": lambda c, shape: c.with_rank(shape, 0),
+    "1": lambda c, shape: c.with_rank(shape, 1),
+    "?": lambda c, shape: c.with_rank_at_most(shape, 1),
+    "+": lambda c, shape: c.with_rank_at_least(shape, 1),
+    "h": check_handle,
+    ".": lambda c, shape: None,
+}
+
+
+def check_inputs(c: InferenceContext, ranks: str) -> None:
+    """Refuse the first input that is not what its character says."""
+    for i, character in enumerate(ranks):
+        _CHECKS[character](c, c.input(i))
+
+
+def checked(ranks: str, then: OpShapeInferenceFn) -> OpShapeInferenceFn:
+    """The shape function `then`, after a check of the inputs."""
+
+    def shape_fn(c: InferenceContext) -> None:
+        check_inputs(c, ranks)
+        then(c)
+
+    return shape_fn
+
+
+def checked_no_outputs(ranks: str) -> OpShapeInferenceFn:
+    """A shape function that only checks the inputs."""
+    return checked(ranks, no_outputs)
+
+
+def checked_scalar(ranks: str) -> OpShapeInferenceFn:
+    """A shape function: after a check of the inputs, the output is a scalar."""
+    return checked(ranks, scalar_shape)
+
+
+def checked_unknown(ranks: str) -> OpShapeInferenceFn:
+    """A shape function: after a check of the inputs, nothing is known of the outputs."""
+    return checked(ranks, unknown_shape)
