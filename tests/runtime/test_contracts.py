@@ -332,7 +332,7 @@ class TestLies:
     def test_the_environment_has_it_found(
         self, lie: str, way: str, declare: Callable[..., str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("opkernel.kernel.registry.create._CHECKS_CONTRACTS", True)
+        monkeypatch.setattr("opkernel.kernel.registry.construct._CHECKS_CONTRACTS", True)
         name = self.declared(declare, lie)
         options = {"executor_type": way} if way == "DATAFLOW" else {}
         with pytest.raises(InternalError, match=LIES[lie].what) as caught:
@@ -375,7 +375,7 @@ def test_what_is_claimed_holds_under_all_verifications(
     name = declare(honest, contract, inputs=PAIR, shape_fn=broadcast_binary_op_shape)
     check_op(name, max_examples=30)
     run_lie(name, lie, sanitize=True)
-    monkeypatch.setattr("opkernel.kernel.registry.create._CHECKS_CONTRACTS", True)
+    monkeypatch.setattr("opkernel.kernel.registry.construct._CHECKS_CONTRACTS", True)
     run_lie(name, lie)
 
 

@@ -225,7 +225,7 @@ def test_false_claims_are_found_in_the_same_words(
 def test_the_environment_has_false_claims_found(
     fault: str, way: str, declare: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opkernel.kernel.registry.create._CHECKS_CONTRACTS", True)
+    monkeypatch.setattr("opkernel.kernel.registry.construct._CHECKS_CONTRACTS", True)
     assert FAULTS[fault].what in told((WAYS | VERIFIED)[way], declare(FAULTS[fault], CLAIMED))
 
 

@@ -70,11 +70,7 @@ def gradients(
         ResourceExhaustedError: a function calls itself without end.
         ValueError: an option is none of those named here.
     """
-    if unconnected_gradients not in UNCONNECTED_GRADIENTS:
-        raise ValueError(
-            f"unconnected_gradients must be one of {UNCONNECTED_GRADIENTS}, "
-            f"not {shown(unconnected_gradients)}"
-        )
+    _check_unconnected(unconnected_gradients)
     targets = _tensors(ys, "ys")
     if not targets:
         return [None] * len(_as_list(xs))
@@ -87,16 +83,29 @@ def gradients(
     with graph.as_default(), graph.name_scope(name) as scope, as_source(scope):
         with in_frame_of(targets[0]), paused_garbage_collection():
             weights = _grad_ys(targets, grad_ys)
-            try:
-                found = backpropagate(targets, sources, weights, stops, rules)
-            except RecursionError as error:
-                raise ResourceExhaustedError(
-                    f"Functions call each other too deeply for gradients: {error}"
-                ) from None
+            found = _backpropagated(targets, sources, weights, stops, rules)
         if unconnected_gradients == "none":
             return found
         pairs = zip(sources, found, strict=True)
         return [zeros_like(x) if grad is None else grad for x, grad in pairs]
+
+
+def _check_unconnected(given: str) -> None:
+    if given not in UNCONNECTED_GRADIENTS:
+        raise ValueError(
+            f"unconnected_gradients must be one of {UNCONNECTED_GRADIENTS}, not {shown(given)}"
+        )
+
+
+def _backpropagated(
+    ys: list[Tensor], xs: list[Tensor], weights: list[Gradient], stops: list[Tensor], rules: Rules
+) -> list[Gradient | None]:
+    try:
+        return backpropagate(ys, xs, weights, stops, rules)
+    except RecursionError as error:
+        raise ResourceExhaustedError(
+            f"Functions call each other too deeply for gradients: {error}"
+        ) from None
 
 
 def _as_list(value: _Item | Sequence[_Item]) -> list[_Item]:

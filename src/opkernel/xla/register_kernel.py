@@ -73,6 +73,7 @@ def register_xla_kernel(
     def register(kernel: _K) -> _K:
         is_class = isinstance(kernel, type) and issubclass(kernel, OpKernel)
         make = kernel if is_class else FunctionKernelFactory(kernel, is_maker=factory)
+        flags = resources, variants, strings, metadata
         for name in names:
             _check_constants(name, compile_time_constants)
             target.register(
@@ -81,10 +82,7 @@ def register_xla_kernel(
                     make,
                     frozenset(compile_time_constants),
                     None if devices is None else frozenset(devices),
-                    resources,
-                    variants,
-                    strings,
-                    metadata,
+                    *flags,
                     kernel,
                     site,
                 )

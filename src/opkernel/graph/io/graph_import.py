@@ -76,25 +76,28 @@ def import_graph_def(
         remove_new_default_attrs(owned, producer_op_list, graph.function_library.look_up)
     scope = nullcontext("") if name == "" else graph.name_scope(name or "import")
     with graph.lock, scope as prefix:
-        sources = {
-            _parse_key(key): _as_source(graph, key, value)
-            for key, value in (input_map or {}).items()
-        }
         options = ImportOptions(
             prefix=prefix.removesuffix("/"),
             uniquify_names=True,
-            input_map=sources,
+            input_map=_sources(graph, input_map or {}),
             validate_colocation=validate_colocation_constraints,
             allow_unregistered=allow_unregistered,
             fill_empty_attrs=True,
             origin=b"" if permissions is None else mark_of(permissions),
         )
-        importer = GraphImporter(graph, owned, options)
-        importer.prepare()
-        _check_all_used(importer, sources)
-        returned = [_element(importer, sources, element) for element in return_elements or ()]
-        importer.commit()
+        returned = _imported(GraphImporter(graph, owned, options), options, return_elements or ())
     return None if return_elements is None else returned
+
+
+def _imported(
+    importer: GraphImporter, options: ImportOptions, elements: Sequence[str]
+) -> list[Tensor | Operation]:
+    """The elements asked for, of nodes that an importer has added to its graph."""
+    importer.prepare()
+    _check_all_used(importer, options.input_map)
+    returned = [_element(importer, options.input_map, element) for element in elements]
+    importer.commit()
+    return returned
 
 
 def _copy(graph_def: GraphDef) -> GraphDef:
@@ -107,6 +110,10 @@ def _copy(graph_def: GraphDef) -> GraphDef:
         return GraphDef.FromString(graph_def.SerializeToString())
     except (DecodeError, EncodeError, ValueError) as error:
         raise InvalidArgumentError(f"The GraphDef cannot be read: {error}") from error
+
+
+def _sources(graph: Graph, input_map: Mapping[str, Any]) -> dict[tuple[str, int], Source]:
+    return {_parse_key(key): _as_source(graph, key, value) for key, value in input_map.items()}
 
 
 def _parse_key(key: str) -> tuple[str, int]:

@@ -1,12 +1,12 @@
 """Constructing the kernel of a node once its registration is found, and the guards around it."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from opkernel.device.budget import current_budget
+from opkernel.device.budget import Budget
 from opkernel.device.device import Device
 from opkernel.errors import InternalError, as_op_error
 from opkernel.kernel.context.construction import OpKernelConstruction
@@ -19,6 +19,9 @@ from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.opdef import OpRegistrationData, check_op_deprecation
 
 __all__ = ["construct", "guards"]
+
+Guard = Callable[[OpKernel, OpRegistrationData], OpKernel]
+"""Makes of a kernel, given its op, the one that takes its place."""
 
 _CHECKS_CONTRACTS = os.environ.get("OPKERNEL_CHECK_CONTRACTS", "0") not in ("", "0")
 """Whether all that kernels claim is verified at every call; told when this is imported."""
@@ -52,7 +55,8 @@ def construct(
     factory = registration.factory
     try:
         if isinstance(factory, FunctionKernelFactory):
-            values = construction.keyword_values(factory.keywords_for(form.op_def))
+            keywords = factory.keywords_for(form.op_def)
+            values = construction.keyword_values(keywords) if keywords else {}
             kernel = factory.kernel(construction, values)
         else:
             with np.errstate(all="ignore"):  # as kernels run: an attr may be NaN or out of range
@@ -71,27 +75,23 @@ def construct(
     return kernel
 
 
-def guards(
-    contract: KernelContract, device: Device
-) -> Iterator[Callable[[OpKernel, OpRegistrationData], OpKernel]]:
-    """The functions that put something around a kernel of a contract, from the inside to the outside.
-
-    Most kernels need none.
-    """
+def guards(contract: KernelContract, device: Device, budget: Budget | None) -> list[Guard]:
+    """What is put around a kernel of a contract, from the inside to the outside: mostly nothing."""
+    found: list[Guard] = []
     if _CHECKS_CONTRACTS:
         from opkernel.kernel.verification import verified  # only for tests of claims
 
-        yield verified
+        found.append(verified)
     elif not contract.outputs_as_declared:
         from opkernel.kernel.checked_kernels import checked  # the catalogue's kernels claim it
 
-        yield checked
-    budget = current_budget()
+        found.append(checked)
     if budget is not None and budget.memory_limit_bytes is not None:
         from opkernel.kernel.bounded import bounded  # where memory is limited
 
-        yield bounded
+        found.append(bounded)
     if device.overrides_compute:
         from opkernel.kernel.device_kernels import computed_by_device  # few devices do
 
-        yield lambda kernel, op: computed_by_device(kernel)
+        found.append(lambda kernel, op: computed_by_device(kernel))
+    return found

@@ -73,6 +73,6 @@ def create_op_kernel(
     budget = current_budget()
     if budget is not None:
         budget.check_time("making the kernel of", node_def.name)
-    for guard in guards(kernel.contract, device):
+    for guard in guards(kernel.contract, device, budget):
         kernel = guard(kernel, ops.look_up(node_def.op))
     return kernel

@@ -3,7 +3,7 @@
 Source: TensorFlow core/framework/memory_types.cc.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -61,44 +61,34 @@ def memory_types(
     node_def = node.node_def
     if node_def.op in _FUNCTION_CALL_OPS:
         kernel_def = None
+    named = () if kernel_def is None else kernel_def.host_memory_arg
+    known = {arg.name for arg in (*node.input_args, *node.output_args)}
+    unknown = [name for name in named if name not in known]
+    if unknown:
+        raise InvalidArgumentError(
+            f"HostMemory args {', '.join(map(repr, unknown))} not found in OpDef: "
+            f"{summaries.summarize_op_def(node.op_def)}"
+        )
     int32_on_device = kernel_def is not None or device_type == "TPU" or _must_compile(node_def)
-    inputs, outputs = (
-        [mtype_from_dtype(dtype, int32_on_device=int32_on_device) for dtype in types]
-        for types in (node.input_types, node.output_types)
-    )
-    if kernel_def is not None and kernel_def.host_memory_arg:
-        named = kernel_def.host_memory_arg
-        known = {arg.name for arg in (*node.input_args, *node.output_args)}
-        unknown = [name for name in named if name not in known]
-        if unknown:
-            raise InvalidArgumentError(
-                f"HostMemory args {', '.join(map(repr, unknown))} not found in OpDef: "
-                f"{summaries.summarize_op_def(node.op_def)}"
-            )
-        _put_on_host(inputs, _indices(named, node.input_args))
-        _put_on_host(outputs, _indices(named, node.output_args))
-    _put_on_host(inputs, _listed(node_def, "_input_hostmem"))
-    _put_on_host(outputs, _listed(node_def, "_output_hostmem"))
-    return MemoryTypes(tuple(inputs), tuple(outputs))
+
+    def of(types: Iterable[DataType], args: Iterable[Arg], attr: str) -> tuple[MemoryType, ...]:
+        on_host = {*node_def.attr[attr].list.i} if attr in node_def.attr else set()
+        for arg in args:
+            if arg.name in named:
+                on_host.update(range(arg.start, arg.stop))
+        return tuple(
+            [
+                MemoryType.HOST_MEMORY
+                if index in on_host
+                else mtype_from_dtype(dtype, int32_on_device=int32_on_device)
+                for index, dtype in enumerate(types)
+            ]
+        )
+
+    inputs = of(node.input_types, node.input_args, "_input_hostmem")
+    return MemoryTypes(inputs, of(node.output_types, node.output_args, "_output_hostmem"))
 
 
 def _must_compile(node_def: NodeDef) -> bool:
     """Whether the node asks to be compiled by XLA."""
     return "_XlaMustCompile" in node_def.attr and node_def.attr["_XlaMustCompile"].b
-
-
-def _listed(node_def: NodeDef, attr: str) -> Sequence[int]:
-    """The ints of a `list(int)` attr; none where the node lacks it or it is of another type."""
-    return list(node_def.attr[attr].list.i) if attr in node_def.attr else []
-
-
-def _indices(names: Iterable[str], args: Iterable[Arg]) -> list[int]:
-    """The flat indices of the arguments that have one of the names."""
-    return [index for arg in args if arg.name in names for index in range(arg.start, arg.stop)]
-
-
-def _put_on_host(memory_types: list[MemoryType], indices: Iterable[int]) -> None:
-    """Set the memory types at the indices to host memory; indices out of range are ignored."""
-    for index in indices:
-        if 0 <= index < len(memory_types):
-            memory_types[index] = MemoryType.HOST_MEMORY

@@ -6,7 +6,7 @@ Source: TensorFlow compiler/tf2xla/kernels/xla_dot_op.cc, xla_conv_op.cc, einsum
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.ops.declared.dimension_numbers import dimension_numbers as fields_of
@@ -79,19 +79,21 @@ def _layout(numbers: str) -> Any:
     )
 
 
+class _Window(NamedTuple):
+    """The inputs of a convolution that are known when it is compiled."""
+
+    window_strides: Any
+    padding: Any
+    lhs_dilation: Any
+    rhs_dilation: Any
+    feature_group_count: Any
+
+
 def _conv(numbers: str, config: str, batch_groups: int) -> _Product:
     layout, precision = _layout(numbers), _precision(config)
 
-    def conv(
-        dtype: Any,
-        lhs: Any,
-        rhs: Any,
-        window_strides: Any,
-        padding: Any,
-        lhs_dilation: Any,
-        rhs_dilation: Any,
-        feature_group_count: Any,
-    ) -> Any:
+    def conv(dtype: Any, lhs: Any, rhs: Any, window: _Window) -> Any:
+        padding = window.padding
         if padding.shape != (lhs.ndim - 2, 2):
             raise InvalidArgumentError(
                 f"padding must have two numbers for each of {lhs.ndim - 2} spatial dimensions, its shape "
@@ -99,12 +101,12 @@ def _conv(numbers: str, config: str, batch_groups: int) -> _Product:
             )
         return lax().conv_general_dilated(
             *_alike(lhs, rhs, dtype),
-            window_strides.tolist(),
+            window.window_strides.tolist(),
             padding.tolist(),
-            lhs_dilation.tolist(),
-            rhs_dilation.tolist(),
+            window.lhs_dilation.tolist(),
+            window.rhs_dilation.tolist(),
             layout,
-            feature_group_count=int(feature_group_count),
+            feature_group_count=int(window.feature_group_count),
             batch_group_count=batch_groups,
             precision=precision,
             preferred_element_type=dtype,
@@ -113,16 +115,13 @@ def _conv(numbers: str, config: str, batch_groups: int) -> _Product:
     return conv
 
 
-_CONSTANTS = ["window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count"]
-
-
-@register_xla_kernel("XlaConv", compile_time_constants=_CONSTANTS, factory=True)
+@register_xla_kernel("XlaConv", compile_time_constants=_Window._fields, factory=True)
 def xla_conv(*, dimension_numbers: str, precision_config: str) -> _Product:
     conv = _conv(dimension_numbers, precision_config, 1)
-    return lambda lhs, *others: conv(lhs.dtype, lhs, *others)
+    return lambda lhs, rhs, *window: conv(lhs.dtype, lhs, rhs, _Window(*window))
 
 
-@register_xla_kernel("XlaConvV2", compile_time_constants=_CONSTANTS, factory=True)
+@register_xla_kernel("XlaConvV2", compile_time_constants=_Window._fields, factory=True)
 def xla_conv_v2(
     *,
     dimension_numbers: str,
@@ -131,4 +130,5 @@ def xla_conv_v2(
     batch_group_count: int,
 ) -> _Product:
     conv = _conv(dimension_numbers, precision_config, batch_group_count)
-    return lambda *inputs: conv(preferred_element_type.numpy_dtype, *inputs)
+    dtype = preferred_element_type.numpy_dtype
+    return lambda lhs, rhs, *window: conv(dtype, lhs, rhs, _Window(*window))
