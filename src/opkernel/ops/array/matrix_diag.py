@@ -1,8 +1,6 @@
-"""Diagonals of batches of matrices: MatrixDiag, MatrixDiagPart, MatrixSetDiag in all versions.
+"""Diagonals of batches of matrices: MatrixDiag, MatrixDiagPart, MatrixSetDiag in all versions, and gradients.
 
 The input `k` is a diagonal or a band of them; how they are stacked, see `Band`.
-
-Gradients of diagonals of matrices.
 
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/matrix_diag_op.cc, matrix_set_diag_op.cc.
 """

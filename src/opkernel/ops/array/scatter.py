@@ -1,9 +1,7 @@
-"""Updates of a tensor at given indices: ScatterNd and the TensorScatter ops.
+"""Updates of a tensor at given indices: ScatterNd and the TensorScatter ops, and gradients.
 
 The last dimension of `indices` holds index vectors; `updates` holds for each the slice of the
 output that it names.
-
-Gradients of ops that put elements at indices.
 
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/scatter_nd_op.cc.
 """

@@ -1,6 +1,4 @@
-"""Colours: between red, green, blue and hue, saturation, value.
-
-The gradient of RGBToHSV.
+"""Colours, and gradients: between red, green, blue and hue, saturation, value.
 
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/colorspace_op.h.
 """

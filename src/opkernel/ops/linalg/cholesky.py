@@ -1,9 +1,7 @@
-"""Cholesky, CholeskyGrad.
-
-The gradient of Cholesky, from triangular systems.
+"""Cholesky, and gradients.
 
 Source: TensorFlow core/kernels/linalg/cholesky_op.cc, cholesky_grad.cc; Murray, Differentiation of the
-Cholesky decomposition (2016), python/ops/linalg_grad.py; Murray.
+Cholesky decomposition (2016); python/ops/linalg_grad.py.
 """
 
 from typing import Any

@@ -1,6 +1,4 @@
-"""Functions of matrices: MatrixSquareRoot, MatrixLogarithm; SciPy (the extra `scipy`) computes them.
-
-The gradient of MatrixSquareRoot.
+"""Functions of matrices, and gradients: MatrixSquareRoot, MatrixLogarithm; SciPy (the extra `scipy`) computes them.
 
 Source: TensorFlow core/kernels/linalg/matrix_square_root_op.cc, matrix_logarithm_op.cc,
 python/ops/linalg_grad.py; Deadman, Higham and Ralha, Blocked Schur algorithms for computing the matrix square

@@ -1,6 +1,4 @@
-"""Systems of equations with triangular matrices: MatrixTriangularSolve, BandedTriangularSolve.
-
-Gradients of solutions of triangular systems.
+"""Systems of equations with triangular matrices: MatrixTriangularSolve, BandedTriangularSolve, and gradients.
 
 Source: TensorFlow core/kernels/linalg/matrix_triangular_solve_op_impl.h, banded_triangular_solve_op.cc,
 python/ops/linalg_grad.py.

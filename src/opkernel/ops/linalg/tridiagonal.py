@@ -1,6 +1,4 @@
-"""Tridiagonal matrices: TridiagonalMatMul, TridiagonalSolve.
-
-Gradients of products and solutions of tridiagonal matrices.
+"""Tridiagonal matrices: TridiagonalMatMul, TridiagonalSolve, and gradients.
 
 Source: TensorFlow core/kernels/linalg/tridiagonal_matmul_op.cc, tridiagonal_solve_op.cc,
 python/ops/linalg_grad.py.

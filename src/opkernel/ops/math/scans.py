@@ -1,6 +1,4 @@
-"""Scans: cumulative sums, products and log-sum-exps along an axis.
-
-Gradients of sums and products that run along an axis.
+"""Scans: cumulative sums, products and log-sum-exps along an axis, and gradients.
 
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/scan_ops.cc.
 """

@@ -1,7 +1,5 @@
 """Cross entropy of the softmax of logits with labels, and its gradient by the logits.
 
-Gradients of cross entropies.
-
 The ops give the gradient of the loss with respect to the logits as their second output, which may
 be differentiated itself.
 

@@ -1,9 +1,7 @@
-"""Fourier transforms of the last one, two or three dimensions.
+"""Fourier transforms of the last one, two or three dimensions, and gradients.
 
 SciPy (the extra `scipy`) transforms one axis after the other, the last one first, which gives TensorFlow's
 bits. NumPy stands in for it.
-
-Gradients of Fourier transforms.
 
 Source: TensorFlow core/ops/spectral_ops.cc, core/kernels/fft_ops.cc, python/ops/signal/fft_ops.py, which has
 those of real transforms of three dimensions not.

@@ -1,6 +1,4 @@
-"""SparseTensorDenseMatMul.
-
-Gradient of SparseTensorDenseMatMul.
+"""SparseTensorDenseMatMul, and gradients.
 
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_tensor_dense_matmul_op.cc.
 """

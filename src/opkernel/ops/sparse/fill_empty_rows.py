@@ -1,6 +1,4 @@
-"""SparseFillEmptyRows and its gradient.
-
-Gradient of SparseFillEmptyRows.
+"""SparseFillEmptyRows, and its gradient.
 
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_fill_empty_rows_op.cc.
 """

@@ -1,6 +1,4 @@
-"""Sparse matrices from tensors and back.
-
-Gradients of sparse matrices made from tensors and of tensors made from them.
+"""Sparse matrices from tensors and back, and gradients.
 
 Source: TensorFlow core/ops/sparse_csr_matrix_ops.cc, core/kernels/sparse/*_csr_sparse_matrix_op.cc,
 csr_sparse_matrix_to_*_op.cc, sparse_matrix_components_op.cc, nnz_op.cc.

@@ -1,6 +1,4 @@
-"""Products and transposes of sparse matrices.
-
-Gradients of products with sparse matrices and of their transposes.
+"""Products and transposes of sparse matrices, and gradients.
 
 Source: TensorFlow core/ops/sparse_csr_matrix_ops.cc, core/kernels/sparse/mat_mul_op.cc, sparse_mat_mul_op.cc,
 transpose_op.cc.

@@ -1,6 +1,4 @@
-"""SparseReorder and SparseReshape.
-
-Gradient of SparseReorder.
+"""SparseReorder and SparseReshape, and gradients.
 
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_reorder_op.cc, reshape_util.cc.
 """

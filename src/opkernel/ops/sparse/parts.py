@@ -1,6 +1,4 @@
-"""SparseConcat, SparseSplit and SparseSlice.
-
-Gradient of SparseSlice.
+"""SparseConcat, SparseSplit and SparseSlice, and gradients.
 
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_concat_op.cc, sparse_split_op.cc,
 sparse_slice_op.cc.

@@ -1,6 +1,4 @@
-"""SparseReduceSum, SparseReduceMax, the same with sparse results, and SparseSoftmax.
-
-Gradients of SparseReduceSum and SparseSoftmax.
+"""SparseReduceSum, SparseReduceMax, the same with sparse results, SparseSoftmax; and gradients.
 
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_reduce_op.cc, sparse_softmax_op.cc.
 """

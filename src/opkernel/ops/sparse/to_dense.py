@@ -1,6 +1,4 @@
-"""SparseToDense.
-
-Gradient of SparseToDense.
+"""SparseToDense, and gradients.
 
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_to_dense_op.cc.
 """

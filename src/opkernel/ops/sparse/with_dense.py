@@ -1,6 +1,4 @@
-"""Elementwise arithmetic of a sparse tensor and a dense one.
-
-Gradients of elementwise arithmetic of a sparse tensor and a dense one.
+"""Elementwise arithmetic of a sparse tensor and a dense one, and gradients.
 
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_tensor_dense_add_op.cc,
 sparse_dense_binary_op_shared.cc.

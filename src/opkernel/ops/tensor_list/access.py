@@ -1,6 +1,4 @@
-"""Single elements of lists: read, set, pushed and popped.
-
-Gradients of single elements of lists.
+"""Single elements of lists: read, set, pushed and popped, and gradients.
 
 Source: TensorFlow core/ops/list_ops.cc, core/kernels/list_kernels.{h,cc}.
 """

@@ -1,7 +1,5 @@
 """The shapes of elements: as inputs of list ops, as the elements have them, and of unset ones.
 
-Shapes of the elements of lists, as the ops of lists take them.
-
 Source: TensorFlow core/kernels/list_kernels.{h,cc}.
 """
 
