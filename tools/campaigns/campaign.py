@@ -99,9 +99,10 @@ def _time_limit(seconds: int) -> Iterator[None]:
     def too_slow(signum: int, frame: FrameType | None) -> None:
         raise Finding(f"took longer than {seconds} s")
 
-    signal.signal(signal.SIGALRM, too_slow)
+    earlier = signal.signal(signal.SIGALRM, too_slow)
     signal.alarm(seconds)
     try:
         yield
     finally:
         signal.alarm(0)
+        signal.signal(signal.SIGALRM, earlier)

@@ -89,7 +89,7 @@ def test_replicas_wait_for_each_other(cluster: LocalCluster) -> None:
         for _ in range(STEPS):
             session.run("chief")
         for thread in threads:
-            thread.join(60)
+            thread.join(600)
         assert not any(thread.is_alive() for thread in threads)
         # The mean gradient is 2 w: each step leaves 0.8 of it.
         assert session.run("read:0") == pytest.approx(8 * 0.8**STEPS, rel=1e-6)
@@ -125,6 +125,6 @@ def test_a_queue_brings_work_to_whoever_takes_it(cluster: LocalCluster) -> None:
         session.run("put", {"items:0": np.arange(20)})
         session.run("close")
         for thread in threads:
-            thread.join(60)
+            thread.join(600)
     assert sorted(found) == [float(k * k) for k in range(20)]
     assert ends == [opkernel.errors.OutOfRangeError] * WORKERS

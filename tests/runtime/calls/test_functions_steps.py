@@ -298,7 +298,7 @@ def test_many_threads_instantiate_run_and_release():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert not failures
 
 

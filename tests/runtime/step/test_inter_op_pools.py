@@ -208,7 +208,7 @@ def test_functions_five_deep_in_eight_steps_never_starve_the_pool(threads: int) 
         for step in steps:
             step.start()
         for step in steps:
-            step.join(60)
+            step.join(600)
         assert not any(step.is_alive() for step in steps)
     pools.close()
     # f0(x) = x + 2; f(x) = 2 * inner(x + 1)
