@@ -296,6 +296,28 @@ class TestContextManager:
         assert seen == [error]
         assert len(caught.traceback) == 1
 
+    def test_a_block_that_is_collected_with_others_is_left(self, make):
+        """The cycle holds what is in the block, and what ends it."""
+        seen = []
+
+        @make
+        def block():
+            try:
+                yield
+            finally:
+                seen.append("left")
+
+        def within(others):
+            with block():
+                yield others
+
+        others: list[Any] = []
+        others.append(within(others))
+        next(others[0])
+        del others
+        gc.collect()
+        assert seen == ["left"]
+
     def test_the_generator_may_deal_with_an_error(self, make):
         @make
         def block():

@@ -93,7 +93,12 @@ def _leave(
     error: BaseException | None,
     traceback: TracebackType | None,
 ) -> bool:
-    """Have a generator go on, with the error of the block; whether it has dealt with the error."""
+    """Have a generator go on, with the error of the block; whether it has dealt with the error.
+
+    No variable here holds the generator: the traceback of an interrupt would keep it alive.
+    """
+    if reference() is None:
+        return False  # it is collected together with the statement, and ends by itself
     if error is None:
         for _ in _alive(reference):
             raise RuntimeError("The generator of a block goes on after the block")
