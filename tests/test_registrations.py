@@ -59,7 +59,7 @@ def registered():
         "engines": engine._engines.names(),
         "providers": [one.name for one in registered_providers()],
         "devices": sorted(device_factory._factories),
-        "rules": sorted(op_rule._rules),
+        "rules": op_rule.rules().names(),
         "variants": sorted(variant_value._decoders),
     }
 

