@@ -29,7 +29,7 @@ INT32 = AttrValue(type=DataType.DT_INT32)
 STRING = AttrValue(type=DataType.DT_STRING)
 
 
-def kernel(device="CPU", *, T=None, U=None, label="", priority=0, host=(), op="An"):
+def kernel(device="CPU", *, T=None, U=None, label="", priority=0, host=(), op="A"):
     builder = KernelDefBuilder(op).device(device).label(label).priority(priority)
     for attr, allowed in {"T": T, "U": U}.items():
         if allowed is not None:
@@ -49,12 +49,12 @@ def registry_of(*kernel_defs):
 
 def ops():
     registry = OpRegistry()
-    registry.register(OpDefBuilder("An").attr("T: type = DT_FLOAT").input("x: T").finalize())
+    registry.register(OpDefBuilder("A").attr("T: type = DT_FLOAT").input("x: T").finalize())
     return registry
 
 
 def node(name="n", **attrs):
-    return NodeDef(name=name, op="An", attr=attrs)
+    return NodeDef(name=name, op="A", attr=attrs)
 
 
 def found(registry, device="CPU", **attrs):
@@ -106,7 +106,7 @@ class TestFindKernel:
         with pytest.raises(InvalidArgumentError) as error:
             found(registry, T=FLOAT)
         text = (
-            '\'op: "An" device_type: "CPU" '
+            '\'op: "A" device_type: "CPU" '
             'constraint { name: "T" allowed_values { list { type: DT_FLOAT } } }\''
         )
         assert str(error.value) == (
@@ -151,7 +151,7 @@ class TestNotFound:
 
     def test_no_kernels_at_all(self):
         assert self.message(KernelRegistry()) == (
-            "No registered 'An' OpKernel for CPU devices compatible with node {{node n}}\n"
+            "No registered 'A' OpKernel for CPU devices compatible with node {{node n}}\n"
             "Registered:\n  <no registered kernels>\n"
             "Feed what 'n' gives, register a kernel for CPU (opkernel.register_kernel; `--library` of the commands imports the module that does), or install a "
             "plugin that has one (`opkernel doctor` lists those installed)."
@@ -159,7 +159,7 @@ class TestNotFound:
 
     def test_what_is_registered_is_listed(self):
         assert self.message(registry_of(kernel("GPU", label="g")), "CPU").startswith(
-            "No registered 'An' OpKernel for CPU devices compatible with node {{node n}}\n"
+            "No registered 'A' OpKernel for CPU devices compatible with node {{node n}}\n"
             "Registered:\n  device='GPU'; label='g'\nFeed"
         )
 
@@ -167,9 +167,7 @@ class TestNotFound:
         registry = registry_of(kernel(T="float", U="int32"), kernel(T="string"))
         message = self.message(registry, T=FLOAT, U=FLOAT)
         first, second, *_ = message.split("\n")
-        assert (
-            first == "No registered 'An' OpKernel for CPU devices compatible with node {{node n}}"
-        )
+        assert first == "No registered 'A' OpKernel for CPU devices compatible with node {{node n}}"
         assert second == (
             "(OpKernel was found, but attributes didn't match) "
             "Requested Attributes: T=DT_FLOAT, U=DT_FLOAT; "
@@ -181,7 +179,7 @@ class TestNotFound:
     def test_the_error_names_its_node_and_op(self):
         with pytest.raises(NotFoundError) as error:
             find_kernel_def("CPU", node("dense"), registry=KernelRegistry())
-        assert (error.value.node, error.value.op) == ("dense", "An")
+        assert (error.value.node, error.value.op) == ("dense", "A")
 
 
 def test_kernel_def_available():
@@ -275,7 +273,7 @@ class TestLastLoader:
 
     def test_who_lists_the_kernels_of_an_op_sees_all(self):
         registry, _ = self.registry(kernel("TPU"))
-        listed = get_registered_kernels_for_op("An", registry=registry).kernel
+        listed = get_registered_kernels_for_op("A", registry=registry).kernel
         assert [one.device_type for one in listed] == ["TPU", "CPU"]
 
 
@@ -300,7 +298,7 @@ class TestSupportedDeviceTypes:
         assert self.supported(KernelRegistry(), ["GPU", "CPU"], unknown) == [("GPU", 0), ("CPU", 0)]
 
     def test_without_any_kernel_the_node_must_at_least_be_valid(self):
-        valid = NodeDef(name="n", op="An", input=["x"], attr={"T": FLOAT})
+        valid = NodeDef(name="n", op="A", input=["x"], attr={"T": FLOAT})
         assert self.supported(KernelRegistry(), ["CPU"], valid) == []
         with pytest.raises(InvalidArgumentError, match="'float' do not match 0 inputs"):
             self.supported(KernelRegistry(), ["CPU"])
@@ -318,7 +316,7 @@ class TestSupportedDeviceTypes:
 class TestListing:
     def test_text(self):
         registry = registry_of(kernel(T=["float", "int32"]), kernel("GPU", label="x", T="half"))
-        assert kernels_registered_for_op("An", registry=registry) == (
+        assert kernels_registered_for_op("A", registry=registry) == (
             "  device='GPU'; label='x'; T in [DT_HALF]\n  device='CPU'; T in [DT_FLOAT, DT_INT32]\n"
         )
         assert kernels_registered_for_op("B", registry=registry) == "  <no registered kernels>\n"
@@ -330,30 +328,30 @@ class TestListing:
             return sorted((one.op, one.device_type) for one in kernels.kernel)
 
         assert listed(get_all_registered_kernels(registry=registry)) == [
-            ("An", "CPU"),
-            ("An", "GPU"),
+            ("A", "CPU"),
+            ("A", "GPU"),
             ("B", "CPU"),
         ]
         on_cpu = get_filtered_registered_kernels(
             lambda kernel_def: kernel_def.device_type == "CPU", registry=registry
         )
-        assert listed(on_cpu) == [("An", "CPU"), ("B", "CPU")]
-        of_a = get_registered_kernels_for_op("An", registry=registry)
-        assert listed(of_a) == [("An", "CPU"), ("An", "GPU")]
+        assert listed(on_cpu) == [("A", "CPU"), ("B", "CPU")]
+        of_a = get_registered_kernels_for_op("A", registry=registry)
+        assert listed(of_a) == [("A", "CPU"), ("A", "GPU")]
 
     def test_log(self, caplog):
         with caplog.at_level(logging.INFO, logger="opkernel"):
             log_all_registered_kernels(registry=registry_of(kernel("CPU"), kernel("GPU")))
         assert sorted(caplog.messages) == [
-            'OpKernel (\'op: "An" device_type: "CPU"\')',
-            'OpKernel (\'op: "An" device_type: "GPU"\')',
+            'OpKernel (\'op: "A" device_type: "CPU"\')',
+            'OpKernel (\'op: "A" device_type: "GPU"\')',
         ]
 
 
 def test_no_supported_device_error():
     error = no_supported_device_error(node(T=FLOAT), ["CPU"], registry=registry_of(kernel("GPU")))
     assert str(error) == (
-        "No OpKernel was registered to support Op 'An' used by {{node n}} with these attrs: "
+        "No OpKernel was registered to support Op 'A' used by {{node n}} with these attrs: "
         "[T=DT_FLOAT]\nRegistered devices: [CPU]\nRegistered kernels:\n  device='GPU'\n"
         "Feed what 'n' gives, register a kernel for CPU with T=DT_FLOAT (opkernel.register_kernel; `--library` of the commands imports the module that does), or "
         "install a plugin that has one (`opkernel doctor` lists those installed)."

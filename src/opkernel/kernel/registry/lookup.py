@@ -150,7 +150,7 @@ def no_supported_device_error(
         f"{summaries.format_node_def_for_error(node_def)} with these attrs: [{summaries.summarize_attrs(node_def)}]\n"
         f"Registered devices: [{', '.join(device_types)}]\n"
         f"Registered kernels:\n{kernels_registered_for_op(node_def.op, registry=registry)}"
-        f"{_ways_out(node_def, device_types)}",
+        f"{_ways_out(_registry(registry), node_def, device_types)}",
         node=node_def.name,
         op=node_def.op,
     )
@@ -178,19 +178,20 @@ def no_kernel_error(
             f"{attr}={summaries.summarize_attr_value(node_def.attr[attr])}\n"
         )
     message += f"Registered:\n{kernels_registered_for_op(node_def.op, registry=kernels)}"
-    message += _ways_out(node_def, [device_type])
+    message += _ways_out(kernels, node_def, [device_type])
     return NotFoundError(message, node=node_def.name, op=node_def.op)
 
 
-def _ways_out(node_def: NodeDef, device_types: Iterable[str]) -> str:
-    """A sentence with the remedy for a node without a kernel; why it has none, as far as that is known."""
+def _ways_out(kernels: KernelRegistry, node_def: NodeDef, device_types: Iterable[str]) -> str:
+    """The remedy for a node that a registry has no kernel for; first why opkernel's own has none, if that is known."""
     types = [
         f"{name}={summaries.summarize_attr_value(value)}"
         for name, value in sorted(node_def.attr.items())
         if value.WhichOneof("value") == "type" or value.list.type
     ]
     wanted = " or ".join(device_types) + (f" with {', '.join(types)}" if types else "")
-    why = global_op_registry().traits(node_def.op).why_no_kernel
+    is_own = kernels is global_kernel_registry()
+    why = global_op_registry().traits(node_def.op).why_no_kernel if is_own else ""
     reason = f"{node_def.op} has no kernel: {why}. " if why else ""
     return (
         f"{reason}Feed what {node_def.name!r} gives, register a kernel for {wanted} (opkernel.register_kernel; "
