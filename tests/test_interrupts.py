@@ -32,9 +32,10 @@ from opkernel.runtime.step.run_step import RunStep
 from opkernel.runtime.traces.place import Place, current_place, in_place
 from opkernel.state.keyed_lock import KeyedLock
 from opkernel.training.resource import Resource
-from opkernel.types.tensor import _charge, charging_decoded
+from opkernel.types import decoded_charge
 
 VARIABLE: ContextVar[int] = ContextVar("variable", default=0)
+ANOTHER: ContextVar[int] = ContextVar("another", default=0)
 GRAPH = opkernel.Graph()
 with GRAPH.as_default():
     OP = opkernel.constant(1.0, name="op").op
@@ -99,14 +100,16 @@ class Changing:
 Block = Callable[[], contextlib.AbstractContextManager[Any]]
 
 BLOCKS: dict[str, tuple[Block, Callable[[], Any]]] = {
-    "setting": (lambda: setting(VARIABLE, 1), VARIABLE.get),
+    "setting": (
+        lambda: setting({VARIABLE: 1, ANOTHER: 2}),
+        lambda: (VARIABLE.get(), ANOTHER.get()),
+    ),
     "trying": (lambda: trying(LOCKS[0]), lambda: are_free(*LOCKS)),
     "holding": (lambda: holding(LOCKS), lambda: are_free(*LOCKS)),
     "a budget": (
         lambda: under_budget(Budget(1 << 20)),
-        lambda: (current_budget(), allocation_policy(), _charge.get()),
+        lambda: (current_budget(), allocation_policy(), decoded_charge.get()),
     ),
-    "a charge": (lambda: charging_decoded(print), _charge.get),
     "an allocator": (lambda: allocating_from(SESSION), allocation_policy),  # type: ignore[arg-type]  # any will do
     "threads": (lambda: intra_op_parallelism(7), intra_op_threads),
     "one BLAS thread": (one_blas_thread, state_of_blas),

@@ -12,7 +12,7 @@ that ends it. A generator sets nothing before its `try`, since an interrupt may 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
@@ -121,14 +121,14 @@ def _is_stop(error: BaseException, raised: RuntimeError) -> bool:
 
 
 @contextmanager
-def setting(variable: ContextVar[_T], value: _T) -> Iterator[None]:
-    """Within the block, a context variable has a value."""
-    before = variable.get()
+def setting(values: Mapping[ContextVar[Any], Any], gives: Any = None) -> Iterator[Any]:
+    """Within the block, which gives `gives`, context variables have values."""
+    restoring = map(ContextVar.set, values, [variable.get() for variable in values])
     try:
-        variable.set(value)
-        yield
+        _ = [*map(ContextVar.set, values, values.values())]  # no interrupt divides this
+        yield gives
     finally:
-        variable.set(before)
+        _ = [*restoring]
 
 
 @contextmanager

@@ -292,13 +292,13 @@ def _check_scopes() -> None:
     """Check that no block is still entered."""
     from opkernel.device import allocation, blas_threads, budget, intra_op
     from opkernel.graph.core import default_graph
-    from opkernel.types import tensor
+    from opkernel.types import decoded_charge
 
     entered = {
         "a budget": budget.current_budget() is not None,
         "a default graph": default_graph.innermost_default() is not None,
         "one BLAS thread": bool(blas_threads.one_blas_thread.blocks),
-        "a charge": tensor._charge.get() is not None,
+        "a charge": decoded_charge.get() is not None,
         "no collector": not gc.isenabled(),
         "threads": intra_op.intra_op_threads() != intra_op._DEFAULT_THREADS,
         "an allocator": allocation.allocation_policy()[1] is not None,

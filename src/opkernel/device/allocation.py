@@ -8,7 +8,7 @@ budget (`device/budget.py`), it answers; else one tensor may take half of the ma
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from itertools import islice
 from math import prod
@@ -18,7 +18,7 @@ import numpy as np
 
 from opkernel.device.budget import Budget, current_budget, spending
 from opkernel.errors import InvalidArgumentError
-from opkernel.interrupts import contextmanager, setting
+from opkernel.interrupts import setting
 from opkernel.types import MAX_DIMENSIONS, DataType
 
 if TYPE_CHECKING:
@@ -57,13 +57,12 @@ allocation_policy = _policy.get
 """How many bytes a tensor of this thread may take unasked, and the allocator if there is one."""
 
 
-@contextmanager
-def under_budget(budget: Budget) -> Iterator[Budget]:
+def under_budget(budget: Budget) -> AbstractContextManager[Budget]:
     """Within the block, this thread works under a budget, which every allocation asks."""
     unasked, allocator = _policy.get()
-    policy = unasked if budget.memory_limit_bytes is None else 0, allocator
-    with setting(_policy, policy), spending(budget):
-        yield budget
+    return spending(
+        budget, {_policy: (unasked if budget.memory_limit_bytes is None else 0, allocator)}
+    )
 
 
 def allocation_limit(limit_bytes: int) -> AbstractContextManager[Budget]:
@@ -80,7 +79,7 @@ def current_allocation_limit() -> int:
 
 def allocating_from(allocator: Allocator) -> AbstractContextManager[None]:
     """Within the block, `allocate` takes the memory of this thread's tensors from `allocator`."""
-    return setting(_policy, (_policy.get()[0], allocator))
+    return setting({_policy: (_policy.get()[0], allocator)})
 
 
 def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:

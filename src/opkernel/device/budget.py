@@ -9,16 +9,20 @@ long asks now and then whether time is left. Without a budget nothing is counted
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opkernel.device.allocation_ledger import AllocationLedger
 from opkernel.errors import DeadlineExceededError, ResourceExhaustedError
-from opkernel.interrupts import contextmanager, setting
-from opkernel.types import charging_decoded
+from opkernel.interrupts import setting
+from opkernel.types import decoded_charge
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 __all__ = ["Budget", "check_time", "current_budget", "spending"]
 
@@ -194,11 +198,11 @@ current_budget = _current.get
 """The budget that this thread works under; None without a budget."""
 
 
-@contextmanager
-def spending(budget: Budget) -> Iterator[Budget]:
-    """Within the block, this thread works under a budget."""
-    with setting(_current, budget), charging_decoded(_charge_decoded):
-        yield budget
+def spending(
+    budget: Budget, also: Mapping[ContextVar[Any], Any] = MappingProxyType({})
+) -> AbstractContextManager[Budget]:
+    """Within the block, this thread works under a budget, and other context variables have values as well."""
+    return setting({_current: budget, decoded_charge: _charge_decoded, **also}, budget)
 
 
 def check_time(doing: str, name: str = "") -> None:

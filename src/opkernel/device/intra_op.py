@@ -59,7 +59,7 @@ intra_op_threads = _threads.get
 
 def intra_op_parallelism(threads: int) -> AbstractContextManager[None]:
     """Within the block, kernels of this thread spread their work over so many threads."""
-    return setting(_threads, max(threads, 1))
+    return setting({_threads: max(threads, 1)})
 
 
 def cut(size: int, parts: int, multiple: int = 1) -> list[slice]:

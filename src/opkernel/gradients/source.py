@@ -20,7 +20,7 @@ _source: ContextVar[str] = ContextVar("gradient_source", default="gradients")
 
 def as_source(scope: str) -> AbstractContextManager[None]:
     """Let the nodes made inside be those of the name scope of a call."""
-    return setting(_source, scope.rstrip("/"))
+    return setting({_source: scope.rstrip("/")})
 
 
 def gradient_source() -> str:

@@ -75,8 +75,10 @@ def _computed(
 
 
 def _common_shape(shapes: Sequence[tuple[int, ...]], needs_one: bool) -> tuple[int, ...] | None:
+    if len({*shapes}) == 1:
+        return shapes[0]
     if needs_one:
-        return shapes[0] if len({*shapes}) == 1 else None
+        return None
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

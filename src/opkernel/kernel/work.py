@@ -15,12 +15,15 @@ import numpy as np
 
 from opkernel.opdef import OpTraits
 
-__all__ = ["least_seconds", "work_of"]
+__all__ = ["COSTS_WITH_LEAST_SECONDS", "least_seconds", "work_of"]
 
 _MOST_PER_SECOND = 1.5e11 * (os.cpu_count() or 1)
 """The most multiplications that the processors do in a second."""
 
 _MOST_SORTED_PER_SECOND = 1e9
+
+COSTS_WITH_LEAST_SECONDS = frozenset({"product", "sort"})
+"""The costs of ops (`OpTraits.cost`) that take a time which is known to be the least."""
 
 _OF_CALL = 1 << 14
 _OF_ELEMENT = 8

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from opkernel.interrupts import setting
 from opkernel.proto import (
     DecodeError,
     ResourceHandleProto,
@@ -34,14 +33,12 @@ from opkernel.types.shape import TensorShape
 from opkernel.types.variant_value import OpaqueVariant, Variant, variant_from_proto
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     import numpy.typing as npt
 
 __all__ = [
     "DEFAULT_LIMIT_BYTES",
     "charge_decoded",
-    "charging_decoded",
+    "decoded_charge",
     "tensor_from_proto",
     "tensor_to_proto",
 ]
@@ -55,22 +52,18 @@ _MAX_NUMPY_DIMENSIONS = 64
 _MAX_VARINT_BYTES = 5
 _Array: TypeAlias = np.ndarray[Any, Any]
 
-_charge: ContextVar[Callable[[int, str, bool], None] | None] = ContextVar("charge", default=None)
+decoded_charge: ContextVar[Callable[[int, str, bool], None] | None] = ContextVar(
+    "charge", default=None
+)
+"""Is called for each tensor before it is decoded.
 
-
-def charging_decoded(
-    charge: Callable[[int, str, bool], None],
-) -> AbstractContextManager[None]:
-    """Call `charge`, within the block, for each tensor before it is decoded.
-
-    `charge` gets the tensor's bytes, its description, and whether the proto holds these bytes.
-    """
-    return setting(_charge, charge)
+It gets the tensor's bytes, its description, and whether the proto holds these bytes.
+"""
 
 
 def charge_decoded(num_bytes: int, what: str, is_stored: bool = False) -> None:
-    """Call what charges for memory that is about to be decoded, and looks at the clock; as `charging_decoded`."""
-    charge = _charge.get()
+    """Call what charges for memory that is about to be decoded, and looks at the clock; as `decoded_charge`."""
+    charge = decoded_charge.get()
     if charge is not None:
         charge(num_bytes, what, is_stored)
 
@@ -168,7 +161,7 @@ def _check_memory(
             f"Tensor of shape {shape} and type {dtype} takes {size_bytes} bytes; "
             f"the limit is {limit_bytes}"
         )
-    if _charge.get() is not None:
+    if decoded_charge.get() is not None:
         what = f"tensor with shape{list(shape)} and type {dtype.string}"
         charge_decoded(size_bytes, what, is_stored)
 

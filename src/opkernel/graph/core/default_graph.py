@@ -29,7 +29,7 @@ _global_graphs: list[Graph] = []
 @contextmanager
 def as_default(graph: Graph) -> Iterator[Graph]:
     """Make a graph the default of this thread inside the block."""
-    with setting(_graphs, (*_graphs.get(), graph)):
+    with setting({_graphs: (*_graphs.get(), graph)}):
         yield graph
 
 

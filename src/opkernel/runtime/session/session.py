@@ -347,7 +347,7 @@ class Session:
     def as_default(self) -> Iterator[Self]:
         """Within the block, `Operation.run` and `Tensor.eval` of this thread use this session."""
         sessions: tuple[Session, ...] = (*_default_sessions.get(), self)
-        with setting(_default_sessions, sessions):
+        with setting({_default_sessions: sessions}):
             yield self
 
     def __enter__(self) -> Self:

@@ -47,4 +47,4 @@ enter = _place.set
 
 def in_place(place: Place) -> AbstractContextManager[None]:
     """Within the block, this thread is at a place."""
-    return setting(_place, place)
+    return setting({_place: place})

@@ -10,6 +10,7 @@ from typing import Any
 from opkernel.device.budget import check_time
 from opkernel.graph import Operation
 from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel, OpKernelContext, Step
+from opkernel.kernel.work import COSTS_WITH_LEAST_SECONDS
 from opkernel.runtime.step.kernel_watcher import (
     CallWatcher,
     Computer,
@@ -40,11 +41,12 @@ class CheckingWatcher(KernelWatcher):
         compute = computation(op, kernel, self._inner, params)
         if self._inner is None and not any(tensor.dtype.is_ref for tensor in op.inputs):
             compute = in_pieces(kernel, compute)
+        has_least_time = op.traits.cost in COSTS_WITH_LEAST_SECONDS
 
         def run(step: Step, *inputs: Any) -> Sequence[Any]:
             step.check()
-            if step.deadline is not None:
-                check_cost(kernel, inputs, step.deadline - time.monotonic())
+            if has_least_time and step.deadline is not None:
+                check_cost(op, inputs, step.deadline - time.monotonic())
             return compute(step, inputs, None)
 
         return run

@@ -10,30 +10,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from opkernel.errors import DeadlineExceededError
+from opkernel.graph import Operation
 from opkernel.kernel import FunctionKernel, OpKernel, Step
 from opkernel.kernel.pieces import may_go_in_pieces, piecewise
 from opkernel.kernel.work import least_seconds
-from opkernel.opdef import global_op_registry
 from opkernel.runtime.watch.watched_computation import Computation, MemoryTaker
 
 __all__ = ["check_cost", "in_pieces"]
 
 
-def check_cost(kernel: OpKernel, inputs: Sequence[Any], seconds_left: float | None) -> None:
+def check_cost(op: Operation, inputs: Sequence[Any], seconds_left: float) -> None:
     """Raise DeadlineExceededError where a product or a sort is sure to take longer than there is time.
 
     Args:
-        kernel: The kernel.
-        inputs: What it is about to get.
-        seconds_left: The time that is left; None for any.
+        op: The node.
+        inputs: What its kernel is about to get.
+        seconds_left: The time that is left.
     """
-    if seconds_left is None:
-        return
-    least = least_seconds(global_op_registry().traits(kernel.type_string), inputs)
+    least = least_seconds(op.traits, inputs)
     if least > seconds_left:
         raise DeadlineExceededError(
-            f"Timed out: {kernel.type_string} takes {least:.1f} s at least, and {seconds_left:.1f} s "
-            "are left"
+            f"Timed out: {op.type} takes {least:.1f} s at least, and {seconds_left:.1f} s are left"
         )
 
 
