@@ -110,3 +110,16 @@ def test_incomplete_gamma_functions(dtype):
         a=np.array([2, 2, -1, 2, -1], dtype), x=np.array([0, INF, 1, -1, 0], dtype)
     )
     np.testing.assert_array_equal(limits, np.array([0, 1, NAN, NAN, 0], dtype))
+
+
+@pytest.mark.parametrize("op", ["Igamma", "Igammac", "IgammaGradA", "RandomGammaGrad"])
+def test_an_element_depends_on_no_other(op: str) -> None:
+    """Series of some elements take many terms: the others stop where they would alone."""
+    a, x = np.meshgrid([0.1, 0.9, 3.0, 40.0, 900.0], [0.01, 0.8, 3.5, 45.0, 950.0])
+    names = ("alpha", "sample") if op == "RandomGammaGrad" else ("a", "x")
+
+    def compute(*values):
+        return getattr(raw_ops, op)(**dict(zip(names, values, strict=True)))
+
+    alone = [compute(*one) for one in zip(a.reshape(25, 1), x.reshape(25, 1), strict=True)]
+    assert np.array_equal(compute(a.reshape(25), x.reshape(25)), np.concatenate(alone))

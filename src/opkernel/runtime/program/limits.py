@@ -13,7 +13,7 @@ from opkernel.interrupts import contextmanager
 from opkernel.kernel import intra_op_parallelism, under_budget
 from opkernel.records import dataclass
 
-__all__ = ["Limits", "in_time"]
+__all__ = ["Limits", "step_time"]
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
@@ -67,7 +67,7 @@ class Limits:
 
 
 @contextmanager
-def in_time(timeout_s: float | None) -> Iterator[float | None]:
+def step_time(timeout_s: float | None) -> Iterator[float | None]:
     """Within the block, work has so many seconds, or what the caller's budget leaves of them; None: no limit."""
     outer = current_budget()
     if timeout_s is None:

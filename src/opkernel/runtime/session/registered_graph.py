@@ -14,7 +14,7 @@ from opkernel.graph.core.structural_ops import ARG_OPS, RETVAL_OPS
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
 from opkernel.proto import GraphDef
 from opkernel.records import replace
-from opkernel.runtime.program.limits import in_time
+from opkernel.runtime.program.limits import step_time
 from opkernel.runtime.session.step_options import StepOptions
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class RegisteredGraph:
         """
         variant = options.variant(options.timeout_s)
         executable = self._find(variant)
-        with in_time(options.timeout_s) as seconds_left:
+        with step_time(options.timeout_s) as seconds_left:
             step = self._runner.step(options, variant, seconds_left)
             with step.cancelled_by(options.cancellation_manager):
                 try:

@@ -15,7 +15,7 @@ from opkernel.graph import Graph
 from opkernel.proto import Message
 from opkernel.records import replace
 from opkernel.runtime.program.executable import Executable
-from opkernel.runtime.program.limits import in_time
+from opkernel.runtime.program.limits import step_time
 from opkernel.runtime.program.request import Variant
 from opkernel.runtime.session.executables import Executables
 from opkernel.runtime.session.session_config import SessionConfig
@@ -143,7 +143,7 @@ class StepRunner:
             if session.timeout_s is None and current_budget() is None:
                 return self.executables.find(fetches, tuple(feeds))(feeds.values(), self.new_step)
             options = session.defaults
-        with in_time(options.timeout_s) as seconds_left:
+        with step_time(options.timeout_s) as seconds_left:
             variant = options.variant(seconds_left)
             executable = self.executables.find(fetches, tuple(feeds), variant)
             converted = executable.converted(feeds.values())
@@ -170,7 +170,7 @@ class StepRunner:
             if timeout_s is None:
                 return executable(values, new_step)
             converted = executable.converted(values)
-            with in_time(timeout_s) as seconds_left:
+            with step_time(timeout_s) as seconds_left:
                 return self._run(executable, converted, session.defaults, variant, seconds_left)
 
         return call

@@ -19,7 +19,7 @@ from opkernel.runtime.step.kernel_watcher import (
     Runner,
     Starter,
 )
-from opkernel.runtime.watch.pieces import check_cost, in_pieces
+from opkernel.runtime.watch.pieces import check_cost, stops_between_pieces
 from opkernel.runtime.watch.watched_computation import computation
 
 __all__ = ["CheckingWatcher"]
@@ -40,7 +40,7 @@ class CheckingWatcher(KernelWatcher):
         """The function that checks the step and runs the kernel of a node."""
         compute = computation(op, kernel, self._inner, params)
         if self._inner is None and not any(tensor.dtype.is_ref for tensor in op.inputs):
-            compute = in_pieces(kernel, compute)
+            compute = stops_between_pieces(kernel, compute)
         has_least_time = op.traits.cost in COSTS_WITH_LEAST_SECONDS
 
         def run(step: Step, *inputs: Any) -> Sequence[Any]:

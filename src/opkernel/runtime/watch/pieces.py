@@ -16,7 +16,7 @@ from opkernel.kernel.pieces import may_go_in_pieces, piecewise
 from opkernel.kernel.work import least_seconds
 from opkernel.runtime.watch.watched_computation import Computation, MemoryTaker
 
-__all__ = ["check_cost", "in_pieces"]
+__all__ = ["check_cost", "stops_between_pieces"]
 
 
 def check_cost(op: Operation, inputs: Sequence[Any], seconds_left: float) -> None:
@@ -34,7 +34,7 @@ def check_cost(op: Operation, inputs: Sequence[Any], seconds_left: float) -> Non
         )
 
 
-def in_pieces(kernel: OpKernel, compute: Computation) -> Computation:
+def stops_between_pieces(kernel: OpKernel, compute: Computation) -> Computation:
     """An element-wise kernel that checks the step between pieces; other kernels as they are."""
     if not isinstance(kernel, FunctionKernel) or not may_go_in_pieces(kernel, kernel.contract):
         return compute

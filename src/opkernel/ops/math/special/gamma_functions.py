@@ -5,8 +5,8 @@ where they are negative.
 
 The regularised incomplete gamma functions, of double tensors.
 
-Series and continued fractions are summed for all elements at once, until the last element has converged,
-or until the number of terms at which TensorFlow's kernels stop.
+Series and continued fractions are summed for all elements at once. Each element stops where it has converged, or at the
+number of terms at which TensorFlow's kernels stop, so that it depends on no other element.
 """
 
 from collections.abc import Sequence
@@ -163,10 +163,12 @@ def _gamma_series(a: Any, x: Any, max_terms: int) -> Any:
     """P(a, x) by its power series."""
     term = np.ones_like(x)
     total = np.ones_like(x)
+    goes_on = np.ones(x.shape, bool)
     for n in in_time(range(1, max_terms), SLOW):
         term = term * x / (a + n)
-        total = total + term
-        if np.all(term <= _EPSILON * total):
+        total = np.where(goes_on, total + term, total)
+        goes_on &= ~(term <= _EPSILON * total)
+        if not goes_on.any():
             break
     return total * _gamma_weight(a, x) / a
 
@@ -177,14 +179,16 @@ def _gamma_fraction(a: Any, x: Any, max_terms: int) -> Any:
     c = np.full_like(x, 1 / _TINY)
     d = 1 / b
     result = d
+    goes_on = np.ones(x.shape, bool)
     for n in in_time(range(1, max_terms), SLOW):
         factor = n * (a - n)
         b = b + 2
         d = 1 / _not_zero(b + factor * d)
         c = _not_zero(b + factor / c)
         change = c * d
-        result = result * change
-        if np.all(np.abs(change - 1) <= _EPSILON):
+        result = np.where(goes_on, result * change, result)
+        goes_on &= ~(np.abs(change - 1) <= _EPSILON)
+        if not goes_on.any():
             break
     return result * _gamma_weight(a, x)
 
@@ -219,12 +223,15 @@ def _series_slope(a: Any, x: Any, max_terms: int) -> Any:
     """The derivative of `_gamma_series` by `a`, divided by `_gamma_weight`."""
     term, total = np.ones_like(x), np.ones_like(x)
     logarithmic, slope = np.zeros_like(x), np.zeros_like(x)  # that of the term's logarithm
+    goes_on = np.ones(x.shape, bool)
     for n in in_time(range(1, max_terms), SLOW):
         term = term * x / (a + n)
         logarithmic = logarithmic - 1 / (a + n)
-        total, share = total + term, term * logarithmic
-        slope = slope + share
-        if np.all(np.abs(share) <= _EPSILON * np.abs(slope)):
+        share = term * logarithmic
+        total = np.where(goes_on, total + term, total)
+        slope = np.where(goes_on, slope + share, slope)
+        goes_on &= ~(np.abs(share) <= _EPSILON * np.abs(slope))
+        if not goes_on.any():
             break
     of_weight = np.log(x) - digamma(a + 1)
     return (slope + total * of_weight) / a
@@ -240,6 +247,7 @@ def _fraction_slope(a: Any, x: Any, max_terms: int) -> Any:
     d = 1 / b
     d_a = d * d
     result, result_a = d, d_a
+    goes_on = np.ones(x.shape, bool)
     for n in in_time(range(1, max_terms), SLOW):
         factor = n * (a - n)
         b = b + 2
@@ -247,8 +255,13 @@ def _fraction_slope(a: Any, x: Any, max_terms: int) -> Any:
         d, d_a = 1 / below, (1 - n * d - factor * d_a) / (below * below)
         c, c_a = _not_zero(b + factor / c), (n - factor * c_a / c) / c - 1
         change, change_a = c * d, c_a * d + c * d_a
-        result, result_a = result * change, result_a * change + result * change_a
-        if np.all(np.abs(change - 1) + np.abs(change_a) <= _EPSILON):
+        slope = result_a * change + result * change_a
+        result, result_a = (
+            np.where(goes_on, result * change, result),
+            np.where(goes_on, slope, result_a),
+        )
+        goes_on &= ~(np.abs(change - 1) + np.abs(change_a) <= _EPSILON)
+        if not goes_on.any():
             break
     of_weight = np.log(x) - digamma(a)
     return result_a + result * of_weight
