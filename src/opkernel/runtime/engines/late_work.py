@@ -188,9 +188,8 @@ def _leave() -> None:
     with suppress(OSError, AttributeError):  # another C library
         libc, libstdcxx = ctypes.CDLL(None), ctypes.CDLL("libstdc++.so.6")
         leave, stop = (ctypes.cast(one, ctypes.c_void_p) for one in (libc._exit, libc.pause))
-        libc.on_exit(
-            leave, None
-        )  # is called with the status, before all that was registered earlier
+        # Called with the status, before all that was registered earlier.
+        libc.on_exit(leave, None)
         libstdcxx._ZSt13set_terminatePFvvE(stop)
 
 
