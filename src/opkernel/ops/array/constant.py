@@ -22,7 +22,6 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import explicit_shape, unknown_shape
-from opkernel.ops.array.fill import zeros
 from opkernel.ops.registration import register_kernel
 from opkernel.state.lasting_values import note_lasting
 from opkernel.types import TensorShape
@@ -191,6 +190,10 @@ class FakeParam(OpKernel):
         super().__init__(construction)
         shape, dtype = construction.get_attr("shape"), self.output_types[0]
         sizes = [] if shape.rank is None else [size or 0 for size in shape.as_list()]
+        from opkernel.ops.array.fill import (
+            zeros,
+        )  # few graphs have such nodes, and all have constants
+
         self._value = zeros(check_allocation(sizes, dtype), dtype)
         self._value.flags.writeable = False
 
