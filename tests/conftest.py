@@ -72,20 +72,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-_MODULE_OF = {"Pillow": "PIL", "google-re2": "re2", "scipy": "scipy", "simplejpeg": "simplejpeg"}
+_MODULE_OF = {"Pillow": "PIL", "google-re2": "re2"}
+"""Libraries whose module is not called as they are."""
 _NEEDS = re.compile(r"needs the library (\S+): pip install 'opkernel\[")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, None, None]:
-    """Skip a test where an op asks for an optional library that is not installed."""
+    """Skip a test where an op or an engine asks for a library that is not installed."""
     try:
         return (yield)
     except Exception as error:
         needed = _NEEDS.search(str(error))
-        if needed and importlib.util.find_spec(_MODULE_OF[needed[1]]) is None:
+        if needed and importlib.util.find_spec(_module_of(needed[1])) is None:
             pytest.skip(needed.string)
         raise
+
+
+def _module_of(library: str) -> str:
+    return _MODULE_OF.get(library, library.lower())
 
 
 @pytest.fixture(scope="session")
