@@ -1,5 +1,6 @@
 """What all tests share: skipping by what is installed, and TensorFlow as a fixture."""
 
+import gc
 import importlib
 import importlib.util
 import os
@@ -91,6 +92,13 @@ def pytest_runtest_call() -> Generator[None, None, None]:
 
 def _module_of(library: str) -> str:
     return _MODULE_OF.get(library, library.lower())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_earlier_modules_left_is_not_collected_again() -> None:
+    """Without this, each collection looks at millions of objects after some thousand tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
