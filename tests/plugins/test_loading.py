@@ -422,6 +422,31 @@ with opkernel.Session(graph, optimize=False, providers={names}) as session:
             choose_providers(["of_plugin"])
 
 
+ENGINE = """
+from opkernel.engines import Engine, register_engine
+
+class Steam(Engine):
+    name = "steam"
+
+    def check_installed(self):
+        pass
+
+    def refusal(self, op):
+        return "it is too cold"
+
+    def compile(self, body, arguments):
+        raise NotImplementedError
+
+register_engine(Steam())
+"""
+
+
+def test_an_engine_is_found_by_its_name(plugins: Plugins):
+    plugins.install("boiler", ENGINE)
+    code = "from opkernel.engines import engine_named\nprint(engine_named('steam').refusal(None))"
+    assert run(code, plugins) == "it is too cold\n"
+
+
 TOY = (SOURCES.parent / "examples/device/toy_device.py").read_text()
 
 

@@ -12,7 +12,6 @@ Source: TensorFlow core/common_runtime/graph_execution_state.cc, direct_session.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +27,16 @@ from opkernel.runtime.program.executors import Executor, ExecutorArgs, new_execu
 from opkernel.runtime.program.graph_passes import GraphPasses, PassFailedError
 from opkernel.runtime.program.request import Passes, ProgramRequest
 from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.slots import NamedSlots
 
 if TYPE_CHECKING:
     from opkernel.runtime.program.engine_trial import EngineTrial
     from opkernel.runtime.program.shape_specialization import Shapes, ShapeSpecializer
 
 __all__ = ["Program", "build_program", "prepare"]
+
+_CLUSTER_KERNELS: NamedSlots[object] = NamedSlots("kernels of clusters")
+"""Modules that register the kernels that run clusters."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ def build_program(request: ProgramRequest) -> Program:
         ResourceExhaustedError, DeadlineExceededError: there is no memory for a node, or no time left.
     """
     if request.jit.options is not None:
-        _register_launches()
+        for name in _CLUSTER_KERNELS.names():
+            _CLUSTER_KERNELS.get(name)
     with paused_garbage_collection():
         part, assignment = prepare(request)
         partitions = [_finished(one, request) for one in partition(part, assignment)]
@@ -109,12 +113,6 @@ def build_program(request: ProgramRequest) -> Program:
 
         program = replace(program, trial=EngineTrial(program, build_program))
     return program
-
-
-def _register_launches() -> None:
-    """Register the kernels that run clusters."""
-    importlib.import_module("opkernel.runtime.engines.launch")
-    importlib.import_module("opkernel.runtime.engines.compile_and_run")
 
 
 def prepare(request: ProgramRequest) -> tuple[Subgraph, Assignment]:
