@@ -10,6 +10,8 @@ SLOTS = {
     "catalogue of ops": "opkernel.ops.loader",
     "devices of the CPU": "opkernel.device.local_device",
     "drawing of a graph": "opkernel.drawing:notebook_html",
+    "gradient of a call by name": "opkernel.gradients.functional:call_by_name_gradient",
+    "gradient of a frame loop": "opkernel.gradients.functional:frame_loop_gradient",
     "optimization passes": "opkernel.optimization.built_in",
     "plugins": "opkernel.plugins.loading",
     "run in the default session": "opkernel.runtime.session.session:run_in_default_session",

@@ -18,9 +18,7 @@ LARGEST = 3
 """How many modules may import one another in a room."""
 
 RINGS = {
-    "gradients": (8, "gradients of calls, branches and loops are computed from those of bodies"),
     "graph": (37, "a Graph, its Operations and Tensors hold each other; what it infers knows them"),
-    "kernel": (9, "a kernel is constructed from, and runs in, contexts that know kernels"),
     "runtime": (4, "a function that is instantiated calls others of its library"),
 }
 """The rooms with larger rings: the size of the largest, which may only shrink, and why."""

@@ -25,6 +25,8 @@ from opkernel.wiring import NAMED_SLOTS, SLOTS
 
 PARAMETERS = {
     "drawing of a graph": ["graph"],
+    "gradient of a call by name": ["op", "grads"],
+    "gradient of a frame loop": ["loop", "grads"],
     "run in the default session": ["graph", "fetches", "feed_dict"],
     "runner of a compiled function": ["function"],
     "runner of a function": ["function"],

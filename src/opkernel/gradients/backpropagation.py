@@ -25,22 +25,23 @@ from opkernel.gradients.registry import (
 )
 from opkernel.gradients.tensors import is_trainable, zeros_like
 from opkernel.graph import Operation, Tensor, get_default_graph
+from opkernel.slots import Slot
 from opkernel.types import DataType
 
 __all__ = ["Rules", "backpropagate"]
+
+# These stand on this module.
+_CALL_BY_NAME_GRADIENT: Slot[GradientFunction] = Slot("gradient of a call by name")
+_FRAME_LOOP_GRADIENT: Slot[GradientFunction] = Slot("gradient of a frame loop")
 
 
 def _gradient_function(op: Unit) -> GradientFunction | None:
     """The registered gradient of an operation, or that of its loop or function."""
     if isinstance(op, FrameLoop):
-        from opkernel.gradients.functional import frame_loop_gradient  # it stands on this module
-
-        return frame_loop_gradient
+        return _FRAME_LOOP_GRADIENT.get()
     if op.type not in op.graph.function_library or has_gradient_entry(op.type):
         return gradient_function_of(op)
-    from opkernel.gradients.functional import call_by_name_gradient  # it stands on this module
-
-    return call_by_name_gradient
+    return _CALL_BY_NAME_GRADIENT.get()
 
 
 @dataclass(frozen=True, slots=True)

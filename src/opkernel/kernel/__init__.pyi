@@ -26,12 +26,12 @@ from opkernel.device.tracking_allocator import AllocatedSizes as AllocatedSizes
 from opkernel.device.tracking_allocator import TrackingAllocator as TrackingAllocator
 from opkernel.kernel.async_op_kernel import AsyncOpKernel as AsyncOpKernel
 from opkernel.kernel.async_op_kernel import CoroutineKernel as CoroutineKernel
-from opkernel.kernel.context.arg_lists import OpInputList as OpInputList
-from opkernel.kernel.context.arg_lists import OpMutableInputList as OpMutableInputList
-from opkernel.kernel.context.arg_lists import OpOutputList as OpOutputList
 from opkernel.kernel.context.construction import OpKernelConstruction as OpKernelConstruction
+from opkernel.kernel.context.inputs import OpInputList as OpInputList
+from opkernel.kernel.context.inputs import OpMutableInputList as OpMutableInputList
 from opkernel.kernel.context.memory_record import MemoryRecord as MemoryRecord
 from opkernel.kernel.context.op_kernel_context import OpKernelContext as OpKernelContext
+from opkernel.kernel.context.outputs import OpOutputList as OpOutputList
 from opkernel.kernel.context.params import NEVER_FORWARD as NEVER_FORWARD
 from opkernel.kernel.context.params import NO_RESERVATION as NO_RESERVATION
 from opkernel.kernel.context.params import ContextParams as ContextParams

@@ -19,8 +19,8 @@ from opkernel.kernel.context.tensor_ref import TensorRef
 
 if TYPE_CHECKING:
     from opkernel.kernel.contract import KernelContract
+    from opkernel.kernel.kernel_facts import KernelFacts
     from opkernel.kernel.node_properties import Arg, NodeProperties
-    from opkernel.kernel.op_kernel import OpKernel
 
 __all__ = [
     "check_memory",
@@ -36,7 +36,7 @@ _HOLDERS = frozenset({FunctionType, MethodType, partial, CellType, dict, list, t
 _DEPTH = 5  # from a partial to a value in a dict in a cell of its function
 
 
-def _undeclared(kernel: OpKernel, index: int, value: Any) -> str | None:
+def _undeclared(kernel: KernelFacts, index: int, value: Any) -> str | None:
     """The kind of an output that is no tensor of the declared type; None for a right one."""
     is_ref, dtype = kernel.output_types[index].is_ref, getattr(value, "dtype", None)
     if is_ref and isinstance(value, TensorRef):
@@ -48,7 +48,7 @@ def _undeclared(kernel: OpKernel, index: int, value: Any) -> str | None:
     return f"a reference to {dtype}" if is_ref else str(dtype)
 
 
-def check_output(kernel: OpKernel, index: int, value: Any) -> None:
+def check_output(kernel: KernelFacts, index: int, value: Any) -> None:
     """Raise InternalError unless an output is a tensor of the type that the node declares."""
     given = _undeclared(kernel, index, value)
     if given is not None:
@@ -56,7 +56,7 @@ def check_output(kernel: OpKernel, index: int, value: Any) -> None:
         raise InternalError(f"output {index} must be {declared}, the kernel set {given}")
 
 
-def check_outputs(kernel: OpKernel, outputs: Sequence[Any]) -> None:
+def check_outputs(kernel: KernelFacts, outputs: Sequence[Any]) -> None:
     """Raise InternalError unless there are as many outputs as the node has, of their types.
 
     None is one that is not set.
@@ -139,7 +139,7 @@ _UNCLAIMED_VIEW = (
 )
 
 
-def flat_outputs(kernel: OpKernel, result: Any) -> list[Any]:
+def flat_outputs(kernel: KernelFacts, result: Any) -> list[Any]:
     """The outputs in the value that a function returned, flat.
 
     Raises:

@@ -3,27 +3,28 @@
 Source: TensorFlow core/framework/op_kernel.h.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.kernel.context.arg_lists import OpInputList, OpMutableInputList
 from opkernel.kernel.context.tensor_ref import TensorRef
-from opkernel.kernel.op_kernel import OpKernel
+from opkernel.kernel.kernel_facts import KernelFacts
 from opkernel.kernel.registry.memory_types import MemoryType
 from opkernel.types import DataType
 
-__all__ = ["ContextInputs"]
+__all__ = ["ContextInputs", "OpInputList", "OpMutableInputList"]
 
 
 class ContextInputs:
     """Reads inputs. An argument is named by its flat index, or by its name in the OpDef."""
 
     __slots__ = ()
-    kernel: OpKernel
+    kernel: KernelFacts
     inputs: Sequence[Any]
 
     @property
@@ -43,7 +44,7 @@ class ContextInputs:
 
     def input_list(self, name: str) -> OpInputList:
         """The tensors of the argument `name`; one where it is not a list."""
-        return OpInputList(self, *self.kernel.input_range(name))  # type: ignore[arg-type]  # a part of it
+        return OpInputList(self, *self.kernel.input_range(name))
 
     def has_input(self, index: int) -> bool:
         """Whether there is a tensor at `index`; of the inputs of a Merge only some have one."""
@@ -108,7 +109,7 @@ class ContextInputs:
 
     def mutable_input_list(self, name: str) -> OpMutableInputList:
         """The references of the argument `name`; one where it is not a list."""
-        return OpMutableInputList(self, *self.kernel.input_range(name))  # type: ignore[arg-type]  # a part of it
+        return OpMutableInputList(self, *self.kernel.input_range(name))
 
     def replace_ref_input(self, which: int | str, tensor: Any, *, lock_held: bool = False) -> None:
         """Have a reference hold another array from now on."""
@@ -119,6 +120,59 @@ class ContextInputs:
     def delete_ref_input(self, which: int | str, *, lock_held: bool = False) -> None:
         """Have a reference hold no array: it becomes uninitialised."""
         self.replace_ref_input(which, None, lock_held=lock_held)
+
+
+class ArgList:
+    """A list argument, `N * T` or a type list: the tensors `start` to `stop - 1` of a flat list."""
+
+    __slots__ = ("_ctx", "_start", "_stop")
+
+    def __init__(self, ctx: Any, start: int, stop: int) -> None:
+        self._ctx = ctx
+        self._start = start
+        self._stop = stop
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    def _index(self, index: int) -> int:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} of a list argument of {len(self)} tensors")
+        return (self._stop if index < 0 else self._start) + index
+
+
+class OpInputList(ArgList, Sequence[Any]):
+    """The tensors of an input argument."""
+
+    __slots__ = ()
+    _ctx: ContextInputs
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return list(self)[index]
+        return self._ctx.input(self._index(index))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._ctx.inputs[self._start : self._stop])
+
+
+class OpMutableInputList(ArgList):
+    """The tensors of an input argument of a reference type."""
+
+    __slots__ = ()
+    _ctx: ContextInputs
+
+    def at(self, index: int, *, lock_held: bool = False) -> Any:
+        """The array at `index`, to be changed (`OpKernelContext.mutable_input`)."""
+        return self._ctx.mutable_input(self._index(index), lock_held=lock_held)
+
+    def ref_mutex(self, index: int) -> Any:
+        """The lock of the tensor at `index`."""
+        return self._ctx.input_ref_mutex(self._index(index))
 
 
 def single(span: tuple[int, int], name: str) -> int:

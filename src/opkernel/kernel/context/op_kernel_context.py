@@ -48,6 +48,7 @@ class OpKernelContext(ContextForwarding, ContextServices, StatusReporting):
     """
 
     __slots__ = ("inputs", "kernel", "memory", "outputs", "params", "step")
+    kernel: OpKernel
 
     def __init__(
         self,
@@ -63,6 +64,11 @@ class OpKernelContext(ContextForwarding, ContextServices, StatusReporting):
         self.params = params
         self.memory = _new_record() if step.track_allocations or step.log_memory else None
         self.status: OpError | None = None
+
+    @property
+    def op_kernel(self) -> OpKernel:
+        """The kernel that computes."""
+        return self.kernel
 
     def run(self) -> list[Any]:
         """Compute the kernel and return its outputs, flat.

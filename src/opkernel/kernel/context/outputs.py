@@ -13,12 +13,11 @@ import numpy as np
 from opkernel.device.allocation import allocate, allocation_policy
 from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.errors import InternalError
-from opkernel.kernel.context.arg_lists import OpOutputList
 from opkernel.kernel.context.declared_outputs import check_output
-from opkernel.kernel.context.inputs import single
+from opkernel.kernel.context.inputs import ArgList, single
 from opkernel.kernel.context.params import ContextParams
 from opkernel.kernel.context.tensor_ref import TensorRef
-from opkernel.kernel.op_kernel import OpKernel
+from opkernel.kernel.kernel_facts import KernelFacts
 from opkernel.kernel.registry.memory_types import MemoryType
 from opkernel.kernel.services.step import Step
 from opkernel.logs import logger
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from opkernel.kernel.context.memory_record import MemoryRecord
     from opkernel.kernel.context.persistent_tensor import PersistentTensor
 
-__all__ = ["ContextOutputs"]
+__all__ = ["ContextOutputs", "OpOutputList"]
 
 _ANY_MEMORY = AllocatorAttributes()
 _empty = np.empty
@@ -40,7 +39,7 @@ class ContextOutputs:
     """Sets outputs. An argument is named by its flat index, or by its name in the OpDef."""
 
     __slots__ = ()
-    kernel: OpKernel
+    kernel: KernelFacts
     outputs: list[Any]
     step: Step
     params: ContextParams
@@ -107,7 +106,7 @@ class ContextOutputs:
 
     def output_list(self, name: str) -> OpOutputList:
         """The tensors of the argument `name`, to be set one by one; one where it is not a list."""
-        return OpOutputList(self, *self.kernel.output_range(name))  # type: ignore[arg-type]  # a part of it
+        return OpOutputList(self, *self.kernel.output_range(name))
 
     def set_output_ref(self, which: int | str, ref: TensorRef) -> None:
         """Set an output of a reference type.
@@ -245,3 +244,34 @@ class ContextOutputs:
         """Where an output is to be allocated."""
         attrs = self.params.output_attr_array
         return _ANY_MEMORY if attrs is None else attrs[self.output_index(which)]
+
+
+class OpOutputList(ArgList):
+    """The tensors of an output argument."""
+
+    __slots__ = ()
+    _ctx: ContextOutputs
+
+    def __getitem__(self, index: int) -> Any:
+        """The tensor at `index`; None where it was not set."""
+        return self._ctx.mutable_output(self._index(index))
+
+    def allocate(self, index: int, shape: Sequence[int]) -> Any:
+        """An uninitialised array, set as the output at `index`."""
+        return self._ctx.allocate_output(self._index(index), shape)
+
+    def set(self, index: int, tensor: Any) -> None:
+        """Set the tensor at `index`."""
+        self._ctx.set_output(self._index(index), tensor)
+
+    def set_ref(self, index: int, ref: TensorRef) -> None:
+        """Set the reference at `index`."""
+        self._ctx.set_output_ref(self._index(index), ref)
+
+    def required(self, index: int) -> bool:
+        """Whether the tensor at `index` must be set."""
+        return self._ctx.output_required(self._index(index))
+
+    def expected_output_dtype(self, index: int) -> DataType:
+        """The type that the tensor at `index` must have."""
+        return self._ctx.expected_output_dtype(self._index(index))

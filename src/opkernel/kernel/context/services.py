@@ -16,7 +16,7 @@ from opkernel.device.origins import permissions_of
 from opkernel.device.permissions import Permissions
 from opkernel.errors import FailedPreconditionError, InternalError
 from opkernel.kernel.context.params import ContextParams, FrameAndIter
-from opkernel.kernel.op_kernel import OpKernel
+from opkernel.kernel.kernel_facts import KernelFacts
 from opkernel.kernel.registry.memory_types import MemoryType
 from opkernel.kernel.services.step import Step
 
@@ -36,7 +36,7 @@ class ContextServices:
     """Passes on the services of the step, the device and the executor; None for a missing service."""
 
     __slots__ = ()
-    kernel: OpKernel
+    kernel: KernelFacts
     inputs: Sequence[Any]
     step: Step
     params: ContextParams
@@ -166,11 +166,6 @@ class ContextServices:
         return self.step.coordination_service_agent
 
     # The place in the graph
-
-    @property
-    def op_kernel(self) -> OpKernel:
-        """The kernel that computes."""
-        return self.kernel
 
     @property
     def frame_iter(self) -> FrameAndIter:
