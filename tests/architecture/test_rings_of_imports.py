@@ -22,10 +22,7 @@ RINGS = {
         "`allocate` asks the allocator of the thread, which checks sizes as `allocate` does",
     ),
     "runtime/traces": (3, "a node's statistics go to their collector, which makes them"),
-    "runtime/program": (
-        3,
-        "a program may have variants for shapes and engines, which are programs",
-    ),
+    "runtime/program": (2, "kernels with state stand in the segment that their caches share"),
     "runtime/calls": (3, "a function that is instantiated calls others of its library"),
 }
 """The rings of imports that there are, all closed by an import for types alone: size, and why."""
