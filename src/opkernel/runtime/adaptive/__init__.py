@@ -3,6 +3,7 @@
 | strategy | tries |
 |---|---|
 | `shapes` | plans for the shapes that feeds have again and again |
+| `variables` | programs for the values that variables keep |
 | `engines` | programs with clusters for each engine |
 | `branches` | branches of a graph side by side |
 """

@@ -83,6 +83,15 @@ class Patience:
         """Have the next search ask for its own number of steps."""
         self.wanted = next(self._steps, math.inf)
 
+    def give_up(self) -> None:
+        """Have no search begin."""
+        self.wanted = math.inf
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no search begins."""
+        return self.wanted == math.inf
+
 
 def take_turns(
     candidates: Sequence[Candidate], *, timed: int = 1, untimed: int = 0

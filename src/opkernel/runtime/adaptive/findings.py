@@ -34,14 +34,15 @@ class Finding:
     error: str = ""
 
     def __str__(self) -> str:
+        others = self.tried if self.tried.keys() - {self.chosen} else {}
         tried = [
             name if seconds is None else f"{name} {seconds * 1e3:.3f} ms"
-            for name, seconds in self.tried.items()
+            for name, seconds in others.items()
         ]
-        why = f"; {self.error}" if self.error else ""
+        facts = [self.strategy, *([f"tried {', '.join(tried)}"] if tried else []), self.error]
         return (
             f"{', '.join(self.fetches)} {self.steps}: {self.chosen} since step {self.since} "
-            f"({self.strategy}; tried {', '.join(tried)}{why})"
+            f"({'; '.join(filter(None, facts))})"
         )
 
 

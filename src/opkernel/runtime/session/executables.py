@@ -245,13 +245,13 @@ class Executables:
         is_plain = bool(variant) or params.target.is_remote or not request.follows_variables
         if is_plain or limits.budget or not part.has_variables or part.acts:
             return executable
-        from opkernel.runtime.calls.variable_specialization import (  # for some graphs
+        from opkernel.runtime.adaptive.variables import (  # for some graphs
             VariableSpecializer,
-            taking,
+            with_selected_values,
         )
 
         def finish(special: Program, taken: Sequence[int]) -> Executable:
-            run = limits.applied(taking(special.run, taken, len(tensors)))
+            run = limits.applied(with_selected_values(special.run, taken, len(tensors)))
             return replace(executable, program=special, run=run)
 
         variables = VariableSpecializer(program, self.library, finish)

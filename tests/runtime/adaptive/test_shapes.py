@@ -79,7 +79,7 @@ def test_a_session_reports_since_when_steps_have_such_a_plan(calls):
         assert session.report() == []
         steps_that_look(calls, run, (2, 3), (2, 3))
         assert [*map(str, session.report())] == [
-            "y:0 fed [2, 3]: plan for the shapes since step 3 (shapes; tried plan for the shapes)"
+            "y:0 fed [2, 3]: plan for the shapes since step 3 (shapes)"
         ]
 
 
