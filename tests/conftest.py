@@ -1,5 +1,6 @@
 """What all tests share: skipping by what is installed, and TensorFlow as a fixture."""
 
+import gc
 import importlib
 import importlib.util
 import os
@@ -72,20 +73,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-_MODULE_OF = {"Pillow": "PIL", "google-re2": "re2", "scipy": "scipy", "simplejpeg": "simplejpeg"}
+_MODULE_OF = {"Pillow": "PIL", "google-re2": "re2"}
+"""Libraries whose module is not called as they are."""
 _NEEDS = re.compile(r"needs the library (\S+): pip install 'opkernel\[")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, None, None]:
-    """Skip a test where an op asks for an optional library that is not installed."""
+    """Skip a test where an op or an engine asks for a library that is not installed."""
     try:
         return (yield)
     except Exception as error:
         needed = _NEEDS.search(str(error))
-        if needed and importlib.util.find_spec(_MODULE_OF[needed[1]]) is None:
+        if needed and importlib.util.find_spec(_module_of(needed[1])) is None:
             pytest.skip(needed.string)
         raise
+
+
+def _module_of(library: str) -> str:
+    return _MODULE_OF.get(library, library.lower())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_earlier_modules_left_is_not_collected_again() -> None:
+    """Without this, each collection looks at millions of objects after some thousand tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

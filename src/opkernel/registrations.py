@@ -7,14 +7,42 @@ registered something may register it again, in another run. Nobody else may.
 
 import weakref
 from types import CodeType, FrameType
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from opkernel.errors import AlreadyExistsError
 from opkernel.logs import logger
+from opkernel.slots import Slot
 
-__all__ = ["DeclaringSite", "Registrations", "declaring_site", "no_rule", "warn_of_second"]
+__all__ = [
+    "PLUGINS",
+    "DeclaringSite",
+    "Plugins",
+    "Registrations",
+    "declaring_site",
+    "load_plugins",
+    "no_rule",
+    "warn_of_second",
+]
 
 _T = TypeVar("_T")
+
+
+class Plugins(Protocol):
+    """Kernel libraries, which register what they have when they are imported."""
+
+    def load_plugins(self) -> object:
+        """Load the libraries that are installed, if that was not done yet."""
+
+    def names_of_broken_plugins(self) -> list[str]:
+        """The names of those that were tried and could not be loaded."""
+
+
+PLUGINS: Slot[Plugins] = Slot("plugins")
+
+
+def load_plugins() -> None:
+    """Load the kernel libraries that are installed: one of them may have what nobody registered so far."""
+    PLUGINS.get().load_plugins()
 
 
 class DeclaringSite(NamedTuple):

@@ -182,7 +182,7 @@ def written_out() -> Any:
         raw.Timestamp()
         raw.DebugIdentity(input=x, tensor_name="x:0")
         raw.DebugIdentityV2(input=x)
-        raw.DebugIdentityV3(input=x)
+        raw.DebugIdentityV3(input=x, tensor_name="x:0")
         raw.Empty(shape=[2, 3], dtype=tf.float32, init=True)
         raw.DeviceIndex(device_names=["GPU", "CPU"])
         raw.FakeParam(dtype=tf.float32, shape=[2, 3])

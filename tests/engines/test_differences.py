@@ -25,9 +25,16 @@ def child():
 def test_ops_differ_for_the_numbers_that_the_table_says(engine, part, child):
     pytest.importorskip({"openvino": "openvino", "xla": "jax"}[engine])
     ops = {op for op in engine_ops(engine) if sum(map(ord, op)) % PARTS == part}
-    found = measured(child, engine, representatives(engine, ops))
+    examples = measured(child, engine, representatives(engine, ops))
+    found = {op: frozenset(kinds) for op, kinds in examples.items()}
     wanted = {op: kinds for op, kinds in documented(engine).items() if op in ops}
-    assert {op: frozenset(kinds) for op, kinds in found.items()} == wanted, found
+    assert found.keys() == wanted.keys(), examples
+    for op, kinds in wanted.items():
+        assert found[op] == kinds or (found[op] < kinds and op in BY_PROCESSOR), examples
+
+
+BY_PROCESSOR = {"MatrixTriangularSolve"}
+"""BLAS solves by other products on other processors: on some of them infinity stays where it is, as in XLA."""
 
 
 def test_marked_ops_are_those_that_differ_for_nan_or_infinity():

@@ -25,6 +25,8 @@ from opkernel.proto import GraphDef
 CALLS_OF_AN_OP = 3
 WAIT = {"Unstage"}
 """Calls that wait for another step."""
+ROUNDED_BY_PLACE = {"Pow"}
+"""In NumPy 2.1 the last place of a double depends on where in the array it stands: whole vectors round otherwise."""
 ROOMS = sorted({module.split(".")[0] for module in MODULE_OF_OP.values()})
 
 
@@ -45,13 +47,20 @@ def outcome(graph_def: GraphDef, limits: AbstractContextManager[object], **more:
                     found = session.run(list(called.outputs) or called)
         except OpError as error:
             return [f"{error.code.name}: {error.message}"]
-    return [text_of(one) for one in found or []]
+    return [text_of(one, called.type) for one in found or []]
 
 
-def text_of(value: Any) -> str:
+def text_of(value: Any, op: str) -> str:
     array = np.asarray(value)
+    if op in ROUNDED_BY_PLACE and array.dtype == np.float64:
+        array = array.astype(np.float32)
     content = list(map(str, array.flat)) if array.dtype == object else array.tobytes()
     return f"{array.dtype}{array.shape} {content!r}"
+
+
+def is_random(graph_def: GraphDef, once: list[str]) -> bool:
+    """Whether some further calls give another outcome; a random order of three rows comes again one time in six."""
+    return any(outcome(graph_def, nullcontext()) != once for _ in range(40))
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -66,7 +75,6 @@ def test_limits_change_no_value(room: str) -> None:
             if within[0:1] and within[0].startswith("RESOURCE_EXHAUSTED"):
                 continue  # without a limit it would take the memory
             without = outcome(graph_def, nullcontext())
-            is_random = without != outcome(graph_def, nullcontext()) if within != without else False
-            if within != without and not is_random:
+            if within != without and not is_random(graph_def, without):
                 different[op] = within, without
     assert different == {}

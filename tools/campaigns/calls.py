@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from tools.campaigns.campaign import Finding
 from tools.campaigns.damage import NODE_CHANGES
-from tools.campaigns.samples import calls, functions_of_calls
+from tools.campaigns.samples import calls, graph_of_call
 from tools.campaigns.ways import Outcome, check_alike, outcome_of, same
 
 import opkernel
 from opkernel.graph import Graph, Operation, import_graph_def
-from opkernel.proto import GraphDef, OpDef
+from opkernel.proto import OpDef
 from opkernel.types import tensor_from_proto
 
 __all__ = ["case"]
@@ -25,10 +25,7 @@ _CHANGES = [change for change in NODE_CHANGES if change.__name__.startswith("_ch
 
 def case(rng: random.Random) -> str:
     """Change a call, and run it on constants, on what is fed, in a function, and at once."""
-    graph_def = GraphDef(node=rng.choice(calls()))
-    if any(value.HasField("func") for value in graph_def.node[-1].attr.values()):
-        graph_def.library.CopyFrom(functions_of_calls())
-    graph_def.versions.producer = 2474
+    graph_def = graph_of_call(rng.choice(calls()))
     for _ in range(rng.choice([0, 1, 1, 2])):
         rng.choice(_CHANGES)(graph_def, rng)
     graph = Graph()

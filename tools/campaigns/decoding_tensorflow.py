@@ -6,13 +6,13 @@
 import random
 
 from tools.campaigns.encoded_calls import KINDS, Call
-from tools.campaigns.tensorflow import differential
+from tools.campaigns.tensorflow import begin, differential
 
 from opkernel import raw_ops
 from opkernel.graph import Graph
 from opkernel.proto import GraphDef
 
-__all__ = ["case"]
+__all__ = ["begin", "case"]
 
 
 def case(rng: random.Random) -> str:

@@ -10,7 +10,7 @@ from google.protobuf import text_format
 from tests.engines.recorded import flat, node_and_values
 from tests.xla.recorded import VECTORS, vectors_of
 from tools.campaigns.engine_written_calls import written_calls
-from tools.campaigns.samples import calls, functions_of_calls
+from tools.campaigns.samples import calls, graph_of_call
 
 from opkernel.engines.openvino.op_rule import rule_of
 from opkernel.graph import Graph, Operation, import_graph_def
@@ -36,7 +36,6 @@ __all__ = [
     "with_shapes",
 ]
 
-_PRODUCER = 2474
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Array]
@@ -61,10 +60,7 @@ class EngineCall(NamedTuple):
     @classmethod
     def of(cls, nodes: Sequence[NodeDef]) -> "EngineCall":
         """The call of the last of some nodes, whose constants are fed."""
-        graph_def = GraphDef(node=nodes)
-        if any(value.HasField("func") for value in nodes[-1].attr.values()):
-            graph_def.library.CopyFrom(functions_of_calls())
-        graph_def.versions.producer = _PRODUCER
+        graph_def = graph_of_call(nodes)
         takers = [node for node in nodes if node is nodes[-1] or node.op == "AssignVariableOp"]
         taken = {name.removesuffix(":0") for node in takers for name in node.input}
         given = [node for node in nodes if node.op == "Const" and node.name in taken]

@@ -185,6 +185,7 @@ _OUTSIDE = {
     "BandedTriangularSolve": ["Input matrix is not invertible"],
     "RaggedCross": ["sparse indices must be"],
     "SparseBincount": ["must be non-negative", "must have the same size"],
+    "RaggedTensorToVariantGradient": ["The gradient has shape"],
     "RaggedBincount": ["must have the same size"],
     "BlockLSTMGrad": [*_SIZES_OF_CELLS, "is not the shape of the state"],
     "BlockLSTMGradV2": [*_SIZES_OF_CELLS, "is not the shape of the state"],

@@ -3,7 +3,7 @@
 import random
 
 from tools.campaigns.damage import MUTATIONS
-from tools.campaigns.samples import calls, functions_of_calls, graphs
+from tools.campaigns.samples import calls, graph_of_call, graphs
 from tools.campaigns.ways import check_alike, ends_of, feeds_of
 
 import opkernel.proto
@@ -31,7 +31,6 @@ def _sample(rng: random.Random) -> bytes:
         return rng.choice(graphs())
     chosen = rng.sample(calls(), rng.choice([1, 2, 4]))
     nodes = {node.name: node for call in chosen for node in call}  # calls may need the same ones
-    graph_def = GraphDef(node=nodes.values())
-    graph_def.library.CopyFrom(functions_of_calls())
+    graph_def = graph_of_call([*nodes.values()])
     graph_def.versions.producer = rng.choice([2474, 2474, 24, 0])
     return graph_def.SerializeToString()

@@ -225,12 +225,9 @@ def _single_ops(first: int) -> Use:
     """Every 300th of the recorded calls of ops, each as a graph."""
 
     def prepare() -> Any:
-        from tools.campaigns.samples import calls, functions_of_calls
+        from tools.campaigns.samples import calls, graph_of_call
 
-        from opkernel.proto import GraphDef
-
-        library = functions_of_calls()
-        return [GraphDef(node=nodes, library=library) for nodes in calls()[first::300]]
+        return [graph_of_call(nodes) for nodes in calls()[first::300]]
 
     def do(graph_defs: Any) -> Any:
         import opkernel

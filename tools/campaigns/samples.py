@@ -2,16 +2,19 @@
 
 import functools
 import lzma
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.cli.hostile_models import model
 from tests.runtime.small_graph import small_graph
 
-from opkernel.proto import FunctionDefLibrary, GraphDef, NodeDef
+from opkernel.graph import FunctionLibraryDefinition
+from opkernel.proto import GraphDef, NodeDef
 
-__all__ = ["calls", "functions_of_calls", "graphs"]
+__all__ = ["calls", "graph_of_call", "graphs"]
 
+_PRODUCER = 2474
+"""The version of TensorFlow 2.21's graphs."""
 _DATA = Path(__file__).parents[2] / "tests" / "data"
 
 
@@ -52,9 +55,16 @@ def _name(edge: str) -> str:
     return edge.removeprefix("^").partition(":")[0]
 
 
-def functions_of_calls() -> FunctionDefLibrary:
-    """The functions that some calls name."""
-    return _calls().library
+def graph_of_call(nodes: Sequence[NodeDef]) -> GraphDef:
+    """The nodes of a call as a graph, with the functions that they need."""
+    graph_def = GraphDef(node=nodes, library=_functions().reachable_definitions(nodes).to_proto())
+    graph_def.versions.producer = _PRODUCER
+    return graph_def
+
+
+@functools.cache
+def _functions() -> FunctionLibraryDefinition:
+    return FunctionLibraryDefinition(library=_calls().library)
 
 
 @functools.cache

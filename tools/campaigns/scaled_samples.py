@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from tools.campaigns.encoded_calls import KINDS
-from tools.campaigns.samples import calls, functions_of_calls
+from tools.campaigns.samples import calls, graph_of_call
 
 from opkernel import raw_ops
 from opkernel.errors import OpError
@@ -40,12 +40,7 @@ def samples() -> dict[str, list[GraphDef]]:
 
 
 def _recorded() -> Iterator[GraphDef]:
-    for nodes in calls():
-        graph_def = GraphDef(node=nodes)
-        if any(value.HasField("func") for value in nodes[-1].attr.values()):
-            graph_def.library.CopyFrom(functions_of_calls())
-        graph_def.versions.producer = 2474
-        yield graph_def
+    return map(graph_of_call, calls())
 
 
 def _encoded() -> Iterator[GraphDef]:

@@ -21,7 +21,7 @@ from tools.campaigns.freedom import (
     is_free,
     with_free_elements,
 )
-from tools.campaigns.samples import calls
+from tools.campaigns.samples import calls, graph_of_call
 from tools.campaigns.ways import Outcome, outcome_of, same
 
 import opkernel
@@ -30,7 +30,7 @@ from opkernel.graph import Graph, import_graph_def
 from opkernel.opdef import summarize_node_def
 from opkernel.proto import GraphDef
 
-__all__ = ["case", "differential"]
+__all__ = ["begin", "case", "differential"]
 
 _CHANGES = [change for change in NODE_CHANGES if change.__name__.startswith("_change_")]
 _LIMIT = 1 << 28
@@ -41,16 +41,17 @@ _RANDOM = (
     "Timestamp",
     "Bernoulli",
     "Shuffle",
+    "NonDeterministicInts",
+    "SampleDistortedBoundingBox",
+    "CandidateSampler",
 )
 
 
 def case(rng: random.Random) -> str:
     """Change a call, and run it here and there."""
-    call = rng.choice(calls())
-    while call[-1].op.startswith("_") or any(word in call[-1].op for word in _RANDOM):
-        call = rng.choice(calls())
-    graph_def = GraphDef(node=call)
-    graph_def.versions.producer = 2474
+    graph_def = graph_of_call(rng.choice(calls()))
+    while _is_free_call(graph_def):
+        graph_def = graph_of_call(rng.choice(calls()))
     for _ in range(rng.choice([0, 1, 1, 2])):
         rng.choice(_CHANGES)(graph_def, rng)
     try:
@@ -59,6 +60,18 @@ def case(rng: random.Random) -> str:
         if not flush_subnormals(graph_def):
             raise
     return differential(graph_def)
+
+
+def _is_free_call(graph_def: GraphDef) -> bool:
+    """True for random values, and for calls of functions: TensorFlow inlines them, and finds other faults first."""
+    op = graph_def.node[-1].op
+    is_random = any(word in op for word in _RANDOM)
+    return op.startswith("_") or is_random or bool(graph_def.library.function)
+
+
+def begin() -> None:
+    """Start TensorFlow before the first case: the import may take longer than a case."""
+    _tensorflow.start()
 
 
 def differential(graph_def: GraphDef) -> str:
@@ -127,9 +140,8 @@ class _TensorFlow:
 
         The code is None where it is Python code of TensorFlow that refused the graph.
         """
-        if self._child is None:
-            self._start()
         try:
+            self.start()
             self._pipe.send(graph_def.SerializeToString())
             if not self._pipe.poll(8):
                 self._child.kill()
@@ -137,8 +149,15 @@ class _TensorFlow:
         except (EOFError, ConnectionError):
             self._child = None
             return None
+        except BaseException:  # the case's time is over: its answer is not the next one's
+            self._child.kill()
+            self._child = None
+            raise
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start TensorFlow, unless it is there."""
+        if self._child is not None:
+            return
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._child = context.Process(target=_serve, args=(theirs,), daemon=True)

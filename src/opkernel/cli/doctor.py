@@ -21,7 +21,7 @@ from opkernel.cli.output import (
     print_text,
 )
 from opkernel.device.allocation import current_allocation_limit
-from opkernel.device.device_factory import PROVIDED_TYPES
+from opkernel.device.device_factory import PROVIDED
 from opkernel.device.device_mgr import new_devices
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import registered_providers, validate_kernel_registrations
@@ -64,7 +64,7 @@ def _environment() -> dict[str, Any]:
         "protobuf": version("protobuf"),
         "protobuf_implementation": api_implementation.Type(),
         "memory_limit": current_allocation_limit(),
-        "devices": [device.name for device in new_devices({}, asked=PROVIDED_TYPES)],
+        "devices": [device.name for device in new_devices({}, asked=PROVIDED.names())],
         "kernel_providers": [one.name for one in registered_providers() if one.is_available()],
         "engines": _engines(),
         "ray": _ray(),

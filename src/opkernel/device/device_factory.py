@@ -7,17 +7,15 @@ Source: TensorFlow core/framework/device_factory.{h,cc}.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from opkernel.opdef.core.op_registry import load_plugins
 from opkernel.records import dataclass
-from opkernel.registrations import DeclaringSite, declaring_site
+from opkernel.registrations import DeclaringSite, declaring_site, load_plugins
+from opkernel.slots import NamedSlots, Slot
 
 if TYPE_CHECKING:
     from opkernel.device.local_device import LocalDevice
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_PRIORITY",
     "NAME_PREFIX",
-    "PROVIDED_TYPES",
+    "PROVIDED",
     "TENSORFLOW_DEVICE_TYPES",
     "DeviceFactory",
     "DeviceOptions",
@@ -95,9 +93,20 @@ class _Registration:
     instead_of: _Registration | None = None
 
 
-PROVIDED_TYPES = frozenset({"GPU", "TPU", "XLA_CPU"})
-"""The types whose devices come through JAX."""
+class DevicesOfType(Protocol):
+    """Finds the devices of a type that need a library."""
 
+    def offer(self, device_type: str) -> None:
+        """Register the factory of the type if there are such devices."""
+
+    def why_missing(self, device_type: str) -> str:
+        """Why there are none, and what installs them: a sentence."""
+
+
+PROVIDED: NamedSlots[DevicesOfType] = NamedSlots("device type")
+"""The types, beside CPU, whose devices come with opkernel."""
+
+_CPU_DEVICES: Slot[object] = Slot("devices of the CPU")
 _factories: dict[str, _Registration] = {}
 _asked: set[str] = set()
 version = 0
@@ -153,25 +162,20 @@ def load_device_types(device_types: Iterable[str]) -> None:
     """Load the factory of the CPU, the plugins, and opkernel's other factories, as one of these types has none."""
     wanted = set(device_types)
     if not wanted <= _factories.keys():
-        importlib.import_module("opkernel.device.local_device")  # it needs this module
+        _CPU_DEVICES.get()
         if not wanted <= _factories.keys():
             load_plugins()
-    for name in wanted & PROVIDED_TYPES - _factories.keys() - _asked:
-        _jax_devices().offer(name)
-        _asked.add(name)
-
-
-def _jax_devices() -> ModuleType:
-    """The module that knows what devices JAX has; it is known here by its name."""
-    return importlib.import_module("opkernel.xla.devices.factory")
+    for name in wanted - _factories.keys() - _asked:
+        provided = PROVIDED.get(name)
+        if provided is not None:
+            provided.offer(name)
+            _asked.add(name)
 
 
 def why_missing(device_type: str) -> str:
     """Why nothing makes devices of one of opkernel's types, in a sentence; empty for other types."""
-    if device_type in _factories or device_type not in PROVIDED_TYPES:
-        return ""
-    reason: str = _jax_devices().why_missing(device_type)
-    return reason
+    provided = None if device_type in _factories else PROVIDED.get(device_type)
+    return provided.why_missing(device_type) if provided else ""
 
 
 def device_factory(device_type: str) -> DeviceFactory:

@@ -18,7 +18,6 @@ Source: TensorFlow python/framework/ops.py (RegisterGradient, get_gradient_funct
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from opkernel.errors import AlreadyExistsError, NotFoundError
 from opkernel.messages import like
 from opkernel.opdef import OpHandle, global_op_registry
+from opkernel.opdef.core.op_registry import CATALOGUE
 from opkernel.records import dataclass
 from opkernel.registrations import DeclaringSite, declaring_site, warn_of_second
 
@@ -55,7 +55,6 @@ GradientFunction = Callable[..., Gradients]
 """`gradient(op, *grads)`, with the gradient of each output, None where none may be."""
 
 _Function = TypeVar("_Function", bound=GradientFunction)
-_PACKAGE = "opkernel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,7 @@ def is_of_catalogue(op_type: str) -> bool:
 def _find(name: str) -> _Entry | None:
     entry = _entries.get(name)
     if entry is None and name not in _asked:
-        importlib.import_module(f"{_PACKAGE}.ops.loader").load_gradient(name)
+        CATALOGUE.get().load_gradient(name)
         _asked.add(name)
         entry = _entries.get(name)
     return entry
@@ -220,7 +219,7 @@ def _register(name: str, entry: _Entry) -> None:
 
 
 def _is_catalogue(owner: str) -> bool:
-    return owner.startswith(f"{_PACKAGE}.")
+    return owner.startswith("opkernel.")
 
 
 def _name_of(op: str | OpHandle) -> str:

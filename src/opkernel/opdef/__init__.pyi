@@ -196,7 +196,6 @@ from opkernel.opdef.core.attr_value_check import validate_attr_value as validate
 from opkernel.opdef.core.declarations import attr_type_of as attr_type_of
 from opkernel.opdef.core.declarations import find_attr as find_attr
 from opkernel.opdef.core.declarations import is_list_arg as is_list_arg
-from opkernel.opdef.core.deprecation import check_op_deprecation as check_op_deprecation
 from opkernel.opdef.core.device_name import DeviceName as DeviceName
 from opkernel.opdef.core.device_name import canonicalize_device_name as canonicalize_device_name
 from opkernel.opdef.core.device_name import (
@@ -248,6 +247,7 @@ from opkernel.opdef.core.versions import (
 from opkernel.opdef.core.versions import (
     GRAPH_DEF_VERSION_MIN_PRODUCER as GRAPH_DEF_VERSION_MIN_PRODUCER,
 )
+from opkernel.opdef.core.versions import check_op_deprecation as check_op_deprecation
 from opkernel.opdef.shapes.inference_context import InferenceContext as InferenceContext
 from opkernel.opdef.shapes.run_shape_fn import UnsetOutputError as UnsetOutputError
 from opkernel.opdef.shapes.run_shape_fn import infer_call as infer_call

@@ -6,17 +6,19 @@ Source: TensorFlow core/ops/debug_ops.cc, core/kernels/debug_ops.h.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import opkernel.gradients as g
-from opkernel.errors import UnimplementedError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import forward_input
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.registration import register_kernel
 
 _URLS = "debug_urls: list(string) = []"
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
 
 DEBUG_IDENTITY = register_op(
     "DebugIdentity",
@@ -77,8 +79,22 @@ DEBUG_IDENTITY_V3 = register_op(
 )
 
 
-def debug_identity(*, debug_urls: list[str]) -> Callable[[Any], Any]:
-    """The kernel of them all."""
+def debug_identity(*, tensor_name: str, debug_urls: list[str]) -> Callable[[Any], Any]:
+    """The kernel of the versions that name the tensor they watch."""
+    _check_tensor_name(tensor_name)
+    return debug_identity_v2(debug_urls=debug_urls)
+
+
+def _check_tensor_name(name: str) -> None:
+    """Raise InvalidArgumentError unless it is a node's name, or one and a slot of 32 bits."""
+    if not name or name.count(":") > 1:
+        raise InvalidArgumentError(f'Failed to parse tensor name: "{name}"')
+    slot = name.partition(":")[2] if ":" in name else "0"
+    if not _INTEGER.fullmatch(slot) or not -(2**31) <= int(slot) < 2**31:
+        raise InvalidArgumentError(f'Invalid string value for output_slot: "{slot}"')
+
+
+def debug_identity_v2(*, debug_urls: list[str]) -> Callable[[Any], Any]:
     if debug_urls:
         raise UnimplementedError(
             f"Debug nodes cannot publish tensors: debug_urls must be empty, not {debug_urls}"
@@ -86,8 +102,8 @@ def debug_identity(*, debug_urls: list[str]) -> Callable[[Any], Any]:
     return forward_input
 
 
-for _op in (DEBUG_IDENTITY, DEBUG_IDENTITY_V2):
-    register_kernel(_op, device="CPU", kind="view", factory=True)(debug_identity)
+register_kernel(DEBUG_IDENTITY, device="CPU", kind="view", factory=True)(debug_identity)
+register_kernel(DEBUG_IDENTITY_V2, device="CPU", kind="view", factory=True)(debug_identity_v2)
 register_kernel(
     DEBUG_IDENTITY_V3,
     device="DEFAULT",

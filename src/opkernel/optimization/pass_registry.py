@@ -17,6 +17,7 @@ from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.messages import perhaps
 from opkernel.opdef import OpTraits
 from opkernel.registrations import DeclaringSite, Registrations, declaring_site
+from opkernel.slots import Slot
 
 __all__ = [
     "Grouping",
@@ -199,11 +200,13 @@ class OptimizationPassRegistry:
 
 
 _registry = OptimizationPassRegistry()
+_BUILT_IN: Slot[object] = Slot("optimization passes")
+"""Registers the passes that come with opkernel, when it is imported."""
 
 
 def optimization_passes() -> OptimizationPassRegistry:
     """The registry that sessions use."""
-    importlib.import_module("opkernel.optimization.built_in")
+    _BUILT_IN.get()
     return _registry
 
 

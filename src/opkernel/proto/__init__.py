@@ -12,13 +12,14 @@ Fields that a file has and these schemas lack are kept in a round trip.
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.internal import api_implementation
 from google.protobuf.message import DecodeError, Message
 
 from opkernel.messages import perhaps
+from opkernel.slots import Slot
 
 if api_implementation.Type() == "upb":
     # The C core imports it for the first message, and crashes if that is interrupted.
@@ -44,6 +45,8 @@ else:
 
 
 POOL = DescriptorPool()
+
+_OP_DEF_TEXT: Slot[Callable[[Message], str]] = Slot("text of an OpDef")
 
 
 def _serialized_files(descriptor_set: bytes) -> Iterator[bytes]:
@@ -91,11 +94,8 @@ def __getattr__(name: str) -> type[Message]:
 
 
 def _op_def_text(op_def: Message) -> str:
-    """An OpDef as it is registered; the room that writes it stands above, and is known by name."""
-    text: str = importlib.import_module("opkernel.opdef.text.registration").registration_text(
-        op_def
-    )
-    return text
+    """An OpDef as it is registered."""
+    return _OP_DEF_TEXT.get()(op_def)
 
 
 def __dir__() -> list[str]:

@@ -312,9 +312,10 @@ def _computes_numbers(kernel_def: KernelDef) -> bool:
 @functools.cache
 def _load_kernels() -> None:
     """Import the modules that register the kernels."""
-    package = importlib.import_module("opkernel.xla.kernels")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+    from opkernel.xla import kernels  # its modules need this one
+
+    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        importlib.import_module(module.name)
 
 
 def kernel_def_builder(

@@ -2,6 +2,8 @@
 
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import opkernel
 from opkernel.engines import Engine, register_engine
@@ -61,13 +63,14 @@ class _Compiled:
 def registered(*engines):
     """Have sessions know these engines alone."""
     in_background(lambda: None).result()  # what earlier tests began registers engines and kernels
-    known, provided = registry._engines, dict(registry._PROVIDED)
+    known, provided = registry._engines, registry._PROVIDED
     registry._engines = Registrations("An engine")
-    registry._PROVIDED.clear()
+    none: Any = SimpleNamespace(names=tuple, get={}.get)
+    registry._PROVIDED = none
     try:
         for one in engines:
             register_engine(one)
         yield engines[0]
     finally:
         registry._engines = known
-        registry._PROVIDED.update(provided)
+        registry._PROVIDED = provided

@@ -45,54 +45,54 @@ def predict(
         for outputs in predict("model", {"x": x}, concurrency=4):
             print(outputs["y"])
 
-    With `concurrency`, a program starts its work under `if __name__ == "__main__":`, as
-    `multiprocessing` asks for.
+    With `concurrency`, a program starts its work under `if __name__ == "__main__":`.
 
     Args:
         model: The path of a SavedModel, or of a graph.
-        data: A mapping of names to arrays, whose first axes count the rows; an iterable of such
-            mappings; an `.npz` file, a Parquet file, or a folder of such files or of images, which are taken in
-            the order of their names. A batch has rows of one mapping or file, or several images. Images are
-            decoded to the type of the model's input, real numbers from 0 to 1; an input of strings gets their bytes.
+        data: A mapping of names to arrays, whose first axes count the rows; an iterable of such mappings; an
+            `.npz` or Parquet file; a folder of such files or of images, which are taken by their names.
         batch_size: How many rows the model gets at once; the last batch may have fewer.
-        concurrency: How many workers compute. By default this process does; of Ray, as many workers as
-            the cluster has processors.
-        workers: What the workers are: processes of this machine, or those of a Ray cluster (the extra `ray`). The
-            cluster is the one that the program is connected to, the one of RAY_ADDRESS, or a new one on this machine.
-            Its workers read files and the model by the same paths. Data in memory goes to its object
-            store before the first batch is computed.
+        concurrency: How many workers compute. By default this process does; of Ray, all processors.
+        workers: Processes of this machine, or those of a Ray cluster (the extra `ray`).
         signature: The signature of a SavedModel: `serving_default`, or the only one.
         jit: The engine that compiles parts of the model, as for a Session.
-        output: A folder for the outputs, a file for each batch. Batches whose file is there are
-            not computed again.
+        output: A folder for the outputs, a file for each batch. What is there is not computed again.
         permissions: What the graph of the model may read and write.
-        on_error: What to do about a row that fails: raise its error, or leave it out, and list it in
-            `Predictions.skipped`.
+        on_error: Raise the error of a row that fails, or leave it out, and list it in `Predictions.skipped`.
         tags: The tags of the MetaGraph to take.
         libraries: Modules that each process imports first, for their ops and kernels.
         overwrite: Whether what another run has written to `output` is deleted first.
         image_size: The height and width that images are resized to.
 
     Returns:
-        The outputs of the batches in order, as dicts of arrays; a batch of which every row is left out gives
-        none. Nothing is computed before it is asked for.
+        The outputs of the batches in order. Nothing is computed before it is asked for.
 
     Raises:
         NotFoundError: there is no such file or signature.
         InvalidArgumentError: the model is no such file, or the data does not fit the model.
         FailedPreconditionError: `output` has the outputs of another run.
-        UnavailableError: a process ended before its work was done.
         UnimplementedError: a library is not installed; the message says how to install it.
-        OpError: a row failed; the message says which.
     """
-    if batch_size < 1 or (concurrency is not None and concurrency < 1):
-        raise InvalidArgumentError(
-            f"batch_size is {batch_size} and concurrency {concurrency}; neither may be less than 1"
-        )
-    _check_word("on_error", on_error, ("raise", "skip"))
-    _check_word("workers", workers, ("processes", "ray"))
+    _check(batch_size, concurrency, on_error, workers)
+    request = _request(model, tags, signature, jit, permissions, libraries)
+    loaded = request.load()
+    source = data_set(data, loaded, batch_size, image_size)
+    folder = _folder(output, overwrite, request, source, batch_size, image_size)
+    compute = _compute(loaded, request, workers, concurrency)
+    batches = cut(source.chunks, batch_size)
+    return Predictions(batches, source.count, compute, folder, is_strict=on_error == "raise")
+
+
+def _request(
+    model: str | os.PathLike[str],
+    tags: Sequence[str] | str | None,
+    signature: str | None,
+    jit: str,
+    permissions: Permissions | None,
+    libraries: Sequence[str],
+) -> ModelRequest:
     budget = current_budget()
-    request = ModelRequest(
+    return ModelRequest(
         os.path.abspath(model),
         tuple(tags) if isinstance(tags, list) else tags,
         signature,
@@ -101,15 +101,6 @@ def predict(
         tuple(libraries),
         None if budget is None else budget.memory_limit_bytes,
     )
-    loaded = request.load()
-    source = data_set(data, loaded, batch_size, image_size)
-    compute = _compute(loaded, request, workers, concurrency)
-    folder = None
-    if output is not None:
-        run = _run_of(request, source, batch_size, image_size)
-        folder = PartFolder(os.fspath(output), run, overwrite=overwrite)
-    batches = cut(source.chunks, batch_size)
-    return Predictions(batches, source.count, compute, folder, is_strict=on_error == "raise")
 
 
 def _compute(
@@ -124,23 +115,40 @@ def _compute(
     return in_processes(request, concurrency)
 
 
+def _check(batch_size: int, concurrency: int | None, on_error: str, workers: str) -> None:
+    if batch_size < 1 or (concurrency is not None and concurrency < 1):
+        raise InvalidArgumentError(
+            f"batch_size is {batch_size} and concurrency {concurrency}; neither may be less than 1"
+        )
+    _check_word("on_error", on_error, ("raise", "skip"))
+    _check_word("workers", workers, ("processes", "ray"))
+
+
 def _check_word(name: str, value: str, words: tuple[str, str]) -> None:
     if value not in words:
         first, second = words
         raise InvalidArgumentError(f"{name} is {value!r}, and may be {first!r} or {second!r}")
 
 
-def _run_of(
-    request: ModelRequest, source: DataSet, batch_size: int, image_size: tuple[int, int] | None
-) -> dict[str, Any]:
-    """What must be the same where a run goes on."""
-    return {
+def _folder(
+    output: str | os.PathLike[str] | None,
+    overwrite: bool,
+    request: ModelRequest,
+    source: DataSet,
+    batch_size: int,
+    image_size: tuple[int, int] | None,
+) -> PartFolder | None:
+    """The folder of the parts, and what must be the same where a run goes on."""
+    if output is None:
+        return None
+    run = {
         "model_sha256": digest_of_files(_files_of(request.path)),
         "signature": request.signature or "",
         "batch_size": batch_size,
         "image_size": "x".join(map(str, image_size or ())),
         "input_sha256": source.digest,
     }
+    return PartFolder(os.fspath(output), run, overwrite=overwrite)
 
 
 def _files_of(model: str) -> list[str]:
@@ -155,6 +163,9 @@ def _files_of(model: str) -> list[str]:
 
 class Predictions(Iterator[dict[str, Array]]):
     """The outputs of batches, in order; closing it ends the workers.
+
+    A batch of which every row is left out gives none. The next one raises UnavailableError where a
+    process ended before its work was done, and the OpError of a row that failed, which names the row.
 
     Attributes:
         skipped: The rows that were left out so far: their number, status code and message.

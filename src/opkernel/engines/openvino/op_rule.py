@@ -156,8 +156,9 @@ def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
 @functools.cache
 def rules() -> Registrations[OpRule]:
     """The rules, by op; the modules that have them are imported at the first call."""
-    package = importlib.import_module("opkernel.engines.openvino.ops")
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    from opkernel.engines.openvino import ops  # its modules need this one
+
+    for module in pkgutil.iter_modules(ops.__path__, f"{ops.__name__}."):
         importlib.import_module(module.name)
     return _rules
 

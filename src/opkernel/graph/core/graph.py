@@ -24,7 +24,7 @@ from opkernel.graph.core.fanout import Fanout
 from opkernel.graph.core.names_in_use import NamesInUse
 from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.operation import Operation
-from opkernel.graph.core.runtime_hooks import notebook_html
+from opkernel.graph.core.runtime_hooks import DRAWING
 from opkernel.graph.core.scopes import DeviceFunction, Scopes
 from opkernel.graph.core.signature import SignatureResolver
 from opkernel.graph.core.tensor import Tensor
@@ -140,7 +140,7 @@ class Graph(BuildsInContext):
 
     def _repr_html_(self) -> str:
         """The drawing that notebooks show."""
-        return notebook_html(self)
+        return DRAWING.get()(self)
 
     def __copy__(self) -> Graph:
         return copy.deepcopy(self)

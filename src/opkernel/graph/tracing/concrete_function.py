@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opkernel.graph.core.default_graph import graph_of_call, innermost_default
-from opkernel.graph.core.runtime_hooks import notebook_html, runner_of
+from opkernel.graph.core.runtime_hooks import DRAWING
 from opkernel.graph.core.tensor import Tensor, tensors_in
 from opkernel.graph.tracing.func_graph import FuncGraph
 from opkernel.graph.tracing.nested_structure import packer
 from opkernel.graph.tracing.tensor_spec import spec_of
+from opkernel.slots import Slot
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["ConcreteFunction"]
 
 _ARRAYS = frozenset({np.ndarray})
+_RUNNER: Slot[Callable[[ConcreteFunction], Callable[[Sequence[Any]], Any]]] = Slot(
+    "runner of a function"
+)
+"""Makes the function that runs a ConcreteFunction on the values of its tensors."""
 
 
 class ConcreteFunction:
@@ -111,7 +116,7 @@ class ConcreteFunction:
     @cached_property
     def run(self) -> Callable[[Sequence[Any]], Any]:
         """Runs it on arrays."""
-        return runner_of(self)
+        return _RUNNER.get()(self)
 
     def call_in(self, graph: Graph, values: Sequence[Any]) -> Any:
         """Add a node to a graph that calls the function; its outputs in the form of the results.
@@ -140,4 +145,4 @@ class ConcreteFunction:
 
     def _repr_html_(self) -> str:
         """The drawing of its body, which notebooks show."""
-        return notebook_html(self.graph)
+        return DRAWING.get()(self.graph)

@@ -16,9 +16,9 @@ from opkernel.opdef.core.op_registry import (
     SYSTEM_OPS,
     global_op_registry,
     load_from_catalogue,
-    load_plugins,
 )
 from opkernel.proto import NodeDef, OpDef
+from opkernel.registrations import load_plugins
 
 __all__ = ["KernelRegistry", "global_kernel_registry"]
 

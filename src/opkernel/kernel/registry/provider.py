@@ -11,7 +11,6 @@ The reference alone decides a node's meaning, its validity, and where its tensor
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import threading
@@ -24,9 +23,9 @@ from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kern
 from opkernel.kernel.registry.node_form import NodeForm
 from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.messages import shown
-from opkernel.opdef.core.op_registry import load_plugins
 from opkernel.proto import NodeDef
-from opkernel.registrations import declaring_site
+from opkernel.registrations import declaring_site, load_plugins
+from opkernel.slots import NamedSlots
 from opkernel.state.lasting_values import lasting_value
 from opkernel.types import PartialTensorShape
 
@@ -116,6 +115,9 @@ class _Reference(KernelProvider):
         super().__init__(REFERENCE)
         self.kernels = global_kernel_registry()
 
+
+_PROVIDED: NamedSlots[KernelProvider] = NamedSlots("kernel provider")
+"""The providers that come with opkernel, which register themselves when they are imported."""
 
 _reference = _Reference()
 _providers: dict[str, KernelProvider] = {REFERENCE: _reference}
@@ -262,5 +264,5 @@ def _listed() -> str:
 
 
 def _load_own() -> None:
-    """Register the providers that come with opkernel: a room above, known here by its name."""
-    importlib.import_module("opkernel.providers")
+    for name in _PROVIDED.names():
+        _PROVIDED.get(name)

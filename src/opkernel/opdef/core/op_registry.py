@@ -18,12 +18,8 @@ it imports modules, and a module that another thread imports may be waiting to r
 Source: TensorFlow core/framework/op.cc.
 """
 
-import functools
-import importlib
-import sys
 import threading
 from collections.abc import Callable, Iterable
-from types import ModuleType
 from typing import Protocol, TypeAlias
 
 from opkernel.errors import AlreadyExistsError, NotFoundError, OpError
@@ -33,10 +29,13 @@ from opkernel.opdef.core.op_def_builder import OpDefBuilder, OpRegistrationData
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
 from opkernel.opdef.core.validate import validate_op_def
 from opkernel.proto import OpDef, OpList
-from opkernel.registrations import DeclaringSite, warn_of_second
+from opkernel.registrations import PLUGINS, DeclaringSite, load_plugins, warn_of_second
+from opkernel.slots import Slot
 
 __all__ = [
+    "CATALOGUE",
     "SYSTEM_OPS",
+    "OpCatalogue",
     "OpDeclaration",
     "OpRegistry",
     "OpRegistryInterface",
@@ -71,6 +70,28 @@ class OpRegistryInterface(Protocol):
 
     def look_up_op_def(self, name: str) -> OpDef:
         """The declaration of the op of that name, or NotFoundError."""
+
+
+class OpCatalogue(Protocol):
+    """The ops that come with opkernel, each declared in a module that is imported when it is needed."""
+
+    def load_op(self, name: str) -> OpRegistrationData | None:
+        """Import the module that registers an op and its kernels, or give what is known of the op without one."""
+
+    def load_gradient(self, name: str) -> None:
+        """Import the module that registers the gradient of an op, if there is one."""
+
+    def module_of_op(self, name: str) -> str | None:
+        """The module that registers an op; None for ops without one."""
+
+    def traits_of_op(self, name: str) -> OpTraits:
+        """The traits of an op."""
+
+    def all_op_names(self) -> frozenset[str]:
+        """The ops that `load_op` knows."""
+
+
+CATALOGUE: Slot[OpCatalogue] = Slot("catalogue of ops")
 
 
 class OpDeclaration(Protocol):
@@ -118,7 +139,7 @@ def not_registered(name: str, registered: Iterable[str] = ()) -> UnregisteredOpE
 
 def _broken_plugins() -> str:
     """A sentence on the plugins that could not be loaded: one of them may be what is missing."""
-    plugins = sys.modules.get("opkernel.plugins.loading")
+    plugins = PLUGINS.if_loaded()
     names = plugins.names_of_broken_plugins() if plugins else []
     if not names:
         return ""
@@ -485,25 +506,13 @@ def _as_factory(op: OpRegistrationData | OpDefBuilder | Factory) -> Factory:
     return op.finalize if isinstance(op, OpDefBuilder) else op
 
 
-@functools.cache
-def _catalogue() -> ModuleType:
-    """The catalogue's loader. It stands on a floor above and is known here by its name alone."""
-    return importlib.import_module("opkernel.ops.loader")
-
-
 def load_from_catalogue(name: str) -> OpRegistrationData | None:
     """Import the module that declares the op `name` and registers its kernels, if there is one.
 
     Returns:
         The registration of an op that no module declares.
     """
-    known: OpRegistrationData | None = _catalogue().load_op(name)
-    return known
-
-
-def load_plugins() -> None:
-    """Load the kernel libraries that are installed. They are known here by their room's name."""
-    importlib.import_module("opkernel.plugins").load_plugins()
+    return CATALOGUE.get().load_op(name)
 
 
 def _load_op(name: str) -> OpRegistrationData | None:
@@ -520,18 +529,15 @@ def _may_be_of_plugin(name: str) -> bool:
 
 def _loadable_ops() -> Iterable[str]:
     load_plugins()
-    names: frozenset[str] = _catalogue().all_op_names()
-    return names
+    return CATALOGUE.get().all_op_names()
 
 
 def _owner_in_catalogue(name: str) -> str | None:
-    owner: str | None = _catalogue().module_of_op(name)
-    return owner
+    return CATALOGUE.get().module_of_op(name)
 
 
 def _traits_in_catalogue(name: str) -> OpTraits:
-    traits: OpTraits = _catalogue().traits_of_op(name)
-    return traits
+    return CATALOGUE.get().traits_of_op(name)
 
 
 _GLOBAL = OpRegistry()

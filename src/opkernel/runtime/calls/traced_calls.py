@@ -4,7 +4,6 @@ The body runs as it was traced, not as its FunctionDef says, so that errors can 
 user's code that made a node.
 """
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -29,6 +28,7 @@ from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.step.call_step import CallSteps
 from opkernel.runtime.step.run_step import RunStep, SessionServices
 from opkernel.runtime.step.session_state import LocalSessionState
+from opkernel.slots import Slot
 
 if TYPE_CHECKING:
     from opkernel.graph import ConcreteFunction
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["answer_of", "make_runner", "note_site"]
 
 _Run = Callable[[Sequence[Any]], Any]
+_COMPILED_RUNNER: "Slot[Callable[[ConcreteFunction], _Run]]" = Slot("runner of a compiled function")
 
 
 def make_runner(function: "ConcreteFunction") -> _Run:
@@ -49,10 +50,7 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     """
     _check_free(function)
     if function.graph.jit_compile:
-        # The compiler's room stands above: it is known by its name.
-        compiled: Any = importlib.import_module("opkernel.xla.compiled_function")
-        runner: _Run = compiled.make_runner(function)
-        return runner
+        return _COMPILED_RUNNER.get()(function)
     body, registry = _Body(function), global_kernel_registry()
     new_step = partial(RunStep, None, body.services)
     current = body.built()

@@ -12,7 +12,7 @@ from opkernel.graph.edit.prune import Needs
 from opkernel.runtime.dataflow.node_functions import bind_node
 from opkernel.runtime.dataflow.node_item import Edge, FrameInfo, Kind, NodeItem, RootInfo
 from opkernel.runtime.plan.functional_ops import FunctionLibrary
-from opkernel.runtime.plan.required_outputs import RequiredOutputs
+from opkernel.runtime.plan.keys import RequiredOutputs
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.runtime.step.kernel_watcher import KernelWatcher
 

@@ -31,8 +31,8 @@ from opkernel.runtime.dataflow.frames import Iteration
 from opkernel.runtime.dataflow.function_frames import requests_of
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem
 from opkernel.runtime.plan.functional_ops import FunctionLibrary, switch, switch_n
+from opkernel.runtime.plan.keys import RequiredOutputs
 from opkernel.runtime.plan.references import dereferenced, function_of_references
-from opkernel.runtime.plan.required_outputs import RequiredOutputs
 from opkernel.runtime.plan.services import DEAD
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.runtime.step.kernel_watcher import Computer, KernelWatcher, Runner, Starter

@@ -3,12 +3,11 @@
 An engine says which operations it takes, compiles a cluster for the types and shapes of its arguments, and runs it.
 All else (marking of clusters, launching, the way back to the kernels of the CPU) is the same for all engines.
 
-State: `_engines` has the registered engines; `_PROVIDED` names the modules that register those of opkernel.
+State: `_engines` has the registered engines; `_PROVIDED` those of opkernel, which register themselves when imported.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Sequence
@@ -22,7 +21,8 @@ from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
 from opkernel.messages import perhaps
 from opkernel.records import dataclass
-from opkernel.registrations import Registrations, declaring_site
+from opkernel.registrations import Registrations, declaring_site, load_plugins
+from opkernel.slots import NamedSlots
 from opkernel.types import DataType, as_dtype
 
 __all__ = [
@@ -193,7 +193,7 @@ class Engine(ABC):
         """
 
 
-_PROVIDED = {"openvino": "engines.openvino", "xla": "xla.engine"}
+_PROVIDED: NamedSlots[object] = NamedSlots("engine")
 _engines = Registrations[Engine]("An engine")
 
 
@@ -208,19 +208,20 @@ def register_engine(engine: Engine) -> None:
 
 def registered_engines() -> list[str]:
     """The names of all engines, those of opkernel first, installed or not."""
-    return [*_PROVIDED, *[name for name in _engines.names() if name not in _PROVIDED]]
+    provided = _PROVIDED.names()
+    return [*provided, *[name for name in _engines.names() if name not in provided]]
 
 
 def engine_named(name: str) -> Engine:
     """An engine by its name, which may end in the precision that it computes in: `openvino:bfloat16`.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: there is none; plugins were loaded to find it.
         UnimplementedError: it does not compute in that precision.
     """
     name, _, precision = name.partition(":")
-    if name in _PROVIDED:
-        importlib.import_module(f"opkernel.{_PROVIDED[name]}")
+    if _PROVIDED.get(name) is None and name not in _engines:
+        load_plugins()
     engine = _engines.get(name)
     if engine is None:
         known = registered_engines()

@@ -22,7 +22,7 @@ from opkernel.kernel import FunctionKernel, OpKernel
 from opkernel.kernel.context.op_kernel_context import function_of_step
 from opkernel.runtime.plan import tree
 from opkernel.runtime.plan.forwarding import ArraysOfPlan
-from opkernel.runtime.plan.keys import Key, key_of, keys_of_inputs
+from opkernel.runtime.plan.keys import Key, RequiredOutputs, key_of, keys_of_inputs
 from opkernel.runtime.plan.lifetimes import mark_lifetimes
 from opkernel.runtime.plan.names import Names
 from opkernel.runtime.plan.operators import (
@@ -33,7 +33,6 @@ from opkernel.runtime.plan.operators import (
     ufunc_of,
 )
 from opkernel.runtime.plan.references import function_of_references, referred_value
-from opkernel.runtime.plan.required_outputs import RequiredOutputs
 from opkernel.runtime.plan.tree import Block, Expression, Item, Name, Path, Statement
 
 if TYPE_CHECKING:

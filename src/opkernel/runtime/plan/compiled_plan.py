@@ -41,9 +41,8 @@ from opkernel.runtime.plan.builder import PlanBuilder
 from opkernel.runtime.plan.elementwise import FEWEST, PointwiseFunction, pointwise_function
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, FunctionLibrary, call_by_name
 from opkernel.runtime.plan.functions import plan_functions
-from opkernel.runtime.plan.keys import Key, key_of
+from opkernel.runtime.plan.keys import Key, RequiredOutputs, key_of
 from opkernel.runtime.plan.references import runner_of_references
-from opkernel.runtime.plan.required_outputs import RequiredOutputs
 from opkernel.runtime.plan.text import Line, Writer
 from opkernel.runtime.plan.tree import Item, Name, PlanTree, statements
 from opkernel.runtime.program.kernels import KernelCache

@@ -12,7 +12,6 @@ Source: TensorFlow core/common_runtime/graph_execution_state.cc, direct_session.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from opkernel.runtime.program.executors import Executor, ExecutorArgs, new_execu
 from opkernel.runtime.program.graph_passes import GraphPasses, PassFailedError
 from opkernel.runtime.program.request import Passes, ProgramRequest
 from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.slots import NamedSlots
 
 if TYPE_CHECKING:
     from opkernel.runtime.adaptive.adaptive import Adaptive
@@ -36,6 +36,9 @@ __all__ = ["Program", "Shapes", "build_program", "prepare"]
 
 Shapes = Sequence[Sequence[int]]
 """The shapes of all feeds, in order."""
+
+_CLUSTER_KERNELS: NamedSlots[object] = NamedSlots("kernels of clusters")
+"""Modules that register the kernels that run clusters."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,8 @@ def build_program(request: ProgramRequest) -> Program:
         ResourceExhaustedError, DeadlineExceededError: there is no memory for a node, or no time left.
     """
     if request.jit.options is not None:
-        _register_launches()
+        for name in _CLUSTER_KERNELS.names():
+            _CLUSTER_KERNELS.get(name)
     with paused_garbage_collection():
         part, assignment = prepare(request)
         partitions = [_finished(one, request) for one in partition(part, assignment)]
@@ -124,12 +128,6 @@ def _adaptive(program: Program) -> Program:
             program, adaptive=Adaptive(EngineTrial(request, program.run, build_program))
         )
     return program
-
-
-def _register_launches() -> None:
-    """Register the kernels that run clusters."""
-    importlib.import_module("opkernel.runtime.engines.launch")
-    importlib.import_module("opkernel.runtime.engines.compile_and_run")
 
 
 def prepare(request: ProgramRequest) -> tuple[Subgraph, Assignment]:

@@ -24,7 +24,7 @@ from opkernel.errors import (
     UnimplementedError,
 )
 from opkernel.graph import Graph, get_default_graph
-from opkernel.graph.core.runtime_hooks import notebook_html
+from opkernel.graph.core.runtime_hooks import DRAWING
 from opkernel.interrupts import contextmanager, setting
 from opkernel.kernel import (
     CancellationManager,
@@ -305,7 +305,7 @@ class Session:
 
     def _repr_html_(self) -> str:
         """The drawing of its graph, which notebooks show."""
-        return notebook_html(self.graph)
+        return DRAWING.get()(self.graph)
 
     @property
     def target_session(self) -> TargetSession:

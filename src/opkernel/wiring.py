@@ -1,0 +1,36 @@
+"""The wiring: where the things stand that fill the slots of the rooms below.
+
+A place is a module, or `module:name`. Modules of engines, device types, kernel providers, passes and kernels register
+what they have when they are imported, as plugins do, which add theirs beside these.
+"""
+
+__all__ = ["NAMED_SLOTS", "SLOTS"]
+
+SLOTS = {
+    "catalogue of ops": "opkernel.ops.loader",
+    "devices of the CPU": "opkernel.device.local_device",
+    "drawing of a graph": "opkernel.drawing:notebook_html",
+    "optimization passes": "opkernel.optimization.built_in",
+    "plugins": "opkernel.plugins.loading",
+    "run in the default session": "opkernel.runtime.session.session:run_in_default_session",
+    "runner of a compiled function": "opkernel.xla.compiled_function:make_runner",
+    "runner of a function": "opkernel.runtime.calls.traced_calls:make_runner",
+    "text of an OpDef": "opkernel.opdef.text.registration:registration_text",
+    "values of constants": "opkernel.runtime.calls.constants:constant_values",
+}
+"""The place of the thing in each slot."""
+
+NAMED_SLOTS = {
+    "device type": {
+        "GPU": "opkernel.xla.devices.factory",
+        "TPU": "opkernel.xla.devices.factory",
+        "XLA_CPU": "opkernel.xla.devices.factory",
+    },
+    "engine": {"openvino": "opkernel.engines.openvino", "xla": "opkernel.xla.engine"},
+    "kernel provider": {"blas": "opkernel.providers"},
+    "kernels of clusters": {
+        "launch": "opkernel.runtime.engines.launch",
+        "compile and run": "opkernel.runtime.engines.compile_and_run",
+    },
+}
+"""The places of the things of each kind, by their names."""
