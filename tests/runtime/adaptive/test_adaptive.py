@@ -14,21 +14,19 @@ from opkernel.runtime.adaptive.adaptive import (
     Candidate,
     Patience,
     Search,
-    Strategy,
     take_turns,
 )
 from opkernel.runtime.adaptive.findings import Finding
 
 
-class Tries(Strategy):
+class Tries(Adaptive):
     """A strategy whose key is the value, and whose searches are told from outside."""
 
-    name, fetches, most_kept = "tries", ["y:0"], 2
+    name, most_kept = "tries", 2
 
     def __init__(self, find: Callable[[Any], Search], steps: Sequence[int] = DOUBLING) -> None:
-        self.findings = []
-        self.general = general
-        self.patience = Patience(steps)
+        self.findings: list[Finding] = []
+        super().__init__(general, ["y:0"], self.findings, Patience(steps))
         self.find = find
         self.allows = True
 
@@ -71,25 +69,25 @@ def steps(adaptive: Adaptive, *values: Any) -> list[Any]:
 
 
 def test_a_search_begins_with_the_third_step_of_a_key_then_with_the_sixth() -> None:
-    adaptive = Adaptive(Tries(yields("a", "b")))
+    adaptive = Tries(yields("a", "b"))
     assert steps(adaptive, *[1] * 6) == ["general"] * 2 + ["a", "b", "b", "b"]
     assert steps(adaptive, *[2] * 7) == ["general"] * 5 + ["a", "b"]
     assert steps(adaptive, 1) == ["b"]
 
 
 def test_no_search_begins_once_patience_is_over() -> None:
-    adaptive = Adaptive(Tries(yields("a"), [1, 2]))
+    adaptive = Tries(yields("a"), [1, 2])
     assert steps(adaptive, 1, 2, 2, 3, 3, 3) == ["a", "general", "a"] + ["general"] * 3
 
 
 def test_the_oldest_choice_goes_and_its_steps_are_counted_anew() -> None:
-    adaptive = Adaptive(Tries(yields("a"), [1, 1, 1, 2]))
+    adaptive = Tries(yields("a"), [1, 1, 1, 2])
     assert steps(adaptive, 1, 2, 3) == ["a"] * 3
     assert steps(adaptive, 2, 3, 1, 1) == ["a", "a", "general", "a"]
 
 
 def test_steps_that_fail_count_for_nothing() -> None:
-    adaptive = Adaptive(Tries(yields("a")))
+    adaptive = Tries(yields("a"))
     for _ in range(5):
         with pytest.raises(ValueError, match="no"):
             adaptive.run(None, "fails")
@@ -108,7 +106,7 @@ def test_a_step_that_fails_in_a_search_is_tried_again() -> None:
         yield one
         return one
 
-    adaptive = Adaptive(Tries(search, [1]))
+    adaptive = Tries(search, [1])
     with pytest.raises(ValueError, match="no"):
         adaptive.run(None, 1)
     assert steps(adaptive, 1, 1) == ["a", "a"]
@@ -122,10 +120,9 @@ def test_a_search_that_fails_leaves_the_general_way_and_is_told(
         raise RuntimeError("no such luck")
 
     caplog.set_level(logging.INFO, "opkernel.optimization")
-    strategy = Tries(search, [1])
-    adaptive = Adaptive(strategy)
+    adaptive = Tries(search, [1])
     assert steps(adaptive, 7, 7, 7) == ["a", "general", "general"]
-    (found,) = strategy.findings
+    (found,) = adaptive.findings
     assert (found.chosen, found.error, found.since) == ("plan", "no such luck", 2)
     assert caplog.messages == ["y:0 fed 7: plan since step 2 (tries; tried a, plan; no such luck)"]
 
@@ -140,18 +137,17 @@ def test_an_interrupt_while_something_is_made_leaves_nothing_begun() -> None:
         yield candidate("a")
         return candidate("a")
 
-    adaptive = Adaptive(Tries(search, [1, 1]))
+    adaptive = Tries(search, [1, 1])
     with pytest.raises(KeyboardInterrupt):
         adaptive.run(None, 1)
     assert steps(adaptive, 1, 1) == ["a", "a"]
 
 
 def test_steps_that_may_not_be_measured_run_in_the_general_way() -> None:
-    strategy = Tries(yields("a"), [1])
-    adaptive = Adaptive(strategy)
-    strategy.allows = False
+    adaptive = Tries(yields("a"), [1])
+    adaptive.allows = False
     assert steps(adaptive, 1, 1) == ["general"] * 2
-    strategy.allows = True
+    adaptive.allows = True
     assert steps(adaptive, 1) == ["a"]
 
 
@@ -168,7 +164,7 @@ def test_one_step_at_a_time_is_part_of_a_search() -> None:
         yield one
         return one
 
-    adaptive = Adaptive(Tries(search, [1]))
+    adaptive = Tries(search, [1])
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.extend(steps(adaptive, 1)))
     thread.start()

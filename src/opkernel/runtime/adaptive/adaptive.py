@@ -1,7 +1,7 @@
-"""Adaptive: runs steps in the way that a strategy finds for them.
+"""Adaptive: runs steps in the way that it finds to be best for them.
 
-A strategy tells steps apart by a key, such as the shapes of their feeds. When enough steps with a key have come, it searches:
-it says which candidate runs the next step, is told what the step took, and so on, until it chooses a candidate for all further
+It tells steps apart by a key, such as the shapes of their feeds. When enough steps with a key have come, it searches:
+a search says which candidate runs the next step, is told what the step took, and so on, until it chooses a candidate for all further
 steps with this key. One step at a time is part of a search. Others that run meanwhile run as ever.
 
 State: `_chosen` has what runs the steps with some keys, `_searches` what is not decided yet, `_counts` the steps with other
@@ -28,7 +28,6 @@ __all__ = [
     "Patience",
     "Run",
     "Search",
-    "Strategy",
     "take_turns",
 ]
 
@@ -48,11 +47,13 @@ class Candidate:
     Attributes:
         name: What reports call it.
         run: Runs a step.
+        launches: The kernels that run clusters of an engine.
         times: What steps took that were measured, in seconds.
     """
 
     name: str
     run: Run
+    launches: Sequence[Any] = ()
     times: list[float] = field(default_factory=list)
 
     @property
@@ -104,24 +105,38 @@ def take_turns(
                 one.times.append(seconds)
 
 
-class Strategy(ABC):
-    """Searches for the best way to run steps with equal keys.
+class Adaptive(ABC):
+    """Runs steps as it finds to be best; safe under threads. A strategy is a subclass.
 
-    Attributes:
-        name: The name that reports have for it.
+    Args:
+        general: Runs any step.
         fetches: The names of what the steps compute.
         findings: Take what is found out.
-        general: Runs any step.
         patience: How many steps with a key come before a search.
+
+    Attributes:
+        run: Runs a step.
+        name: The name that reports have for the strategy.
         most_kept: For how many keys a choice is kept.
     """
 
     name: str
-    fetches: Sequence[str]
-    findings: MutableSequence[Finding]
-    general: Run
-    patience: Patience
-    most_kept: int
+    most_kept = 4
+
+    def __init__(
+        self,
+        general: Run,
+        fetches: Sequence[str],
+        findings: MutableSequence[Finding],
+        patience: Patience,
+    ) -> None:
+        self.general, self.patience = general, patience
+        self._fetches, self._findings = fetches, findings
+        self._chosen: dict[Hashable, Run] = {}
+        self._searches: dict[Hashable, _SearchUnderWay] = {}
+        self._counts: dict[Hashable, int] = {}
+        self._lock = threading.Lock()
+        self.run = self._runner()
 
     @abstractmethod
     def key_of(self, values: Sequence[Any]) -> Hashable:
@@ -139,29 +154,9 @@ class Strategy(ABC):
         """Whether a step may be part of a search."""
         return True
 
-
-class Adaptive:
-    """Runs steps as a strategy chooses; safe under threads.
-
-    Args:
-        strategy: The strategy.
-
-    Attributes:
-        run: Runs a step.
-    """
-
-    def __init__(self, strategy: Strategy) -> None:
-        self.strategy = strategy
-        self._chosen: dict[Hashable, Run] = {}
-        self._searches: dict[Hashable, _SearchUnderWay] = {}
-        self._counts: dict[Hashable, int] = {}
-        self._lock = threading.Lock()
-        self.run = self._runner()
-
     def _runner(self) -> Run:
-        strategy, chosen = self.strategy, self._chosen
-        searches, counts = self._searches, self._counts
-        key_of, general, patience = strategy.key_of, strategy.general, strategy.patience
+        chosen, searches, counts = self._chosen, self._searches, self._counts
+        key_of, general, patience = self.key_of, self.general, self.patience
 
         def run(step: Any, *values: Any) -> Sequence[Any]:
             key = key_of(values)
@@ -169,8 +164,8 @@ class Adaptive:
             if found is not None:
                 return found(step, *values)
             count = counts.get(key, 0) + 1
-            is_due = count >= patience.wanted or key in searches
-            if is_due and strategy.may_measure(step):
+            is_due = count >= patience.wanted or (searches and key in searches)
+            if is_due and self.may_measure(step):
                 with trying(self._lock) as is_ours:
                     if is_ours:
                         return self._measured(key, count, step, values)
@@ -198,10 +193,9 @@ class Adaptive:
         return results
 
     def _begin(self, key: Hashable, count: int) -> _SearchUnderWay:
-        strategy = self.strategy
-        strategy.patience.spend()
-        plan = Candidate("plan", strategy.general)
-        search = self._searches[key] = _SearchUnderWay(strategy.search(key), plan, count)
+        self.patience.spend()
+        plan = Candidate("plan", self.general)
+        search = self._searches[key] = _SearchUnderWay(self.search(key), plan, count)
         self._go_on(key, search, None)
         return search
 
@@ -219,18 +213,17 @@ class Adaptive:
         except BaseException:
             self._searches.pop(key, None)
             raise
-        self._note(key, search, error)
-        if len(self._chosen) >= self.strategy.most_kept:
+        tried = {one.name: one.seconds for one in search.tried}
+        chosen, steps = search.candidate, self.describe(key)
+        note(
+            self._findings,
+            Finding(self.name, self._fetches, steps, tried, chosen.name, search.since, error),
+        )
+        if len(self._chosen) >= self.most_kept:
             self._chosen.pop(next(iter(self._chosen)))
-        self._chosen[key] = search.candidate.run
+        self._chosen[key] = chosen.run
         self._counts.pop(key, None)
         self._searches.pop(key, None)
-
-    def _note(self, key: Hashable, search: _SearchUnderWay, error: str) -> None:
-        strategy, tried = self.strategy, {one.name: one.seconds for one in search.tried}
-        steps, chosen = strategy.describe(key), search.candidate.name
-        found = Finding(strategy.name, strategy.fetches, steps, tried, chosen, search.since, error)
-        note(strategy.findings, found)
 
 
 class _SearchUnderWay:

@@ -27,7 +27,6 @@ from opkernel.runtime.adaptive.adaptive import (
     Candidate,
     Patience,
     Search,
-    Strategy,
     take_turns,
 )
 from opkernel.runtime.plan.compiled_plan import CompiledPlan, compile_plan
@@ -52,7 +51,7 @@ _TRIALS_S = 0.5  # after which the fewest will do
 _FASTER = 0.9  # of the time one after the other: what side by side must be below
 
 
-class BranchingPlan(Strategy):
+class BranchingPlan(Adaptive):
     """An executor that finds out which way of running a graph is the fastest.
 
     Args:
@@ -68,15 +67,13 @@ class BranchingPlan(Strategy):
     name, most_kept = "branches", 32
 
     def __init__(self, plan: Executor, args: ExecutorArgs) -> None:
-        self.general, self.patience = plan.run, Patience(repeat(1))
-        self.fetches = Subgraph(args.feeds, args.fetches, args.targets).names
-        self.findings = args.findings
+        names = Subgraph(args.feeds, args.fetches, args.targets).names
+        super().__init__(plan.run, names, args.findings, Patience(repeat(1)))
         self._plan = plan
         self._args = args
         self._made_at = self._versions()
         self._sized = [i for i, feed in enumerate(args.feeds) if _may_vary(feed)]
         self._faster: dict[StagedPlan, None] = {}
-        self.run = Adaptive(self).run
 
     def __repr__(self) -> str:
         feeds, fetches = len(self._args.feeds), len(self._args.fetches)

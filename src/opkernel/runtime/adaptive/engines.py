@@ -10,17 +10,17 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opkernel.errors import OpError
 from opkernel.logs import logger
-from opkernel.records import dataclass, replace
+from opkernel.records import replace
 from opkernel.runtime.adaptive.adaptive import (
+    Adaptive,
     Candidate,
     Patience,
     Run,
     Search,
-    Strategy,
     take_turns,
 )
 from opkernel.runtime.adaptive.shapes import Build, FedShapes, facts_of, fed, shapes_of
@@ -42,28 +42,7 @@ _SHORTEST_S = 50e-6
 """Steps that take less time gain nothing."""
 
 
-@dataclass(eq=False)
-class _OfEngine(Candidate):
-    """What an engine makes of the program.
-
-    Attributes:
-        launches: The kernels that run its clusters.
-    """
-
-    launches: Sequence[Any] = ()
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether nothing is being compiled for it."""
-        return not any(one.is_compiling for one in self.launches)
-
-    def let_go(self) -> None:
-        """Drop its programs: steps are run by something else."""
-        for launch in self.launches:
-            launch.let_go()
-
-
-class EngineTrial(Strategy):
+class EngineTrial(Adaptive):
     """Tries what engines make of a program.
 
     Args:
@@ -72,11 +51,10 @@ class EngineTrial(Strategy):
         build: Builds programs.
     """
 
-    name, most_kept = "engines", len(_PATIENCE)
+    name = "engines"
 
     def __init__(self, request: ProgramRequest, general: Run, build: Build) -> None:
-        self.general, self.patience = general, Patience(_PATIENCE)
-        self.fetches, self.findings = request.part.names, request.findings
+        super().__init__(general, request.part.names, request.findings, Patience(_PATIENCE))
         self._request, self._build = request, build
 
     key_of = staticmethod(shapes_of)
@@ -84,7 +62,7 @@ class EngineTrial(Strategy):
 
     def search(self, shapes: FedShapes) -> Search:
         """Try all engines for feeds of some shapes."""
-        plan, others = Candidate("plan", self.general), list[_OfEngine]()
+        plan, others = Candidate("plan", self.general), list[Candidate]()
         yield plan
         prepared = in_background(
             partial(_prepare, weakref.ref(self), self._request.jit, shapes, others)
@@ -92,15 +70,16 @@ class EngineTrial(Strategy):
         while not prepared.done():
             yield plan
         yield from take_turns(others, timed=0, untimed=1)  # has their clusters compiled
-        while not all(one.is_ready for one in others):
+        while any(launch.is_compiling for one in others for launch in one.launches):
             yield plan
         best = (yield from _fastest([plan, *others])) if others else plan
         for one in others:
             if one is not best:
-                one.let_go()
+                for launch in one.launches:
+                    launch.let_go()
         return best
 
-    def candidate(self, options: JitOptions, shapes: FedShapes) -> _OfEngine | None:
+    def candidate(self, options: JitOptions, shapes: FedShapes) -> Candidate | None:
         """The program with clusters for an engine; None where there are none."""
         request = self._request
         if not request.is_current():
@@ -112,12 +91,11 @@ class EngineTrial(Strategy):
             for op in args.order
             if op.type == "XlaLaunch"
         ]
-        name = options.compiler.name
-        return _OfEngine(name, special.run, launches=launches) if launches else None
+        return Candidate(options.compiler.name, special.run, launches) if launches else None
 
 
 def _prepare(
-    trial: weakref.ref[EngineTrial], jit: Jit, shapes: FedShapes, found: list[_OfEngine]
+    trial: weakref.ref[EngineTrial], jit: Jit, shapes: FedShapes, found: list[Candidate]
 ) -> None:
     """Build the program for each engine, as long as there is somebody to run it."""
     for options in jit.candidates():

@@ -16,7 +16,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.records import replace
-from opkernel.runtime.adaptive.adaptive import DOUBLING, Candidate, Patience, Search, Strategy
+from opkernel.runtime.adaptive.adaptive import DOUBLING, Adaptive, Candidate, Patience, Search
 from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.program.request import ProgramRequest
 from opkernel.runtime.program.shaped_functions import ShapedFunctions
@@ -50,7 +50,7 @@ def facts_of(shapes: FedShapes) -> list[TensorFacts]:
     return [TensorFacts(ShapeAlgebra.make_shape(shape)) for shape in shapes]
 
 
-class ShapeSpecializer(Strategy):
+class ShapeSpecializer(Adaptive):
     """Makes plans for the shapes that come often.
 
     Args:
@@ -58,12 +58,11 @@ class ShapeSpecializer(Strategy):
         build: Builds programs.
     """
 
-    name, most_kept = "shapes", 4
+    name = "shapes"
 
     def __init__(self, general: Program, build: Build) -> None:
-        self.general = general.executor.run
-        self.fetches, self.findings = general.request.part.names, general.request.findings
-        self.patience = Patience(DOUBLING)
+        run, request = general.executor.run, general.request
+        super().__init__(run, request.part.names, request.findings, Patience(DOUBLING))
         self._program, self._build = general, build
 
     key_of = staticmethod(shapes_of)

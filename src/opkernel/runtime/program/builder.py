@@ -115,18 +115,14 @@ def _adaptive(program: Program) -> Program:
     """The program with what finds out how its steps are fastest, where there are several ways to run them."""
     request, part = program.request, program.part
     if request.follows_shapes and not part.knows_shapes and part.reads_shapes:
-        from opkernel.runtime.adaptive.adaptive import Adaptive  # for some graphs
-        from opkernel.runtime.adaptive.shapes import ShapeSpecializer
+        from opkernel.runtime.adaptive.shapes import ShapeSpecializer  # for some graphs
 
         shapes = ShapeSpecializer(program, build_program)
-        program = replace(program, adaptive=Adaptive(shapes), specialized=shapes.executor_for)
+        program = replace(program, adaptive=shapes, specialized=shapes.executor_for)
     if request.tries_engines:
-        from opkernel.runtime.adaptive.adaptive import Adaptive  # where a session asks for it
-        from opkernel.runtime.adaptive.engines import EngineTrial
+        from opkernel.runtime.adaptive.engines import EngineTrial  # where a session asks for it
 
-        program = replace(
-            program, adaptive=Adaptive(EngineTrial(request, program.run, build_program))
-        )
+        program = replace(program, adaptive=EngineTrial(request, program.run, build_program))
     return program
 
 
