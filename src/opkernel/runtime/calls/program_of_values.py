@@ -39,10 +39,10 @@ from opkernel.types import (
 )
 from opkernel.types.held_tensors import LEAST_HELD_BYTES, held_proto
 
-__all__ = ["MadeProgram", "ValuesOfVariables", "VariablesOfProgram"]
+__all__ = ["MadeProgram", "VariableSnapshot", "VariablesOfProgram"]
 
 
-class ValuesOfVariables(NamedTuple):
+class VariableSnapshot(NamedTuple):
     """Variables and their arrays, none of which is written to as long as this is kept.
 
     Attributes:
@@ -71,7 +71,7 @@ class MadeProgram(NamedTuple):
 
     program: Program
     feeds: Sequence[int]
-    values: ValuesOfVariables
+    values: VariableSnapshot
 
 
 class VariablesOfProgram:
@@ -132,7 +132,7 @@ class VariablesOfProgram:
         program = build_program(request)
         if request.kernels.asks_for_call:
             raise UnimplementedError("A kernel asks for the call that it is in")
-        values = ValuesOfVariables(references, arrays, owners, manager, removals)
+        values = VariableSnapshot(references, arrays, owners, manager, removals)
         return MadeProgram(program, feeds, values)
 
     @property
