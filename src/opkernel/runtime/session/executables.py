@@ -130,14 +130,14 @@ class Executables:
         self.library = FunctionLibraryRuntime(
             graph.function_library,
             lambda: graph.graph_def_versions.producer,  # an import may lower it
-            params.target.devices.client_device,
-            params.sanitizer,
-            params.executor_type,
-            params.pool,
-            params.target.devices.mgr.all,
-            params.optimize if params.sanitizer is None else False,
-            params.providers,
-            params.jit if params.sanitizer is None else NO_JIT,
+            device=params.target.devices.client_device,
+            watcher=params.sanitizer,
+            executor_type=params.executor_type,
+            inter_op_pool=params.pool,
+            devices=params.target.devices.mgr.all,
+            optimize=params.optimize if params.sanitizer is None else False,
+            providers=params.providers,
+            jit=params.jit if params.sanitizer is None else NO_JIT,
         )
         self._kernels = self.library.kernels_of(graph, params.target.op_segment)
         self._placed: tuple[tuple[int, int], Mapping[str, LocalDevice]] = (-1, 0), {}
