@@ -170,10 +170,7 @@ class FunctionInstance:
         with self.lock:
             self._is_released = True
             self._made = None
-            for one in (
-                handle,
-                *self._handles.values(),
-            ):  # others, where a kernel has changed since
+            for one in (handle, *self._handles.values()):  # others, where a kernel has changed
                 one.forget_plans()
 
     def _new_body(self, library: FunctionLibraryDefinition) -> FunctionBody:
