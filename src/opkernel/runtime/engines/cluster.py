@@ -21,7 +21,7 @@ import numpy as np
 from opkernel.errors import DeadlineExceededError, OpError, ResourceExhaustedError, as_op_error
 from opkernel.graph import FunctionBody, Tensor
 from opkernel.records import dataclass
-from opkernel.runtime.engines.batches import BatchSizes, PaddedProgram
+from opkernel.runtime.engines.batches import Batch, BatchSizes, PaddedProgram
 from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster
 from opkernel.types import DataType, as_dtype
 
@@ -154,12 +154,21 @@ class Cluster:
         return keys
 
     def _compiled(self, key: _Key, inputs: Sequence[Any]) -> CompiledCluster:
+        """A program for a signature that has none: for a larger batch where that serves, otherwise its own."""
         if key in self._failed:
             raise self._failed[key]
-        larger = self._for_larger_batch(key, inputs)
-        if larger is not None:
-            self._programs[key] = larger
-            return larger
+        batch = self._larger_batch(key, inputs)
+        if batch is None:
+            return self._new_program(key, inputs)
+        more = batch.padded(inputs)
+        whole = self._looked_at(more)
+        if whole in self._failed:
+            raise self._failed[whole]
+        program = self._programs.get(whole) or self._new_program(whole, more)
+        padded = self._programs[key] = PaddedProgram(program, batch)
+        return padded
+
+    def _new_program(self, key: _Key, inputs: Sequence[Any]) -> CompiledCluster:
         try:
             program = self._compile(self._arguments(inputs))
         except Exception as error:
@@ -180,20 +189,14 @@ class Cluster:
             failure = ResourceExhaustedError(f"Compiling takes too long: {failure.message}")
         self._failed[key] = failure
 
-    def _for_larger_batch(self, key: _Key, inputs: Sequence[Any]) -> CompiledCluster | None:
-        """The program for a larger batch, where another size has come before and rows do not depend on each other."""
-        if self._batches is None:
-            return None
+    def _larger_batch(self, key: _Key, inputs: Sequence[Any]) -> Batch | None:
+        """The batch to pad to, where another size has come before and rows do not depend on each other."""
         constants, shapes = key
-        fixed = tuple([one.shape for one in inputs[: self.num_constants]])
-        known = [fixed + others for values, others in self._programs if values == constants]
-        batch = self._batches.larger(fixed + shapes, known)
-        if batch is None:
+        known = [others for values, others in self._programs if values == constants]
+        if self._batches is None or not known:
             return None
-        more = batch.padded(inputs)
-        whole = constants, tuple([one.shape for one in more[self.num_constants :]])
-        program = self._programs.get(whole) or self._compiled(whole, more)
-        return PaddedProgram(program, batch)
+        fixed = tuple([one.shape for one in inputs[: self.num_constants]])
+        return self._batches.larger(fixed + shapes, [fixed + others for others in known])
 
     def _arguments(self, inputs: Sequence[Any]) -> list[ClusterArgument]:
         lasting = self._num_lasting
