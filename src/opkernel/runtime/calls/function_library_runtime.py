@@ -73,7 +73,7 @@ class FunctionCache:
         return self.runtimes[""]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FunctionLibraryRuntime:
     """Instantiates functions, once for equal names, attrs and options, and runs them.
 

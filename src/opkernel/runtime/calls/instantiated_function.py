@@ -100,7 +100,7 @@ def _definition(runtime: FunctionLibraryRuntime, reference: NameAttrList) -> Fun
     return runtime.library_with(name).get_function(name)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class FunctionInstance:
     """A function with its attrs, on a device and with a state.
 

@@ -6,7 +6,7 @@ all other ops nothing is assumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,24 +19,33 @@ from opkernel.records import dataclass
 from opkernel.runtime.engines.engine import CompiledCluster, ResourceUpdate
 from opkernel.types import PartialTensorShape
 
-__all__ = ["ROW_RULES", "Batches", "PaddedProgram", "batches_of", "bucket"]
+__all__ = ["ROW_RULES", "Batch", "BatchSizes", "PaddedProgram"]
 
-
-def bucket(size: int) -> int:
-    """The size of the batch that a program is compiled for."""
-    return 1 << max(size - 1, 0).bit_length()
+_Shapes = Sequence[tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Batches:
-    """Which arguments and results of a function have a row for each element of a batch.
+class Batch:
+    """Arguments of a function that have a row for each element of a batch, where a larger one serves as well.
 
     Attributes:
-        arguments, results: Their numbers.
+        arguments, results: The numbers of what has such rows.
+        size: How many rows there are.
+        padded_size: How many the larger batch has.
     """
 
     arguments: frozenset[int]
     results: frozenset[int]
+    size: int
+    padded_size: int
+
+    def padded(self, inputs: Sequence[Any]) -> list[Any]:
+        """The inputs of the larger batch: more copies of the last row, which no kernel minds."""
+        return [self._padded(one) if i in self.arguments else one for i, one in enumerate(inputs)]
+
+    def _padded(self, array: Any) -> Any:
+        more = np.broadcast_to(array[-1:], (self.padded_size - len(array), *array.shape[1:]))
+        return np.concatenate([array, more])
 
 
 class PaddedProgram:
@@ -44,35 +53,64 @@ class PaddedProgram:
 
     resource_updates: Sequence[ResourceUpdate] = ()
 
-    def __init__(self, program: CompiledCluster, batches: Batches, size: int) -> None:
-        self._program, self._batches, self._size = program, batches, size
-
-    def padded(self, inputs: Sequence[Any]) -> list[Any]:
-        """The inputs with as many rows as the program takes: copies of the last one, which no kernel minds."""
-        return padded(inputs, self._batches, bucket(self._size))
+    def __init__(self, program: CompiledCluster, batch: Batch) -> None:
+        self._program, self._batch = program, batch
 
     def run(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Run it, as `CompiledCluster.run`."""
-        results, written = self._program.run(self.padded(inputs))
-        rows = self._batches.results
-        cut = [one[: self._size] if i in rows else one for i, one in enumerate(results)]
+        batch = self._batch
+        results, written = self._program.run(batch.padded(inputs))
+        cut = [one[: batch.size] if i in batch.results else one for i, one in enumerate(results)]
         return cut, written
 
 
-def padded(inputs: Sequence[Any], batches: Batches, size: int) -> list[Any]:
-    """Inputs with more rows: copies of the last one."""
-    return [_padded(one, size) if i in batches.arguments else one for i, one in enumerate(inputs)]
+class BatchSizes:
+    """Finds the sizes of batches that programs of a function are compiled for: powers of two.
+
+    Args:
+        body: The function.
+    """
+
+    def __init__(self, body: FunctionBody) -> None:
+        self._body = body
+        self._results: dict[frozenset[int], frozenset[int] | None] = {}
+
+    def larger(self, shapes: _Shapes, known: Iterable[_Shapes]) -> Batch | None:
+        """The batch to which arguments of some shapes are padded.
+
+        None where no other size of the batch has a program, where the size has a program of its own, and where rows
+        may depend on each other.
+
+        Args:
+            shapes: The shapes of all arguments.
+            known: Shapes for which there are programs.
+        """
+        varying = _varying(shapes, known)
+        if not varying:
+            return None
+        if varying not in self._results:
+            self._results[varying] = _results_with_rows(self._body, shapes, varying)
+        results, size = self._results[varying], shapes[min(varying)][0]
+        padded_size = 1 << max(size - 1, 0).bit_length()
+        if results is None or not size or padded_size == size:
+            return None
+        return Batch(varying, results, size, padded_size)
 
 
-def _padded(array: Any, size: int) -> Any:
-    more = np.broadcast_to(array[-1:], (size - len(array), *array.shape[1:]))
-    return np.concatenate([array, more])
+def _varying(shapes: _Shapes, known: Iterable[_Shapes]) -> frozenset[int]:
+    """The arguments whose first size alone differs from those of a program; none if more does."""
+    for others in known:
+        pairs = {i: (a, b) for i, (a, b) in enumerate(zip(shapes, others, strict=True)) if a != b}
+        is_batch = all(a and b and a[1:] == b[1:] for a, b in pairs.values())
+        if pairs and is_batch and len({(a[0], b[0]) for a, b in pairs.values()}) == 1:
+            return frozenset(pairs)
+    return frozenset()
 
 
-def batches_of(
-    body: FunctionBody, shapes: Sequence[Any], varying: frozenset[int]
-) -> Batches | None:
-    """What of a function has rows of its own; None where rows may depend on each other, or nothing is known.
+def _results_with_rows(
+    body: FunctionBody, shapes: _Shapes, varying: frozenset[int]
+) -> frozenset[int] | None:
+    """The results that have rows of their own; None where rows may depend on each other, or nothing is known.
 
     Args:
         body: The function.
@@ -82,7 +120,6 @@ def batches_of(
     known = {
         tensor: PartialTensorShape([None, *shape[1:]] if i in varying else list(shape))
         for i, (tensor, shape) in enumerate(zip(body.inputs, shapes, strict=True))
-        if shape is not None
     }
     try:
         found = body.graph.infer_shapes(known)
@@ -99,8 +136,7 @@ def batches_of(
             return None
         if answer:
             rows.add(op)
-    results = frozenset(i for i, tensor in enumerate(body.outputs) if tensor.op in rows)
-    return Batches(varying, results)
+    return frozenset(i for i, tensor in enumerate(body.outputs) if tensor.op in rows)
 
 
 class _Ranks:

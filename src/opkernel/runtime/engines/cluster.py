@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import DeadlineExceededError, OpError, ResourceExhaustedError, as_op_error
-from opkernel.graph import Tensor
+from opkernel.graph import FunctionBody, Tensor
 from opkernel.records import dataclass
-from opkernel.runtime.engines.batches import Batches, PaddedProgram, bucket, padded
+from opkernel.runtime.engines.batches import Batch, BatchSizes, PaddedProgram
 from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster
 from opkernel.types import DataType, as_dtype
 
@@ -30,8 +30,6 @@ __all__ = ["Cluster", "Uninitialized"]
 _Shape = tuple[int, ...]
 _Key = tuple[Hashable, tuple[_Shape, ...]]
 """The values that are known at compile time, and the shapes of the other arguments."""
-
-FindBatches = Callable[[Sequence[_Shape], frozenset[int]], Batches | None]
 
 _MANY, _LEAST_RUNS = 10, 50
 """A cluster with more programs, and fewer runs for each, is compiled no more (DeviceCompilationProfiler)."""
@@ -57,8 +55,7 @@ class Cluster:
         inputs: Its arguments: first those that are known at compile time, then other tensors, then resources.
         num_constants: How many arguments are known at compile time.
         num_lasting: How many of these, the first, are arrays that nobody ever writes to.
-        find_batches: Tells which arguments and results have a row for each element of a batch (`batches_of`). Where
-            given, one program serves batches of several sizes.
+        body: The function. Where given, one program serves batches of several sizes.
     """
 
     def __init__(
@@ -67,13 +64,12 @@ class Cluster:
         inputs: Sequence[Tensor],
         num_constants: int,
         num_lasting: int = 0,
-        find_batches: FindBatches | None = None,
+        body: FunctionBody | None = None,
     ) -> None:
         self._compile, self.num_constants = compile, num_constants
         self._num_lasting = num_lasting
         has_resources = any(tensor.dtype == DataType.DT_RESOURCE for tensor in inputs)
-        self._find_batches = None if has_resources else find_batches
-        self._batches: dict[frozenset[int], Batches | None] = {}
+        self._batches = None if has_resources or body is None else BatchSizes(body)
         self._inputs = [(tensor.op.name, tensor.dtype) for tensor in inputs]
         self._programs: dict[_Key, CompiledCluster] = {}
         self._failed: dict[_Key, OpError] = {}
@@ -158,12 +154,21 @@ class Cluster:
         return keys
 
     def _compiled(self, key: _Key, inputs: Sequence[Any]) -> CompiledCluster:
+        """A program for a signature that has none: for a larger batch where that serves, otherwise its own."""
         if key in self._failed:
             raise self._failed[key]
-        larger = self._for_larger_batch(key, inputs)
-        if larger is not None:
-            self._programs[key] = larger
-            return larger
+        batch = self._larger_batch(key, inputs)
+        if batch is None:
+            return self._new_program(key, inputs)
+        more = batch.padded(inputs)
+        whole = self._looked_at(more)
+        if whole in self._failed:
+            raise self._failed[whole]
+        program = self._programs.get(whole) or self._new_program(whole, more)
+        padded = self._programs[key] = PaddedProgram(program, batch)
+        return padded
+
+    def _new_program(self, key: _Key, inputs: Sequence[Any]) -> CompiledCluster:
         try:
             program = self._compile(self._arguments(inputs))
         except Exception as error:
@@ -184,36 +189,14 @@ class Cluster:
             failure = ResourceExhaustedError(f"Compiling takes too long: {failure.message}")
         self._failed[key] = failure
 
-    def _for_larger_batch(self, key: _Key, inputs: Sequence[Any]) -> CompiledCluster | None:
-        """The program for a larger batch, where another size has come before and rows do not depend on each other."""
-        varying = self._varying(key)
-        if not varying or self._find_batches is None:
-            return None
-        if varying not in self._batches:
-            shapes = [one.shape for one in inputs]
-            self._batches[varying] = self._find_batches(shapes, varying)
-        batches, size = self._batches[varying], len(inputs[min(varying)])
-        if batches is None or not size or bucket(size) == size:
-            return None
-        more = padded(inputs, batches, bucket(size))
-        whole = (key[0], tuple([one.shape for one in more[self.num_constants :]]))
-        program = self._programs.get(whole) or self._compiled(whole, more)
-        return PaddedProgram(program, batches, size)
-
-    def _varying(self, key: _Key) -> frozenset[int]:
-        """The arguments whose first size alone differs from those of another program; none if more does."""
+    def _larger_batch(self, key: _Key, inputs: Sequence[Any]) -> Batch | None:
+        """The batch to pad to, where another size has come before and rows do not depend on each other."""
         constants, shapes = key
-        for known, others in self._programs:
-            if known != constants:
-                continue
-            places = [
-                i for i, pair in enumerate(zip(shapes, others, strict=True)) if len({*pair}) > 1
-            ]
-            pairs = [(shapes[i], others[i]) for i in places]
-            is_batch = all(a and b and a[1:] == b[1:] for a, b in pairs)
-            if pairs and is_batch and len({(a[0], b[0]) for a, b in pairs}) == 1:
-                return frozenset(i + self.num_constants for i in places)
-        return frozenset()
+        known = [others for values, others in self._programs if values == constants]
+        if self._batches is None or not known:
+            return None
+        fixed = tuple([one.shape for one in inputs[: self.num_constants]])
+        return self._batches.larger(fixed + shapes, [fixed + others for others in known])
 
     def _arguments(self, inputs: Sequence[Any]) -> list[ClusterArgument]:
         lasting = self._num_lasting

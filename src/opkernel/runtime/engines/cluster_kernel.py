@@ -30,7 +30,6 @@ from opkernel.kernel import (
 )
 from opkernel.logs import logger
 from opkernel.optimization.clusters.encapsulate_subgraphs import ENGINE, NUM_LASTING_ARGS
-from opkernel.runtime.engines.batches import batches_of
 from opkernel.runtime.engines.cluster import Cluster
 from opkernel.runtime.engines.engine import CompiledCluster, Engine, engine_named
 from opkernel.runtime.engines.late_work import LateWork
@@ -100,7 +99,7 @@ class ClusterKernel(OpKernel):
                 body.inputs,
                 self.num_constants,
                 self._num_lasting,
-                partial(batches_of, body),
+                body,
             )
 
     def program(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> CompiledCluster | None:
@@ -142,6 +141,24 @@ class ClusterKernel(OpKernel):
         except Exception as error:
             self.note_failure(inputs, error)
             return None
+
+    def run_and_assign(
+        self,
+        ctx: OpKernelContext,
+        program: CompiledCluster,
+        variables: Variables,
+        inputs: Sequence[Any],
+        given: Sequence[Any],
+    ) -> Sequence[Any] | None:
+        """The results of a program that assigns to variables; None where the engine fails to run it.
+
+        `given` are the inputs with the handles of variables, in the place of their values.
+        """
+        ran = self.run_program(ctx, program, inputs)
+        if ran is None:
+            return None
+        variables.assign(program.resource_updates, ran[1])
+        return [given[one] if isinstance(one, int) else one for one in ran[0]]
 
     def note_failure(self, inputs: Sequence[Any], error: Exception) -> None:
         """Drop the program that failed for some inputs; kernels compute them.

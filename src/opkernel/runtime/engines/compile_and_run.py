@@ -79,20 +79,15 @@ class XlaRunOp(OpKernel):
         closure = _closures.pop(key.item(), None)
         if closure is None:
             raise InternalError(f"Nothing was compiled under the key {key.item()!r}")
-        inputs = [*closure.constants, *given]
+        kernel, inputs = closure.kernel, [*closure.constants, *given]
         with ExitStack() as held:
-            variables = closure.kernel.variables(ctx, inputs, held)
+            variables = kernel.variables(ctx, inputs, held)
             if variables is None:
                 raise InternalError("A variable is gone since the cluster was compiled")
             with variables.locked():
                 tensors = variables.inputs()
-                program = closure.kernel.program(ctx, tensors)
-                ran = None
+                program = kernel.program(ctx, tensors)
+                results = None
                 if program is not None:
-                    ran = closure.kernel.run_program(ctx, program, tensors)
-                if program is not None and ran is not None:
-                    variables.assign(program.resource_updates, ran[1])
-        if ran is None:
-            ctx.outputs[:] = closure.kernel.run_uncompiled(ctx, inputs)
-        else:
-            ctx.outputs[:] = [inputs[one] if isinstance(one, int) else one for one in ran[0]]
+                    results = kernel.run_and_assign(ctx, program, variables, tensors, inputs)
+        ctx.outputs[:] = kernel.run_uncompiled(ctx, inputs) if results is None else results

@@ -26,7 +26,6 @@ from opkernel.runtime.engines.cluster import Cluster
 from opkernel.runtime.engines.cluster_kernel import CLUSTER_CONTRACT, ClusterKernel
 from opkernel.runtime.engines.comparison import difference, first_difference
 from opkernel.runtime.engines.engine import CompiledCluster
-from opkernel.runtime.engines.variables import Variables
 
 __all__ = ["XlaLaunchOp"]
 
@@ -81,35 +80,22 @@ class XlaLaunchOp(ClusterKernel):
             return None
 
     def _run_with_variables(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
-        inputs = ctx.inputs
         with ExitStack() as held:
-            variables = self.variables(ctx, inputs, held)
+            variables = self.variables(ctx, ctx.inputs, held)
             if variables is None:
                 return None
-            results = self._run_locked(ctx, cluster, variables)
-        if results is None:
-            return None
-        return [inputs[one] if isinstance(one, int) else one for one in results]
-
-    def _run_locked(
-        self, ctx: OpKernelContext, cluster: Cluster, variables: Variables
-    ) -> Sequence[Any] | None:
-        with variables.locked():
-            inputs = variables.inputs()
-            program = self._program(ctx, cluster, inputs)
-            if program is None:
-                return None
-            if not self._is_async or id(program) in self._trusted:
-                ran = self.run_program(ctx, program, inputs)
-                if ran is None:
+            with variables.locked():
+                inputs = variables.inputs()
+                program = self._program(ctx, cluster, inputs)
+                if program is None:
                     return None
-                variables.assign(program.resource_updates, ran[1])
-                return ran[0]
-        wanted = self.run_uncompiled(ctx, ctx.inputs)
-        after = variables.inputs()
-        kept = [after[one.input_index] for one in program.resource_updates]
-        self._judge(ctx, cluster, inputs, program, [*wanted, *kept])
-        return wanted
+                if not self._is_async or id(program) in self._trusted:
+                    return self.run_and_assign(ctx, program, variables, inputs, ctx.inputs)
+            wanted = self.run_uncompiled(ctx, ctx.inputs)
+            after = variables.inputs()
+            kept = [after[one.input_index] for one in program.resource_updates]
+            self._judge(ctx, cluster, inputs, program, [*wanted, *kept])
+            return wanted
 
     def _program(
         self, ctx: OpKernelContext, cluster: Cluster, inputs: Sequence[Any]
