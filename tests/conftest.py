@@ -43,31 +43,22 @@ _REASONS_TO_SKIP = {
 }
 
 
-_THOROUGH = tuple(
-    ROOT / "tests" / name
-    for name in (
-        *(
-            "cli",
-            "conformance",
-            "distributed",
-            "engines",
-            "ops",
-            "optimization",
-            "providers",
-            "runtime",
-            "serving",
-            "testing",
-            "xla",
-        ),
-    )
-)
+_FOLDERS = {
+    "thorough": (
+        "cli", "conformance", "distributed", "engines", "ops", "optimization", "providers", "runtime", "serving",
+        "testing", "xla",
+    ),
+    "dependent": ("cli", "ops", "serving"),
+}  # fmt: skip
+"""The folders whose tests have a marker."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what takes long; skip what needs something that is absent, and say what."""
+    """Mark tests by their folders; skip what needs something that is absent, and say what."""
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in _THOROUGH):
-            item.add_marker("thorough")
+        for marker, folders in _FOLDERS.items():
+            if any(item.path.is_relative_to(ROOT / "tests" / folder) for folder in folders):
+                item.add_marker(marker)
         for marker, reason in _REASONS_TO_SKIP.items():
             if reason is not None and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -55,7 +55,7 @@ NOT_NEEDED = [
     "opkernel.runtime.plan.elementwise.tiled",
     "opkernel.runtime.plan.raising.schedule",
     "opkernel.runtime.program.error_report",
-    "opkernel.runtime.program.shape_specialization",
+    "opkernel.runtime.adaptive",
     "opkernel.runtime.session.partial_run",
     "opkernel.runtime.session.recording",
     "opkernel.runtime.step.inter_op_pool",

@@ -63,6 +63,15 @@ def test_explain_shows_clusters_times_and_what_stays_outside(command, model):
     assert "1 node: no XLA rule for AsString (text)" in text
 
 
+def test_explain_shows_what_a_session_found_out(command, tmp_path):
+    with Graph().as_default() as graph:
+        x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[None, 4], name="x")
+        raw_ops.Fill(dims=raw_ops.Shape(input=x), value=np.float32(1), name="ones")
+    save_graph(graph, tmp_path / "ones.pb")
+    text = command("explain", tmp_path / "ones.pb", "--jit", "xla").stdout
+    assert "no engine: ones:0 fed [1, 4]: plan for the shapes since step 3 (shapes)" in text
+
+
 def test_a_node_is_explained_as_before(command, model):
     assert "tanh: Tanh on CPU" in command("explain", model, "tanh").stdout
 

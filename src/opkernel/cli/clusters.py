@@ -68,7 +68,7 @@ def _clusters(graph: Graph, fetches: Sequence[Tensor | Operation], engine: Any) 
 
 
 def _timed(open_with: Opener, jit: str, names_of_fetches: Sequence[str]) -> dict[str, Any]:
-    """The median time of a step on drawn values; the error where there is one."""
+    """The median time of a step on drawn values, and what the session found out; the error where there is one."""
     graph, open_session = open_with(jit=jit)
     asked = [graph.as_graph_element(name) for name in names_of_fetches]
     try:
@@ -76,7 +76,8 @@ def _timed(open_with: Opener, jit: str, names_of_fetches: Sequence[str]) -> dict
         with open_session() as session:
             for _ in range(2):  # the first compiles
                 session.run(asked, feeds)
-            return {"milliseconds": median(_one(session, asked, feeds) for _ in range(_STEPS))}
+            took = median(_one(session, asked, feeds) for _ in range(_STEPS))
+            return {"milliseconds": took, "report": [*map(str, session.report())]}
     except DeadlineExceededError:
         raise  # no time is left for what follows
     except (OpError, WrongUse) as error:
@@ -93,7 +94,7 @@ def print_clusters(facts: Sequence[dict[str, Any]]) -> None:
     """Print it for people."""
     rows = [
         (
-            "no engine" if one["engine"] == "off" else one["engine"],
+            _name(one),
             str(len(one["clusters"])) if "clusters" in one else "",
             str(sum(len(c["nodes"]) for c in one.get("clusters", ())) or ""),
             str(one.get("left", "")),
@@ -104,10 +105,15 @@ def print_clusters(facts: Sequence[dict[str, Any]]) -> None:
     columns = ("engine", "clusters", "nodes in clusters", "left to the CPU", "ms a step")
     print_table("Engines", columns, rows, columns[1:])
     for one in facts:
-        if "error" in one or "not_run" in one:
-            print_text(one_line(f"{one['engine']}: {one.get('error') or one['not_run']}"))
+        for told in (one.get("error"), one.get("not_run"), *one.get("report", ())):
+            if told:
+                print_text(one_line(f"{_name(one)}: {told}"))
         if "clusters" in one:
             _print_engine(one)
+
+
+def _name(one: dict[str, Any]) -> str:
+    return "no engine" if one["engine"] == "off" else str(one["engine"])
 
 
 def _print_engine(one: dict[str, Any]) -> None:

@@ -39,6 +39,7 @@ from opkernel.runtime import (
     FunctionCallFrame,
     FunctionLibraryRuntime,
 )
+from opkernel.runtime.calls.called_functions import CalledFunctions
 from opkernel.runtime.step.run_step import RunStep
 from opkernel.types import DataType
 
@@ -183,7 +184,7 @@ class TestInstantiate:
         library = library_of(*TIMES)
         graph = graph_of(library, "x = Placeholder[dtype=float]()", "y = XTimesTwo[T=float](x)")
         runtime = FunctionLibraryRuntime(library)
-        function = runtime.function_of(graph.get_operation_by_name("y"))
+        function = CalledFunctions(runtime).function_of(graph.get_operation_by_name("y"))
         assert function is runtime.instantiate("XTimesTwo", FLOAT)
 
     def test_unknown_functions_are_not_found(self):
@@ -310,3 +311,50 @@ class TestState:
             handle = runtime.instantiate("Counter", {}, options)
             assert [runtime.run(RUN, handle, []) for _ in range(2)] == [[0], [1]]
             runtime.release_handle(handle)
+
+
+class TestStepsThatCanBeStopped:
+    def test_they_share_the_state_of_other_steps(self):
+        runtime = runtime_of(COUNTER)
+        assert run(runtime, "Counter", {}) == [0]
+        stoppable = runtime.for_steps("stoppable")
+        assert stoppable.instantiate("Counter") is not runtime.instantiate("Counter")
+        assert run(stoppable, "Counter", {}) == [1]
+        assert run(runtime, "Counter", {}) == [2]
+
+    def test_state_handles_count_in_them(self):
+        runtime, options = runtime_of(COUNTER), InstantiateOptions(state_handle="mine")
+        assert run(runtime, "Counter", {}) == [0]
+        stoppable = runtime.for_steps("stoppable")
+        assert run(stoppable, "Counter", {}, options=options) == [0]
+        assert run(runtime, "Counter", {}, options=options) == [1]
+        assert run(stoppable, "Counter", {}) == [1]
+
+    def test_a_function_goes_with_its_last_handle_of_all_steps(self):
+        runtime = runtime_of(COUNTER)
+        first, second = (
+            one.instantiate("Counter") for one in (runtime, runtime.for_steps("stoppable"))
+        )
+        runtime.release_handle(second)
+        assert runtime.run(RUN, first, []) == [0]
+        assert runtime.run(RUN, second, []) == [1]
+        runtime.release_handle(first)
+        for released in (first, second):
+            with pytest.raises(NotFoundError, match="it was released"):
+                runtime.run(RUN, released, [])
+
+    def test_kernels_may_instantiate_and_release_a_function_in_each_of_them(self):
+        graph = graph_of(
+            library_of(*TIMES),
+            "x = Placeholder[dtype=float]()",
+            "y = FunctionsTestMap[T=float; f=XTimesTwo[T=float]](x)",
+        )
+        config = opkernel.SessionConfig(operation_timeout_in_ms=60_000)
+        with opkernel.Session(graph, config=config) as session:
+            for _ in range(3):
+                assert session.run("y:0", {"x:0": 3.0}) == 6
+
+    def test_a_clone_in_them_has_functions_of_its_own(self):
+        stoppable = runtime_of(COUNTER).for_steps("stoppable")
+        assert run(stoppable, "Counter", {}) == [0]
+        assert run(stoppable.clone(), "Counter", {}) == [0]

@@ -28,6 +28,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.runtime import DataflowExecutor
+from opkernel.runtime.calls.called_functions import CalledFunctions
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 from opkernel.runtime.program.executors import ExecutorArgs, new_executor
 from opkernel.runtime.program.kernels import KernelCache
@@ -70,7 +71,7 @@ class Rig:
         graph = self.builder.graph
         version = graph.graph_def_versions.producer
         kernels = KernelCache(version, graph.op_registry)
-        library = FunctionLibraryRuntime(graph.function_library, version, CPU)
+        library = CalledFunctions(FunctionLibraryRuntime(graph.function_library, version, CPU))
         args = ExecutorArgs([], fetches, targets, kernels, library)
         return new_executor("DATAFLOW", args).run(self.step)
 

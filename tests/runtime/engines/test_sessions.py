@@ -321,20 +321,15 @@ def test_models_are_loaded_with_an_engine(tmp_path):
 # auto
 
 
-def trial_of(session):
-    executable = session._runner.executables.find(["y:0", "exp:0"], ("x:0",))
-    return executable.program.trial
-
-
 def is_decided(session):
     """Whether what runs further steps was chosen."""
-    return bool(trial_of(session)._chosen)
+    return bool(session.report())
 
 
 @pytest.fixture
 def patient(monkeypatch):
     """Steps of any length are worth a trial."""
-    monkeypatch.setattr("opkernel.runtime.program.engine_trial._SHORTEST_S", 0.0)
+    monkeypatch.setattr("opkernel.runtime.adaptive.engines._SHORTEST_S", 0.0)
 
 
 def test_auto_takes_no_slower_engine_than_the_plan(patient):
@@ -354,9 +349,11 @@ def test_auto_keeps_the_fastest(patient):
     slow.delay_s = 0.05
     with registered(slow, fast), opkernel.Session(chain(), jit="auto") as session:
         run_until(session, lambda: is_decided(session))
-        ((_, candidates),) = trial_of(session).reports()
-        times = {one.name: min(one.times) for one in candidates}
-        assert times.keys() == {"plan", "slow", "fast"}
+        (found,) = session.report()
+        assert found.tried.keys() == {"plan", "slow", "fast"}
+        assert (found.tried["slow"] or 0) > 2 * slow.delay_s  # its two clusters
+        assert found.chosen in ("plan", "fast")
+        assert (found.strategy, found.steps) == ("engines", "fed [3]")
         before = slow.runs
         for _ in range(5):
             check(session)
@@ -415,7 +412,8 @@ def test_auto_begins_with_the_plan_and_other_shapes_stay_with_it():
         assert not engine.runs
         for size in range(1, 12):
             check(session, np.ones(size, np.float32))
-        assert len(trial_of(session).reports()) == 1  # for the first shapes
+        run_until(session, lambda: is_decided(session))
+        assert {shape for one in engine.compiled for _, shape in one} == {(3,)}  # the first shape
 
 
 def test_auto_is_off_where_results_must_be_the_same_at_each_step(monkeypatch):

@@ -10,6 +10,7 @@ import opkernel
 from opkernel.graph import Graph, Tensor
 from opkernel.graph.edit.prune import Needs
 from opkernel.kernel import Step
+from opkernel.runtime.calls.called_functions import CalledFunctions
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 from opkernel.runtime.program.executors import ExecutorArgs, new_executor
 from opkernel.runtime.program.kernels import KernelCache
@@ -48,7 +49,7 @@ def random_step(choose: random.Random) -> tuple[ExecutorArgs, list[np.ndarray[An
     graph, tensors = random_graph(choose)
     feeds = [*tensors[:2], *choose.sample(tensors[2:], choose.randint(0, 2))]
     fetches = choose.sample(tensors, choose.randint(1, 3))
-    library = FunctionLibraryRuntime(graph.function_library)
+    library = CalledFunctions(FunctionLibraryRuntime(graph.function_library))
     args = ExecutorArgs(feeds, fetches, [], KernelCache(0, graph.op_registry), library)
     return args, [np.array([choose.random(), choose.random()], np.float32) for _ in feeds]
 

@@ -470,9 +470,7 @@ class OpRegistry:
             return False
         try:
             self._is_initialized = True
-            while self._deferred:
-                self._register_now(self._deferred[0])
-                del self._deferred[0]
+            self._register_deferred()
         except OpError:
             self._deferred.clear()
             raise
@@ -480,6 +478,12 @@ class OpRegistry:
             self._is_initialized = False
             raise
         return True
+
+    def _register_deferred(self) -> None:
+        """Its own function: in Python 3.12 and 3.13 an interrupt as a loop turns is not seen by the `try` around it."""
+        while self._deferred:
+            self._register_now(self._deferred[0])
+            del self._deferred[0]
 
     def _register_now(self, factory: Factory, *, is_declared: bool = False) -> None:
         """Build and check an op and show it to the watcher; the lock is held."""

@@ -1,7 +1,7 @@
 """Shape specialisation: what follows from the shapes that are fed, where these are all known.
 
 A session that is fed the same shapes again and again has a graph of its own for them
-(`runtime/program/shape_specialization.py`), so that this holds for graphs whose feeds may have any shape, too.
+(`runtime/adaptive/shapes.py`), so that this holds for graphs whose feeds may have any shape, too.
 
 Sources: TensorFlow core/grappler/costs/graph_properties.cc, constant_folding.cc (MaterializeShapes).
 """

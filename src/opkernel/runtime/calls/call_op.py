@@ -20,6 +20,7 @@ from opkernel.kernel import (
 from opkernel.kernel.registry.memory_types import MemoryTypes, mtype_from_dtype
 from opkernel.proto import NodeDef
 from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
+from opkernel.runtime.program.kernels import version_of
 from opkernel.types import DataType
 
 __all__ = ["CallOp", "create_call_op"]
@@ -60,7 +61,7 @@ def create_call_op(handle: InstantiatedFunction, node_def: NodeDef) -> CallOp:
         runtime.device,
         properties,
         MemoryTypes(_memory_types(body.arg_types), _memory_types(body.ret_types)),
-        runtime.graph_def_version,
+        version_of(runtime.graph_def_version),
         runtime,
     )
     return CallOp(construction, handle)

@@ -82,7 +82,9 @@ class FunctionStep(Step):
 class FunctionRuntimeServices(Protocol):
     """The services that a step of a function gets from its function library runtime."""
 
-    device: LocalDevice
+    @property
+    def device(self) -> LocalDevice:
+        """Where its functions run."""
 
     @property
     def services(self) -> dict[str, Any]:

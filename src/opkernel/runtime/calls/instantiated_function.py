@@ -3,8 +3,8 @@
 Plans call it as `function(step, *arguments)` with nothing between them and the function's own plan.
 
 State: a call runs `_run`. At first `_run` compiles the body, then it is the plan, and after the release of
-the handle it refuses. `_error` makes the error for calls that do not fit. `_made` holds the body with its
-kernels, which `renewed` shares, and the `_variants` for arguments with known `_facts`.
+the handle it refuses. A FunctionInstance has what all plans of a function share: the body, with its kernels and
+their state. It gives each runtime one handle, and other ones once a kernel has changed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import copy
 import itertools
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import NotFoundError, OpError
@@ -22,12 +23,13 @@ from opkernel.graph import (
     Operation,
     instantiate_function,
 )
-from opkernel.graph.functions.call_types import declared_types
+from opkernel.graph.functions.call_types import CallTypes, declared_types
 from opkernel.graph.functions.function_library import GRADIENT_OP
 from opkernel.graph.inference.tensor_facts import FactsKey, TensorFacts, key_of_facts
-from opkernel.kernel import FunctionRunOptions, Step
+from opkernel.kernel import FunctionRunOptions, Step, global_kernel_registry
 from opkernel.proto import FunctionDef, NameAttrList
-from opkernel.records import replace
+from opkernel.records import dataclass, field, replace
+from opkernel.runtime.calls.function_options import executor_type_of
 from opkernel.runtime.calls.function_step import FunctionStep
 from opkernel.runtime.program.builder import build_program
 from opkernel.runtime.program.executors import Executor
@@ -37,15 +39,146 @@ from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.step.call_step import CallStep, CallSteps
 
 if TYPE_CHECKING:
-    from opkernel.kernel import GraphCollector
+    from opkernel.kernel import GraphCollector, InstantiateOptions
     from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 
-__all__ = ["InstantiatedFunction"]
+__all__ = ["FunctionInstance", "InstantiatedFunction", "handle_of"]
 
 _numbers = itertools.count()
 _NO_OPTIONS = FunctionRunOptions()
 _MAX_VARIANTS = 8
 """A function that calls itself on ever larger arguments has no more plans of its own for them."""
+
+
+_NO_FUNCTION = FunctionDef()
+"""The stand-in for a definition, of the gradient of a single op."""
+
+
+def handle_of(
+    runtime: FunctionLibraryRuntime,
+    reference: NameAttrList,
+    options: InstantiateOptions,
+    *,
+    is_pruned: bool = False,
+) -> InstantiatedFunction:
+    """The handle of a function in a runtime; one for equal names, attrs and options.
+
+    The first use of the handle makes the body, and tells errors in it.
+
+    Raises:
+        NotFoundError: there is no such function.
+    """
+    definition = _definition(runtime, reference)
+    executor_type = executor_type_of(reference.attr, options)
+    key = (
+        reference.SerializeToString(deterministic=True),
+        executor_type,
+        options.is_multi_device_function,
+        options.input_devices,
+        options.output_devices,
+        options.config_proto,
+        is_pruned,
+    )
+    cache = runtime.cache
+    with cache.lock:
+        instance = cache.instances.get(key)
+        if instance is None or instance.definition is not definition:
+            instance = cache.instances[key] = FunctionInstance(
+                cache.plain, key, definition, reference, executor_type, is_pruned
+            )
+        return instance.handle(runtime)
+
+
+def _definition(runtime: FunctionLibraryRuntime, reference: NameAttrList) -> FunctionDef:
+    """The function of a name; that which a gradient is of, or made by, for a gradient."""
+    name, library = reference.name, runtime.library
+    if name == GRADIENT_OP:
+        forward = reference.attr["f"].func.name
+        name = library.find_gradient(forward) or forward
+        if name not in library:
+            return _NO_FUNCTION
+    return runtime.library_with(name).get_function(name)
+
+
+@dataclass(eq=False)
+class FunctionInstance:
+    """A function with its attrs, on a device and with a state.
+
+    Attributes:
+        runtime: Has the functions that it calls, and makes its kernels.
+        key: The name, attrs and options that it was instantiated with.
+        definition: The function, as it is in the library.
+        reference: Its name and attrs.
+        executor_type: The registered name of its executor; empty for that of the runtime.
+        is_pruned: Whether what neither a result nor a control output needs does not run.
+        references: How many calls of `instantiate` have not been undone.
+        number: A number that no other instance of the process has.
+        lock: Held while the body or a plan is made: two plans would have two kernels for one stateful node.
+    """
+
+    runtime: FunctionLibraryRuntime
+    key: Hashable
+    definition: FunctionDef
+    reference: NameAttrList
+    executor_type: str
+    is_pruned: bool
+    references: int = 0
+    number: int = field(default_factory=_numbers.__next__)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    _is_released: bool = False
+    _made: tuple[FunctionBody, KernelCache] | None = None
+    _handles: dict[FunctionLibraryRuntime, InstantiatedFunction] = field(default_factory=dict)
+    _version: int = 0
+
+    @cached_property
+    def types(self) -> CallTypes | None:
+        """Its declared input and output types; None where it cannot be instantiated."""
+        return declared_types(self.definition.signature, self.reference.attr)
+
+    def handle(self, runtime: FunctionLibraryRuntime) -> InstantiatedFunction:
+        """One more reference to the handle of a runtime, with plans for the kernels as they are now."""
+        version = global_kernel_registry().version
+        if self._version != version:
+            self._handles, self._version = {}, version
+        handle = self._handles.get(runtime)
+        if handle is None:
+            handle = self._handles[runtime] = InstantiatedFunction(self, runtime)
+        self.references += 1
+        return handle
+
+    def made(self) -> tuple[FunctionBody, KernelCache]:
+        """The body and its kernels; raises as `InstantiatedFunction.body` does."""
+        with self.lock:
+            if self._made is None:
+                self.check_alive()
+                body = self._new_body(self.runtime.known_functions())
+                self._made = body, self.runtime.kernels_of(body.graph)
+            return self._made
+
+    def check_alive(self) -> None:
+        """Raise NotFoundError where it was released."""
+        if self._is_released:
+            self.refuse()
+
+    def refuse(self, *_: Any) -> Sequence[Any]:
+        """Raise NotFoundError: it was released."""
+        name = self.reference.name
+        raise NotFoundError(f"Handle {self.number} not found: it was released ({name})")
+
+    def release(self, handle: InstantiatedFunction) -> None:
+        """Let go of body, kernels and their state; this handle and those of now refuse calls from now on."""
+        with self.lock:
+            self._is_released = True
+            self._made = None
+            for one in (handle, *self._handles.values()):  # others, where a kernel has changed
+                one.forget_plans()
+
+    def _new_body(self, library: FunctionLibraryDefinition) -> FunctionBody:
+        if self.reference.name == GRADIENT_OP:
+            from opkernel.gradients import symbolic_gradient_body  # seldom needed
+
+            return symbolic_gradient_body(library, self.reference)
+        return instantiate_function(library, self.definition, self.reference.attr)
 
 
 class InstantiatedFunction:
@@ -54,48 +187,36 @@ class InstantiatedFunction:
     Body and plan are made when they are first needed, so that functions may call each other, or
     themselves. Functions with equal kernels share their state.
 
+    Args:
+        instance: What it shares with other plans of the function.
+        runtime: Gives the functions that it calls.
+        facts: What is known of its arguments, if anything is.
+        error: What body, plan and calls raise instead, where given.
+
     Attributes:
         name: The name of the FunctionDef.
-        number: A number that no other handle of the process has.
-        runtime: Gives the functions that it calls.
-        key: The arguments that it was instantiated with.
+        number: The number of the instance.
         definition: The function, as it is in the library.
-        types: Its declared input and output types; None where it cannot be instantiated.
-        references: How many calls of `instantiate` have not been undone.
-        call_steps: Gives calls of the plan a step that knows the call; None where no kernel may ask.
         is_pruned: Whether what neither a result nor a control output needs does not run.
+        call_steps: Gives calls of the plan a step that knows the call; None where no kernel may ask.
     """
 
     def __init__(
         self,
+        instance: FunctionInstance,
         runtime: FunctionLibraryRuntime,
-        key: Hashable,
-        definition: FunctionDef,
-        reference: NameAttrList,
-        executor_type: str = "",
-        *,
-        is_pruned: bool = False,
+        facts: Sequence[TensorFacts] = (),
+        error: OpError | None = None,
     ) -> None:
-        self.name = reference.name
-        self.number = next(_numbers)
-        self.runtime = runtime
-        self.key = key
-        self.definition = definition
-        self.types = declared_types(definition.signature, reference.attr)
-        self.references = 0
-        self._is_released = False
-        self._error: OpError | None = None
-        self._reference = reference
-        self._executor_type = executor_type
-        self.is_pruned = is_pruned
-        self._made: list[tuple[FunctionBody, KernelCache]] = []  # one, once it is made
-        self._facts: Sequence[TensorFacts] = ()
+        self.instance, self.runtime = instance, runtime
+        self.name, self.number = instance.reference.name, instance.number
+        self.definition, self.is_pruned = instance.definition, instance.is_pruned
+        self.call_steps: CallSteps | None = None
+        self._facts, self._error = facts, error
         self._variants: dict[FactsKey, InstantiatedFunction] = {}
         self._plan: Executor | None = None
-        self.call_steps: CallSteps | None = None
         self._frame_plan: Executor | None = None
         self._run: Callable[..., Sequence[Any]] = self._compile_and_run
-        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"<function {self.name!r}, handle {self.number}>"
@@ -108,7 +229,7 @@ class InstantiatedFunction:
 
     def run_with_frame(self, step: Step) -> None:
         """Run the function; arguments come from, and results go to, the step's call frame."""
-        with self._lock:
+        with self.instance.lock:
             plan = self._frame_plan
             if plan is None:
                 targets = [*self.body.ret_nodes, *self.targets]
@@ -134,7 +255,7 @@ class InstantiatedFunction:
     @property
     def plan(self) -> Executor:
         """The executor of the body; raises as `body` and `new_executor` do."""
-        with self._lock:  # two plans would have two kernels for one stateful node
+        with self.instance.lock:
             if self._plan is None:
                 body = self.body
                 part = Subgraph(body.inputs, body.outputs, self.targets)
@@ -142,32 +263,25 @@ class InstantiatedFunction:
                 self.call_steps = self._new_call_steps()
             return self._plan
 
-    def check_alive(self) -> None:
-        """Raise NotFoundError where the handle was released."""
-        if self._is_released:
-            self._refuse()
+    def give_back(self) -> None:
+        """Undo one `handle_of`; with the last, the function and its kernels' state go."""
+        instance, cache = self.instance, self.runtime.cache
+        with cache.lock:
+            instance.references -= 1
+            if instance.references > 0:
+                return
+            if cache.instances.get(instance.key) is instance:  # it was not defined anew since
+                del cache.instances[instance.key]
+        instance.release(self)
 
-    def release(self) -> None:
-        """Let go of body, kernels and their state; calls are refused from now on."""
-        with self._lock:
-            self._is_released = True
-            self._plan = self._frame_plan = None
-            self._made.clear()
-            self._run = self._refuse
-
-    def renewed(self) -> InstantiatedFunction:
-        """The same handle with plans that are still to be made, of the kernels as they are now."""
-        other = copy.copy(self)
-        other._plan = other._frame_plan = None
-        other._variants = {}
-        other._run = other._compile_and_run
-        return other
+    def forget_plans(self) -> None:
+        """Let go of the plans; calls are refused from now on."""
+        self._plan = self._frame_plan = None
+        self._run = self.instance.refuse
 
     def refusing(self, error: OpError) -> InstantiatedFunction:
         """The same handle for a call that does not fit: body, plan and calls raise the error."""
-        other = self.renewed()
-        other._error = error
-        return other
+        return InstantiatedFunction(self.instance, self.runtime, error=error)
 
     def for_arguments(self, facts: Sequence[TensorFacts]) -> InstantiatedFunction:
         """The function with a plan for arguments with these known facts, and the same kernels.
@@ -179,16 +293,15 @@ class InstantiatedFunction:
         key, _ = key_of_facts(facts)
         variant = self._variants.get(key)
         if variant is None and len(self._variants) < _MAX_VARIANTS:
-            made = self.renewed()
-            made._facts = facts
+            made = InstantiatedFunction(self.instance, self.runtime, facts, self._error)
             variant = self._variants.setdefault(key, made)
         return variant or self
 
     def _compile_and_run(self, step: Step, *arguments: Any) -> Sequence[Any]:
-        with self._lock:
-            self.check_alive()
+        with self.instance.lock:
+            self.instance.check_alive()
             run = self.plan.run
-            self._run = self._within_runtime(run) if self.runtime.is_variant else run
+            self._run = self._within_runtime(run) if self.runtime.origin else run
         return self(step, *arguments)
 
     def _within_runtime(self, run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
@@ -202,32 +315,16 @@ class InstantiatedFunction:
 
         return run_within
 
-    def _refuse(self, *_: Any) -> Sequence[Any]:
-        raise NotFoundError(f"Handle {self.number} not found: it was released ({self.name})")
-
     def _body_and_kernels(self) -> tuple[FunctionBody, KernelCache]:
         if self._error is not None:
             raise copy.copy(self._error)
-        with self._lock:
-            if not self._made:
-                self.check_alive()
-                runtime = self.runtime
-                body = self._new_body(runtime.known_functions())
-                self._made.append((body, runtime.kernels_of(body.graph)))
-            return self._made[0]
-
-    def _new_body(self, library: FunctionLibraryDefinition) -> FunctionBody:
-        if self.name == GRADIENT_OP:
-            from opkernel.gradients import symbolic_gradient_body  # seldom needed
-
-            return symbolic_gradient_body(library, self._reference)
-        return instantiate_function(library, self.definition, self._reference.attr)
+        return self.instance.made()
 
     def _new_call_steps(self) -> CallSteps | None:
         body, kernels = self._body_and_kernels()
         if not kernels.asks_for_call:
             return None
-        executor_type = self._executor_type or self.runtime.executor_type
+        executor_type = self.instance.executor_type or self.runtime.executor_type
         return CallSteps(body.arg_types, body.ret_types, executor_type)
 
     def collect_graphs(self, collector: GraphCollector) -> None:
@@ -248,6 +345,6 @@ class InstantiatedFunction:
             facts = [TensorFacts() for _ in part.feeds]
         kernels = self._body_and_kernels()[1]
         request = runtime.request(part, kernels, facts, lowers=self.is_pruned)
-        if self._executor_type:
-            request = replace(request, executor_type=self._executor_type)
+        if self.instance.executor_type:
+            request = replace(request, executor_type=self.instance.executor_type)
         return request

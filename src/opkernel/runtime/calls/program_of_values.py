@@ -24,8 +24,8 @@ from opkernel.kernel import (
 )
 from opkernel.proto import TensorProto
 from opkernel.records import replace
+from opkernel.runtime.calls.called_functions import CalledFunctions
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-from opkernel.runtime.calls.lowered_functions import LoweredFunctions
 from opkernel.runtime.program.builder import Program, build_program
 from opkernel.runtime.program.request import ProgramRequest
 from opkernel.runtime.program.subgraph import Subgraph
@@ -39,10 +39,10 @@ from opkernel.types import (
 )
 from opkernel.types.held_tensors import LEAST_HELD_BYTES, held_proto
 
-__all__ = ["MadeProgram", "ValuesOfVariables", "VariablesOfProgram"]
+__all__ = ["MadeProgram", "VariableSnapshot", "VariablesOfProgram"]
 
 
-class ValuesOfVariables(NamedTuple):
+class VariableSnapshot(NamedTuple):
     """Variables and their arrays, none of which is written to as long as this is kept.
 
     Attributes:
@@ -71,7 +71,7 @@ class MadeProgram(NamedTuple):
 
     program: Program
     feeds: Sequence[int]
-    values: ValuesOfVariables
+    values: VariableSnapshot
 
 
 class VariablesOfProgram:
@@ -132,7 +132,7 @@ class VariablesOfProgram:
         program = build_program(request)
         if request.kernels.asks_for_call:
             raise UnimplementedError("A kernel asks for the call that it is in")
-        values = ValuesOfVariables(references, arrays, owners, manager, removals)
+        values = VariableSnapshot(references, arrays, owners, manager, removals)
         return MadeProgram(program, feeds, values)
 
     @property
@@ -211,7 +211,7 @@ class VariablesOfProgram:
             [by_name[op.name] for op in targets],
         )
         runtime = self._runtime.with_library(frozen.function_library)
-        lowers = isinstance(general.library, LoweredFunctions)
+        lowers = isinstance(general.library, CalledFunctions) and general.library.lowers
         own = runtime.request(part, runtime.kernels_of(frozen), lowers=lowers)
         for op in part.operations:
             if op.op_def.is_stateful and not op.inputs:  # a handle, of what the kernel may own

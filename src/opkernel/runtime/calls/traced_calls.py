@@ -15,8 +15,8 @@ from opkernel.errors import FailedPreconditionError, OpError
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.tracing.nested_structure import packer
 from opkernel.kernel import global_kernel_registry
+from opkernel.runtime.adaptive.variables import VariableSpecializer, with_selected_values
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-from opkernel.runtime.calls.variable_specialization import VariableSpecializer, taking
 from opkernel.runtime.program.builder import Program, build_program
 from opkernel.runtime.program.error_report import report
 from opkernel.runtime.program.executable import Executable
@@ -124,7 +124,9 @@ class _Body:
 
     def _finish(self, special: Program, taken: Sequence[int]) -> Executable:
         """The executable of the program for values of variables, which takes the arguments alone."""
-        run = Limits().applied(taking(special.run, taken, self._count, self._captured))
+        run = Limits().applied(
+            with_selected_values(special.run, taken, self._count, self._captured)
+        )
         return Executable(special, self._feeds, run, self._answer)
 
     def _handles(self) -> dict[Operation, Any]:

@@ -291,7 +291,7 @@ def _body(function: Function, step: Step) -> RootInfo | None:
     runtime = function.runtime
     if not isinstance(view, GraphView):
         return None
-    return None if runtime.is_variant and step.function_library is not runtime else view.root
+    return None if runtime.origin and step.function_library is not runtime else view.root
 
 
 def _count(item: NodeItem, iteration: Iteration, counts: dict[str, int]) -> None:

@@ -30,10 +30,12 @@ from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.slots import NamedSlots
 
 if TYPE_CHECKING:
-    from opkernel.runtime.program.engine_trial import EngineTrial
-    from opkernel.runtime.program.shape_specialization import Shapes, ShapeSpecializer
+    from opkernel.runtime.adaptive.adaptive import Adaptive
 
-__all__ = ["Program", "build_program", "prepare"]
+__all__ = ["Program", "Shapes", "build_program", "prepare"]
+
+Shapes = Sequence[Sequence[int]]
+"""The shapes of all feeds, in order."""
 
 _CLUSTER_KERNELS: NamedSlots[object] = NamedSlots("kernels of clusters")
 """Modules that register the kernels that run clusters."""
@@ -50,8 +52,8 @@ class Program:
         args: What the executor of each partition is made from.
         executors: What runs each partition.
         executor: What runs them all.
-        shapes: Has programs for feeds whose shapes repeat, where that gains anything.
-        trial: Finds the fastest engine, where several may compute it.
+        adaptive: Finds out how steps are fastest, where there are several ways to run them.
+        specialized: Gives the executor for feeds of some shapes, where these may have their own.
     """
 
     request: ProgramRequest
@@ -60,20 +62,24 @@ class Program:
     args: Sequence[ExecutorArgs]
     executors: Sequence[Executor]
     executor: Executor
-    shapes: ShapeSpecializer | None = None
-    trial: EngineTrial | None = None
+    adaptive: Adaptive | None = None
+    specialized: Callable[[Shapes], Executor] | None = None
 
     @property
     def run(self) -> Callable[..., Sequence[Any]]:
         """Runs one step: `run(step, *feeds)` gives the fetches."""
-        run = self.executor.run if self.shapes is None else self.shapes.runner()
-        return run if self.trial is None else self.trial.runner(run)
+        return self.executor.run if self.adaptive is None else self.adaptive.run
+
+    @property
+    def uses_step(self) -> bool:
+        """Whether any kernel looks at the step: those of engines that are tried may."""
+        return self.executor.uses_step or self.request.tries_engines
 
     def executor_for(self, shapes: Shapes | None) -> Executor:
         """The executor for feeds of these shapes, once they have come a few times."""
-        if shapes is None or self.shapes is None:
+        if shapes is None or self.specialized is None:
             return self.executor
-        return self.shapes.executor_for(shapes)
+        return self.specialized(shapes)
 
 
 def build_program(request: ProgramRequest) -> Program:
@@ -102,16 +108,21 @@ def build_program(request: ProgramRequest) -> Program:
                 check_known_sizes(budget, one.order, one.kernels)
         executors = [new_executor(request.executor_type, one) for one in args]
         executor = _joined({p.device.name: e for p, e in zip(partitions, executors, strict=True)})
-    program = Program(request, part, partitions, args, executors, executor)
+    return _adaptive(Program(request, part, partitions, args, executors, executor))
+
+
+def _adaptive(program: Program) -> Program:
+    """The program with what finds out how its steps are fastest, where there are several ways to run them."""
+    request, part = program.request, program.part
     if request.follows_shapes and not part.knows_shapes and part.reads_shapes:
-        # For some graphs.
-        from opkernel.runtime.program.shape_specialization import ShapeSpecializer
+        from opkernel.runtime.adaptive.shapes import ShapeSpecializer  # for some graphs
 
-        program = replace(program, shapes=ShapeSpecializer(program, build_program))
+        shapes = ShapeSpecializer(program, build_program)
+        program = replace(program, adaptive=shapes, specialized=shapes.executor_for)
     if request.tries_engines:
-        from opkernel.runtime.program.engine_trial import EngineTrial  # where a session asks for it
+        from opkernel.runtime.adaptive.engines import EngineTrial  # where a session asks for it
 
-        program = replace(program, trial=EngineTrial(program, build_program))
+        program = replace(program, adaptive=EngineTrial(request, program.run, build_program))
     return program
 
 
@@ -180,6 +191,7 @@ def _with_kernels(one: Partition, request: ProgramRequest) -> ExecutorArgs:
         watcher,
         request.pool,
         part.operations,
+        request.findings,
     )
 
 

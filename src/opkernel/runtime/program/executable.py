@@ -49,9 +49,8 @@ class Executable:
     needs_step: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
-        """Know whether any kernel looks at the step: those of an engine that is tried may."""
-        needs_step = self.program.executor.uses_step or self.program.trial is not None
-        object.__setattr__(self, "needs_step", needs_step)
+        """Know whether any kernel looks at the step."""
+        object.__setattr__(self, "needs_step", self.program.uses_step)
 
     def __call__(self, values: Iterable[Any], new_step: Callable[[], RunStep]) -> Any:
         """Run one step on the caller's values, by the program for the values of variables if there is one.

@@ -15,7 +15,7 @@ Source: TensorFlow core/common_runtime/executor_factory.cc, single_threaded_exec
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,7 +25,7 @@ from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
 from opkernel.graph.core.operation import types_given
 from opkernel.graph.edit.prune import prune_and_order
-from opkernel.records import dataclass
+from opkernel.records import dataclass, field
 from opkernel.registrations import Registrations, declaring_site
 from opkernel.runtime.plan import raising
 from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan
@@ -34,6 +34,7 @@ from opkernel.runtime.program.kernels import KernelCache
 from opkernel.runtime.staged.candidates import may_branch
 
 if TYPE_CHECKING:
+    from opkernel.runtime.adaptive.findings import Finding
     from opkernel.runtime.step.inter_op_pool import InterOpPool
     from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
@@ -76,6 +77,7 @@ class ExecutorArgs:
         watcher: Watches the kernels, where given.
         pool: The threads that steps have for expensive kernels, if they have any.
         operations: What is needed, inputs before consumers, if that is known.
+        findings: Take what the executor finds out about its steps.
     """
 
     feeds: Sequence[Tensor]
@@ -86,6 +88,7 @@ class ExecutorArgs:
     watcher: KernelWatcher | None = None
     pool: InterOpPool | None = None
     operations: list[Operation] | None = None
+    findings: MutableSequence[Finding] = field(default_factory=list)
 
     @cached_property
     def order(self) -> list[Operation]:
@@ -179,7 +182,7 @@ def _default(args: ExecutorArgs) -> Executor:
         return _dataflow(args)
     is_plain = args.watcher is None or args.watcher.may_branch
     if is_plain and not _memory_is_limited() and may_branch(args.order, args.kernels):
-        from opkernel.runtime.staged.branching_plan import BranchingPlan  # most graphs have none
+        from opkernel.runtime.adaptive.branches import BranchingPlan  # most graphs have none
 
         return BranchingPlan(plan, args)
     return plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from opkernel.device.budget import current_budget
@@ -19,6 +19,7 @@ from opkernel.runtime.program.subgraph import Subgraph
 
 if TYPE_CHECKING:
     from opkernel.graph.edit.jit_options import JitOptions
+    from opkernel.runtime.adaptive.findings import Finding
     from opkernel.runtime.step.inter_op_pool import InterOpPool
     from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
@@ -106,6 +107,7 @@ class ProgramRequest:
         is_current: Whether the graph and the kernels are still those of the request.
         logs_placement: Whether it is logged where each node is placed.
         jit: The engines that compile parts of it.
+        findings: Take what the program finds out about its steps.
     """
 
     part: Subgraph
@@ -121,6 +123,7 @@ class ProgramRequest:
     is_current: Callable[[], bool] = lambda: True
     logs_placement: bool = False
     jit: Jit = NO_JIT
+    findings: MutableSequence[Finding] = field(default_factory=list)
 
     @property
     def follows_shapes(self) -> bool:

@@ -45,6 +45,11 @@ class Subgraph:
         graphs = [tensor.graph for tensor in self.fetches] + [op.graph for op in self.targets]
         return graphs[0] if graphs else None
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of what is fetched and run."""
+        return [tensor.name for tensor in self.fetches] + [op.name for op in self.targets]
+
     @cached_property
     def operations(self) -> list[Operation]:
         """All that is needed, inputs before consumers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -29,10 +30,13 @@ from opkernel.runtime.session.target import TargetOptions, TargetSession
 from opkernel.runtime.step.session_state import LocalSessionState
 
 if TYPE_CHECKING:
+    from opkernel.runtime.adaptive.findings import Finding
     from opkernel.runtime.step.inter_op_pool import InterOpPool
     from opkernel.runtime.watch.sanitizer import Sanitizer
 
 __all__ = ["ExecutableParams", "Executables", "as_tensor"]
+
+_MOST_FINDINGS = 1000
 
 
 @dataclass(frozen=True)
@@ -111,9 +115,11 @@ class Executables:
 
     Attributes:
         library: The functions of the graph.
+        findings: What programs have found out about their steps, the last thousand.
     """
 
     def __init__(self, graph: Graph, params: ExecutableParams) -> None:
+        self.findings = deque["Finding"](maxlen=_MOST_FINDINGS)
         self._graph = graph
         self._params = params
         self._lock = threading.RLock()
@@ -124,14 +130,14 @@ class Executables:
         self.library = FunctionLibraryRuntime(
             graph.function_library,
             lambda: graph.graph_def_versions.producer,  # an import may lower it
-            params.target.devices.client_device,
-            params.sanitizer,
-            params.executor_type,
-            params.pool,
-            params.target.devices.mgr.all,
-            params.optimize if params.sanitizer is None else False,
-            params.providers,
-            params.jit if params.sanitizer is None else NO_JIT,
+            device=params.target.devices.client_device,
+            watcher=params.sanitizer,
+            executor_type=params.executor_type,
+            inter_op_pool=params.pool,
+            devices=params.target.devices.mgr.all,
+            optimize=params.optimize if params.sanitizer is None else False,
+            providers=params.providers,
+            jit=params.jit if params.sanitizer is None else NO_JIT,
         )
         self._kernels = self.library.kernels_of(graph, params.target.op_segment)
         self._placed: tuple[tuple[int, int], Mapping[str, LocalDevice]] = (-1, 0), {}
@@ -227,6 +233,7 @@ class Executables:
             placed=self._devices_of_nodes(),
             logs_placement=params.logs_placement,
             is_current=lambda: not self._is_finalized and self._versions() == versions,
+            findings=self.findings,
         )
         if variant == "partial":
             request = replace(request, passes=False, executor_type="DATAFLOW", jit=NO_JIT)
@@ -238,13 +245,13 @@ class Executables:
         is_plain = bool(variant) or params.target.is_remote or not request.follows_variables
         if is_plain or limits.budget or not part.has_variables or part.acts:
             return executable
-        from opkernel.runtime.calls.variable_specialization import (  # for some graphs
+        from opkernel.runtime.adaptive.variables import (  # for some graphs
             VariableSpecializer,
-            taking,
+            with_selected_values,
         )
 
         def finish(special: Program, taken: Sequence[int]) -> Executable:
-            run = limits.applied(taking(special.run, taken, len(tensors)))
+            run = limits.applied(with_selected_values(special.run, taken, len(tensors)))
             return replace(executable, program=special, run=run)
 
         variables = VariableSpecializer(program, self.library, finish)

@@ -50,7 +50,8 @@ from opkernel.runtime.step.session_state import LocalSessionState
 
 if TYPE_CHECKING:
     from opkernel.kernel import CollectiveExecutor
-    from opkernel.runtime.program.shape_specialization import Shapes
+    from opkernel.runtime.adaptive.findings import Finding
+    from opkernel.runtime.program.builder import Shapes
     from opkernel.runtime.session.partial_run import PartialRuns
     from opkernel.runtime.session.registered_graph import RegisteredGraph
     from opkernel.runtime.session.run_options import AnyRunOptions
@@ -284,6 +285,14 @@ class Session:
         self._steps.check_open()
         executable = self._runner.executables.find(fetches, as_feed_list(feeds))
         return executable.program.executor_for(shapes)
+
+    def report(self) -> list[Finding]:
+        """What the session has found out about its steps: what was tried, how long it took, what runs steps since.
+
+        A session tries plans for shapes that repeat, programs for values that variables keep, branches on
+        threads, and engines. Each finding is a line of text if it is printed.
+        """
+        return [*self._runner.executables.findings]
 
     # The session.
 

@@ -11,6 +11,7 @@ from opkernel.device.budget import check_time
 from opkernel.graph import Operation
 from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel, OpKernelContext, Step
 from opkernel.kernel.work import COSTS_WITH_LEAST_SECONDS
+from opkernel.runtime.program.request import Variant
 from opkernel.runtime.step.kernel_watcher import (
     CallWatcher,
     Computer,
@@ -22,7 +23,16 @@ from opkernel.runtime.step.kernel_watcher import (
 from opkernel.runtime.watch.pieces import check_cost, stops_between_pieces
 from opkernel.runtime.watch.watched_computation import computation
 
-__all__ = ["CheckingWatcher"]
+__all__ = ["CheckingWatcher", "watcher_of_steps"]
+
+
+def watcher_of_steps(steps: Variant, inner: KernelWatcher | None) -> KernelWatcher:
+    """The watcher of kernels in steps that can be stopped, or are traced; another watcher may be in it."""
+    if steps == "traced":
+        from opkernel.runtime.traces import TracingWatcher  # rarely needed
+
+        return TracingWatcher(inner)
+    return CheckingWatcher(inner)
 
 
 class CheckingWatcher(KernelWatcher):

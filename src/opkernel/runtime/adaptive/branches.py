@@ -1,23 +1,20 @@
-"""BranchingPlan: runs a graph by one plan, or in stages with branches, whichever is faster.
+"""BranchingPlan: the strategy for branches, which runs a graph by one plan, or in stages with branches, whichever is faster.
 
-What is found out holds for feeds of about the same size. A step at a time is measured; others that
-run meanwhile, and all once it is decided, just run.
+What is found out holds for feeds of about the same size.
 """
 
 from __future__ import annotations
 
 import math
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any
 
-from opkernel.errors import OpError
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.graph.edit.prune import Needs
-from opkernel.interrupts import trying
 from opkernel.kernel import (
     ContextParams,
     OpKernel,
@@ -25,8 +22,16 @@ from opkernel.kernel import (
     global_kernel_registry,
     intra_op_threads,
 )
+from opkernel.runtime.adaptive.adaptive import (
+    Adaptive,
+    Candidate,
+    Patience,
+    Search,
+    take_turns,
+)
 from opkernel.runtime.plan.compiled_plan import CompiledPlan, compile_plan
 from opkernel.runtime.program.executors import Executor, ExecutorArgs
+from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.staged.candidates import is_independent
 from opkernel.runtime.staged.staged_plan import StagedPlan
 from opkernel.runtime.staged.stages import Stage, find_stages, without_branches
@@ -45,10 +50,8 @@ _FEWEST_TRIALS = 2
 _TRIALS_S = 0.5  # after which the fewest will do
 _FASTER = 0.9  # of the time one after the other: what side by side must be below
 
-_Run = Callable[..., Sequence[Any]]
 
-
-class BranchingPlan:
+class BranchingPlan(Adaptive):
     """An executor that finds out which way of running a graph is the fastest.
 
     Args:
@@ -61,28 +64,16 @@ class BranchingPlan:
     """
 
     uses_step = True
+    name, most_kept = "branches", 32
 
     def __init__(self, plan: Executor, args: ExecutorArgs) -> None:
+        names = Subgraph(args.feeds, args.fetches, args.targets).names
+        super().__init__(plan.run, names, args.findings, Patience(repeat(1)))
         self._plan = plan
         self._args = args
         self._made_at = self._versions()
-        self._trials: dict[int, _Trial] = {}
-        self.run = self._by_magnitude()
-
-    def _by_magnitude(self) -> _Run:
-        """The function that runs a step in the way found best for feeds of about its size."""
-        sized = [i for i, feed in enumerate(self._args.feeds) if _may_vary(feed)]
-        trials, new_trial = self._trials, partial(_Trial, self._plan, self._find_out)
-
-        def run(step: Step, *feeds: Any) -> Sequence[Any]:
-            size = 0
-            for index in sized:
-                size += feeds[index].size
-            magnitude = size.bit_length() >> 1
-            trial = trials.get(magnitude) or trials.setdefault(magnitude, new_trial())
-            return trial.run(step, *feeds)
-
-        return run
+        self._sized = [i for i, feed in enumerate(args.feeds) if _may_vary(feed)]
+        self._faster: dict[StagedPlan, None] = {}
 
     def __repr__(self) -> str:
         feeds, fetches = len(self._args.feeds), len(self._args.fetches)
@@ -94,30 +85,44 @@ class BranchingPlan:
     @property
     def source(self) -> str:
         """The text of the plan that runs one node after the other, and of a faster plan if there is one."""
-        plans: dict[Executor, None] = {self._plan: None}
-        plans.update(
-            (trial.fastest, None) for trial in list(self._trials.values()) if trial.fastest
-        )
-        return "\n".join(plan.source for plan in plans)
+        return "\n".join(plan.source for plan in (self._plan, *self._faster))
+
+    def key_of(self, values: Sequence[Any]) -> int:
+        """The magnitude of the feeds: half the bits of the number of elements that may vary."""
+        size = 0
+        for index in self._sized:
+            size += values[index].size
+        return size.bit_length() >> 1
+
+    def describe(self, magnitude: int) -> str:
+        """Say which feeds are of a magnitude."""
+        if not self._sized:
+            return "whatever is fed"
+        return f"fed {(1 << 2 * magnitude) >> 1:,} to {(2 << 2 * magnitude) - 1:,} elements"
+
+    def may_measure(self, step: Step) -> bool:
+        """Whether a step may have branches on threads."""
+        return not step.run_all_kernels_inline
+
+    def search(self, magnitude: int) -> Search:
+        """Try branches out, once steps have taken as long as compiling would."""
+        plan = Candidate("plan", self.general)
+        if (yield from self._takes_long(plan)) and self._may_compile():
+            stages = yield from self._find_stages()
+            if stages:
+                return (yield from self._fastest(plan, stages))
+        return plan
 
     def _versions(self) -> tuple[int, int]:
         """A value that changes when a new plan would be of another graph."""
         order = self._args.order
         return order[0].graph.edits if order else 0, global_kernel_registry().version
 
-    def _find_out(self) -> Generator[_Run, float, Executor]:
-        """Yields the plan for the next step, and takes the seconds of that step; returns the fastest."""
-        if (yield from self._takes_long()) and self._may_compile():
-            stages = yield from self._find_stages()
-            if stages:
-                return (yield from self._fastest(stages))
-        return self._plan
-
-    def _takes_long(self) -> Generator[_Run, float, bool]:
+    def _takes_long(self, plan: Candidate) -> Generator[Candidate, float, bool]:
         """Run steps until they have taken as long as compiling would; whether they ever do."""
         spent, short = 0.0, 0  # the time of long steps, the number of others
         while short < _SHORT_STEPS:
-            took = yield self._plan.run
+            took = yield plan
             if took < _LONG_STEP_S:
                 short += 1
                 continue
@@ -129,32 +134,34 @@ class BranchingPlan:
     def _may_compile(self) -> bool:
         return intra_op_threads() > 1 and self._versions() == self._made_at
 
-    def _find_stages(self) -> Generator[_Run, float, list[Stage]]:
+    def _find_stages(self) -> Generator[Candidate, float, list[Stage]]:
         """Measure the nodes, and cut the graph into stages."""
         seconds: dict[str, float] = {}
         timed = self._compiled(_Stopwatch(seconds, self._args.watcher))
         for _ in range(_TIMED):
-            yield timed.run
+            yield Candidate("plan with timed nodes", timed.run)
         args = self._args
         sources = Needs(args.feeds).sources
         return find_stages(args.order, sources, seconds, is_independent, intra_op_threads())
 
-    def _fastest(self, stages: Sequence[Stage]) -> Generator[_Run, float, Executor]:
+    def _fastest(self, plan: Candidate, stages: Sequence[Stage]) -> Search:
         """Try the branches of the stages out."""
         staged = self._staged(stages)
-        in_order = together = math.inf
+        apart = Candidate("branches one after the other", staged.try_out(together=False))
+        together = Candidate("branches side by side", staged.try_out(together=True))
         until = time.monotonic() + _TRIALS_S
         for number in range(_TRIALS):
             if number >= _FEWEST_TRIALS and time.monotonic() > until:
                 break
-            in_order = min(in_order, (yield self._plan.run))
-            yield staged.try_out(together=False)
-            together = min(together, (yield staged.try_out(together=True)))
+            yield from take_turns([plan, apart, together])
         kept, lost = staged.verdict(_FASTER)
-        if not any(kept) or together - lost > _FASTER * in_order:
-            return self._plan
+        if not any(kept) or min(together.times) - lost > _FASTER * min(plan.times):
+            return plan
         fewer = without_branches(stages, kept)
-        return staged if len(fewer) == len(stages) else self._staged(fewer)
+        if len(fewer) < len(stages):
+            staged = self._staged(fewer)
+        self._faster[staged] = None
+        return Candidate("branches side by side where that is faster", staged.run)
 
     def _compiled(self, watcher: KernelWatcher) -> CompiledPlan:
         """The graph as a plan, node after node, whose kernels are watched."""
@@ -172,50 +179,6 @@ class BranchingPlan:
 def _may_vary(feed: Tensor) -> bool:
     """Whether arrays of several sizes may be fed."""
     return feed.dtype in NUMBER_TYPES and not feed.shape.is_fully_defined()
-
-
-class _Trial:
-    """A trial with feeds of one size.
-
-    Args:
-        plan: The plan that runs where nothing is measured.
-        find_out: Yields the plans to be measured, and returns the fastest in the end.
-
-    Attributes:
-        run: Runs a step.
-        fastest: The fastest plan, once it is known.
-    """
-
-    def __init__(
-        self, plan: Executor, find_out: Callable[[], Generator[_Run, float, Executor]]
-    ) -> None:
-        self.run: _Run = self._measure
-        self.fastest: Executor | None = None
-        self._plan = plan
-        self._lock = threading.Lock()
-        self._find_out = find_out()
-        self._next = next(self._find_out)
-
-    def _measure(self, step: Step, *feeds: Any) -> Sequence[Any]:
-        if step.run_all_kernels_inline:
-            return self._plan.run(step, *feeds)
-        with trying(self._lock) as is_ours:
-            if not is_ours:
-                return self._plan.run(step, *feeds)
-            start = time.perf_counter()
-            results = self._next(step, *feeds)
-            self._go_on(time.perf_counter() - start)
-            return results
-
-    def _go_on(self, seconds: float) -> None:
-        try:
-            self._next = self._find_out.send(seconds)
-            return
-        except StopIteration as end:
-            self.fastest = end.value or self._plan  # where an interrupt has ended the trial
-        except OpError:  # the trial cannot be compiled
-            self.fastest = self._plan
-        self.run = self.fastest.run
 
 
 class _Stopwatch(KernelWatcher):

@@ -21,7 +21,8 @@ from opkernel.graph import Graph, Tensor
 from opkernel.kernel import allocate, intra_op_parallelism, shard, under_budget
 from opkernel.opdef import unchanged_shape
 from opkernel.runtime import CompiledPlan
-from opkernel.runtime.staged import branching_plan, stages
+from opkernel.runtime.adaptive import branches
+from opkernel.runtime.staged import stages
 
 SLEEP_S = 0.003
 ENOUGH_STEPS = 25  # for everything to be measured
@@ -59,7 +60,7 @@ def two_threads() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def branches_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else the machine is doing; to be undone by what tests the measurement."""
-    monkeypatch.setattr(branching_plan, "_FASTER", math.inf)
+    monkeypatch.setattr(branches, "_FASTER", math.inf)
     monkeypatch.setattr(stages, "_LEAST_SAVED", 0)
 
 
@@ -204,6 +205,11 @@ def test_kernels_of_branches_may_share_out_their_work() -> None:
         call = settled(session, y, x)
         assert has_branches(session, y, x)
         np.testing.assert_array_equal(call(VALUE), 2 * VALUE + 9)
+        (found,) = session.report()
+        assert (found.strategy, found.steps) == ("branches", "whatever is fed")
+        assert found.chosen == "branches side by side where that is faster"
+        measured = {name for name, seconds in found.tried.items() if seconds is not None}
+        assert measured == {"plan", "branches one after the other", "branches side by side"}
 
 
 @pytest.mark.parametrize(

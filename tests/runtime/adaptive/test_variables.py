@@ -161,6 +161,16 @@ def test_session_run_and_a_callable_see_the_same_assignments(made: list[Any]) ->
     assert made
 
 
+def test_a_session_reports_which_program_reads_no_variables() -> None:
+    network, x = OfSession(references=False), images()
+    for _ in range(4):
+        network.run(x)
+    (found,) = map(str, network.session.report())
+    assert found == (
+        "y:0 with the same values of 5 variables: program for their values since step 3 (variables)"
+    )
+
+
 def test_a_function_that_assigns_has_no_such_program(made: list[Any]) -> None:
     count = opkernel.Variable(np.float32(0))
 

@@ -71,6 +71,18 @@ def test_steps_after_the_third_with_a_shape_compute_no_shapes(calls):
         assert steps_that_look(calls, run, (4, 3), (2, 3), (0, 3)) == [True, False, True]
 
 
+def test_a_session_reports_since_when_steps_have_such_a_plan(calls):
+    b, x, y = rows_and_columns()
+    with opkernel.Session(b.graph) as session:
+        run = session.make_callable(y, [x])
+        steps_that_look(calls, run, (2, 3), (2, 3))
+        assert session.report() == []
+        steps_that_look(calls, run, (2, 3), (2, 3))
+        assert [*map(str, session.report())] == [
+            "y:0 fed [2, 3]: plan for the shapes since step 3 (shapes)"
+        ]
+
+
 def test_functions_of_make_callable_have_such_plans_too(calls):
     b, x, y = rows_and_columns()
     with opkernel.Session(b.graph) as session:

@@ -1,0 +1,13 @@
+"""Programs that find out while they run how their steps are fastest.
+
+| strategy | tries |
+|---|---|
+| `shapes` | plans for the shapes that feeds have again and again |
+| `variables` | programs for the values that variables keep |
+| `engines` | programs with clusters for each engine |
+| `branches` | branches of a graph side by side |
+
+Their budget: plans for four combinations of shapes are kept, and programs of engines for four; six programs are made for the
+values of variables. Branches are tried for half a second, or twice. Something is made after three steps, then after twice as
+many each time, so that what keeps changing costs little.
+"""
