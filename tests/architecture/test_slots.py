@@ -98,7 +98,7 @@ def test_every_slot_is_filled_with_a_thing_of_its_type():
     ("slot", "protocol"),
     [
         ("run in the default session", runtime_hooks.DefaultSession),
-        ("values of constants", runtime_hooks.ConstantValues),
+        ("values of constants", runtime_hooks.ConstantEvaluator),
     ],
 )
 def test_a_function_takes_what_the_protocol_of_its_slot_says(slot, protocol):

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from opkernel.graph.core.operation import Operation
     from opkernel.graph.core.tensor import Tensor
 
-__all__ = ["DRAWING", "evaluate_constant", "evaluate_constants", "run_fetches"]
-
-_MAX_NODES = 100  # that the shape function of one node is worth
+__all__ = ["CONSTANT_VALUES", "DRAWING", "run_fetches"]
 
 
-class ConstantValues(Protocol):
-    """Computes the values of tensors that depend on constants and `known` alone."""
+class ConstantEvaluator(Protocol):
+    """Computes the values of tensors that depend on constants and `known` alone.
+
+    Operations are computed on a CPU of the process, or where `device_of` says.
+    """
 
     def __call__(
         self,
@@ -30,7 +31,7 @@ class ConstantValues(Protocol):
         max_nodes: int | None = None,
         device_of: Callable[[Operation], Device] | None = None,
     ) -> list[np.ndarray[Any, Any] | None]:
-        """The values; None where none is found."""
+        """The values; None where none is found, or not with `max_nodes` nodes."""
 
 
 class DefaultSession(Protocol):
@@ -41,8 +42,7 @@ class DefaultSession(Protocol):
 
 
 _DEFAULT_SESSION: Slot[DefaultSession] = Slot("run in the default session")
-_CONSTANT_VALUES: Slot[ConstantValues] = Slot("values of constants")
-
+CONSTANT_VALUES: Slot[ConstantEvaluator] = Slot("values of constants")
 DRAWING: Slot[Callable[[Graph], str]] = Slot("drawing of a graph")
 """Draws a graph, as HTML for notebooks."""
 
@@ -58,23 +58,3 @@ def run_fetches(
     if session is not None:
         return session.run(fetches, feed_dict)
     return _DEFAULT_SESSION.get()(graph, fetches, feed_dict)
-
-
-def evaluate_constant(
-    tensor: Tensor, known: Mapping[Tensor, np.ndarray[Any, Any]]
-) -> np.ndarray[Any, Any] | None:
-    """The value of a tensor that a few nodes compute from constants and `known`; else None."""
-    return evaluate_constants([tensor], known, _MAX_NODES)[0]
-
-
-def evaluate_constants(
-    tensors: Sequence[Tensor],
-    known: Mapping[Tensor, np.ndarray[Any, Any]] | None = None,
-    max_nodes: int | None = None,
-    device_of: Callable[[Operation], Device] | None = None,
-) -> list[np.ndarray[Any, Any] | None]:
-    """The values of tensors that depend on constants and `known` alone; None where none is found.
-
-    Operations are computed on a CPU of the process, or where `device_of` says.
-    """
-    return _CONSTANT_VALUES.get()(tensors, known or {}, max_nodes, device_of)

@@ -20,7 +20,7 @@ import numpy as np
 from opkernel.errors import OpError
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.edges import Edge, edges_of, is_head_of_loop
-from opkernel.graph.core.runtime_hooks import evaluate_constant
+from opkernel.graph.core.runtime_hooks import CONSTANT_VALUES
 from opkernel.graph.core.structural_ops import ARG_OPS, INPUT_OPS
 from opkernel.graph.inference.partial_elements import (
     MAX_ELEMENTS,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["ConstantValues", "constant_value", "is_foldable"]
 
 _MAX_RANK = 254
-_MAX_FOLDED = 100
+_MAX_FOLDED = 100  # nodes that the shape function of one node is worth
 _NOT_CONSTANT = INPUT_OPS | LOW_LEVEL_CONTROL_FLOW
 _FAILURES = (OpError, ArithmeticError, LookupError, TypeError, ValueError)
 
@@ -184,7 +184,7 @@ class ConstantValues:
                 return None
             tensor = source.outputs[output]
             known[tensor] = held.astype(tensor.dtype.numpy_dtype)
-        return evaluate_constant(op.outputs[index], known)
+        return CONSTANT_VALUES.get()([op.outputs[index]], known, _MAX_FOLDED)[0]
 
     def _frontier(self, op: Operation) -> list[Edge] | None:
         """The integers that an operation is computed from by a few foldable operations.

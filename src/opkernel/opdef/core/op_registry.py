@@ -521,7 +521,7 @@ def load_from_catalogue(name: str) -> OpRegistrationData | None:
 
 def _load_op(name: str) -> OpRegistrationData | None:
     known = load_from_catalogue(name)
-    if known is None and _may_be_of_plugin(name) and _owner_in_catalogue(name) is None:
+    if known is None and _may_be_of_plugin(name) and CATALOGUE.get().module_of_op(name) is None:
         load_plugins()
     return known
 
@@ -536,17 +536,12 @@ def _loadable_ops() -> Iterable[str]:
     return CATALOGUE.get().all_op_names()
 
 
-def _owner_in_catalogue(name: str) -> str | None:
-    return CATALOGUE.get().module_of_op(name)
-
-
-def _traits_in_catalogue(name: str) -> OpTraits:
-    return CATALOGUE.get().traits_of_op(name)
-
-
 _GLOBAL = OpRegistry()
 _GLOBAL.set_loader(
-    _load_op, names=_loadable_ops, owner=_owner_in_catalogue, traits=_traits_in_catalogue
+    _load_op,
+    names=_loadable_ops,
+    owner=lambda name: CATALOGUE.get().module_of_op(name),
+    traits=lambda name: CATALOGUE.get().traits_of_op(name),
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
-from opkernel.graph.core.runtime_hooks import evaluate_constants
+from opkernel.graph.core.runtime_hooks import CONSTANT_VALUES
 from opkernel.graph.core.structural_ops import INPUT_OPS
 from opkernel.graph.edit.graph_editor import GraphEditor
 
@@ -44,7 +44,7 @@ def fold_constants(
         tensor for op in folded for tensor in op.outputs if _is_taken(tensor, folded, editor)
     ]
     controls = _control_inputs(folded)
-    values = evaluate_constants(results, device_of=editor.device_of) if results else []
+    values = CONSTANT_VALUES.get()(results, {}, None, editor.device_of) if results else []
     for number, (tensor, value) in enumerate(zip(results, values, strict=True)):
         op = tensor.op
         if value is None or value.nbytes > max_bytes:
