@@ -19,7 +19,6 @@ LARGEST = 3
 
 RINGS = {
     "graph": (37, "a Graph, its Operations and Tensors hold each other; what it infers knows them"),
-    "runtime": (4, "a function that is instantiated calls others of its library"),
 }
 """The rooms with larger rings: the size of the largest, which may only shrink, and why."""
 
