@@ -405,7 +405,7 @@ def test_weights_are_not_copied(made: list[Any]) -> None:
         product(np.ones((64, 64), np.float32))
     constants = [op for op in made[0].program.part.operations if op.type == "Const"]
     values = [tensor_from_proto(op.attr["value"].tensor) for op in constants]
-    (array,) = made[0].values.arrays
+    ((_, array),) = made[0].kept
     assert [np.shares_memory(one, array) for one in values if one.nbytes >= 4096] == [True]
 
 
@@ -416,7 +416,7 @@ def test_old_values_are_freed_at_the_next_step(made: list[Any]) -> None:
     for _ in range(STEPS):
         product(x)
     (program,) = made
-    old = [weakref.ref(array) for array in program.values.arrays]
+    old = [weakref.ref(array) for _, array in program.kept]
     made.clear()
     del program
     weights.assign(np.zeros((64, 64), np.float32))

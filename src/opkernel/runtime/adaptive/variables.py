@@ -29,7 +29,7 @@ from opkernel.runtime.adaptive.findings import Finding, note
 if TYPE_CHECKING:
     from opkernel.graph import Operation
     from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-    from opkernel.runtime.calls.program_of_values import VariableSnapshot, VariablesOfProgram
+    from opkernel.runtime.calls.program_of_values import MadeProgram, VariablesOfProgram
     from opkernel.runtime.program.builder import Program
     from opkernel.runtime.program.executable import Executable
 
@@ -51,13 +51,10 @@ class SpecializedProgram:
 
     __slots__ = ("_owners", "executable", "kept", "manager", "removals")
 
-    def __init__(
-        self, executable: Executable, values: VariableSnapshot, drop: Callable[[], None]
-    ) -> None:
-        self.executable = executable
-        self.kept = [*zip(values.references, values.arrays, strict=True)]
-        self.manager, self.removals = values.manager, values.removals
-        owners = [owner for reference in values.owners if (owner := reference()) is not None]
+    def __init__(self, executable: Executable, made: MadeProgram, drop: Callable[[], None]) -> None:
+        self.executable, self.kept = executable, made.kept
+        self.manager, self.removals = made.manager, made.removals
+        owners = [owner for reference in made.owners if (owner := reference()) is not None]
         self._owners = [weakref.ref(owner, lambda _: drop()) for owner in owners]
 
 
@@ -172,7 +169,7 @@ class VariableSpecializer:
         self._patience.spend()
         made = variables.program()
         executable = self._finish(made.program, made.feeds)
-        special = self._special = SpecializedProgram(executable, made.values, self._drop)
+        special = self._special = SpecializedProgram(executable, made, self._drop)
         self._note("program for their values")
         self._steps = 0
         return special.executable

@@ -39,39 +39,27 @@ from opkernel.types import (
 )
 from opkernel.types.held_tensors import LEAST_HELD_BYTES, held_proto
 
-__all__ = ["MadeProgram", "VariableSnapshot", "VariablesOfProgram"]
+__all__ = ["MadeProgram", "VariablesOfProgram"]
 
 
-class VariableSnapshot(NamedTuple):
-    """Variables and their arrays, none of which is written to as long as this is kept.
+class MadeProgram(NamedTuple):
+    """A program for certain values of variables, to whose arrays nobody writes as long as this is kept.
 
     Attributes:
-        references: the variables.
-        arrays: the arrays.
+        program: the program.
+        feeds: which feeds of the general program it takes, in order.
+        kept: the variables with their arrays.
         owners: the resources of those that have handles; they may go.
         manager: has the variables that have names.
         removals: how often it had lost something when the variables were looked up.
     """
 
-    references: Sequence[TensorRef]
-    arrays: Sequence[Any]
+    program: Program
+    feeds: Sequence[int]
+    kept: Sequence[tuple[TensorRef, Any]]
     owners: Sequence[weakref.ref[ResourceBase]]
     manager: ResourceMgr
     removals: int
-
-
-class MadeProgram(NamedTuple):
-    """A program for certain values of variables.
-
-    Attributes:
-        program: the program.
-        feeds: which feeds of the general program it takes, in order.
-        values: the values.
-    """
-
-    program: Program
-    feeds: Sequence[int]
-    values: VariableSnapshot
 
 
 class VariablesOfProgram:
@@ -120,8 +108,8 @@ class VariablesOfProgram:
         part = self._part = self._reading_part()
         references = self.references()
         owners = [weakref.ref(one) for one in self._resources() if isinstance(one, ResourceBase)]
-        arrays = [_kept(reference) for reference in references]
-        known = dict(zip(self._variables(), arrays, strict=True))
+        kept = [(reference, _kept(reference)) for reference in references]
+        known = {op: array for op, (_, array) in zip(self._variables(), kept, strict=True)}
         known |= {
             part.by_name[op.name]: value
             for op, value in self._constants.items()
@@ -132,8 +120,7 @@ class VariablesOfProgram:
         program = build_program(request)
         if request.kernels.asks_for_call:
             raise UnimplementedError("A kernel asks for the call that it is in")
-        values = VariableSnapshot(references, arrays, owners, manager, removals)
-        return MadeProgram(program, feeds, values)
+        return MadeProgram(program, feeds, kept, owners, manager, removals)
 
     @property
     def _graph(self) -> Graph:
