@@ -28,30 +28,6 @@ from typing import ClassVar
 
 from opkernel.foreign_text import terminal_text
 
-__all__ = [
-    "AbortedError",
-    "AlreadyExistsError",
-    "CancelledError",
-    "Code",
-    "DataLossError",
-    "DeadlineExceededError",
-    "FailedPreconditionError",
-    "InternalError",
-    "InvalidArgumentError",
-    "NotFoundError",
-    "OpError",
-    "OutOfRangeError",
-    "PermissionDeniedError",
-    "ResourceExhaustedError",
-    "TimeIsUp",
-    "UnauthenticatedError",
-    "UnavailableError",
-    "UnimplementedError",
-    "UnknownError",
-    "as_op_error",
-    "write_to_input",
-]
-
 
 class Code(IntEnum):
     """The status codes, numbered as in TensorFlow's `error_codes.proto`."""

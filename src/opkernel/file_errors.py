@@ -19,8 +19,6 @@ from opkernel.errors import (
 )
 from opkernel.interrupts import contextmanager
 
-__all__ = ["checked_path", "file_error", "file_errors"]
-
 
 def checked_path(path: str | os.PathLike[str]) -> str:
     """A path as text.

@@ -15,8 +15,6 @@ from typing import Any, Self
 from opkernel.file_errors import checked_path
 from opkernel.interrupts import contextmanager
 
-__all__ = ["Directory", "Opener", "open_resolved", "open_to_read", "resolved"]
-
 Opener = Callable[[str], int]
 """Opens a file for reading; gives its descriptor. Raises OSError, or an OpError that says why it may not."""
 

@@ -9,18 +9,6 @@ become part of takes them through the function here that is for its kind, and th
 import re
 from typing import Any
 
-__all__ = [
-    "archive_name",
-    "docstring",
-    "html_text",
-    "json_text",
-    "json_value",
-    "markdown_cell",
-    "markdown_code",
-    "sarif_message",
-    "terminal_text",
-]
-
 _UNPLAIN = re.compile(r"[^ -~]")
 _LONGEST_MEMBER = 65_000
 """The most bytes of an array's name in an archive: zip has 16 bits, and NumPy adds to the name."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from threading import Lock, RLock
     from types import TracebackType
 
-__all__ = ["contextmanager", "holding", "setting", "trying"]
-
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from logging import Logger
 
-__all__ = ["logger"]
-
 
 def logger(name: str) -> Logger:
     """The logger of a name."""

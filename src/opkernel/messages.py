@@ -11,8 +11,6 @@ from typing import Any
 
 from opkernel.foreign_text import terminal_text
 
-__all__ = ["like", "perhaps", "shown"]
-
 _MOST_TOLD = 3
 _MANY_NAMES = 3000
 """More names than these are first sorted out by how they begin and end: difflib takes its time."""

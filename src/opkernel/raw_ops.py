@@ -23,8 +23,6 @@ from opkernel.ops.api_defs import python_api_def
 from opkernel.proto import OpDef
 from opkernel.runtime.calls.eager import execute
 
-__all__: list[str] = []
-
 _functions: dict[str, tuple[OpDef, Callable[..., typing.Any]]] = {}
 
 

@@ -13,17 +13,6 @@ from opkernel.errors import AlreadyExistsError
 from opkernel.logs import logger
 from opkernel.slots import Slot
 
-__all__ = [
-    "PLUGINS",
-    "DeclaringSite",
-    "Plugins",
-    "Registrations",
-    "declaring_site",
-    "load_plugins",
-    "no_rule",
-    "warn_of_second",
-]
-
 _T = TypeVar("_T")
 
 

@@ -15,8 +15,6 @@ from typing import Any, Generic, TypeVar
 
 from opkernel.errors import UnimplementedError
 
-__all__ = ["NamedSlots", "Slot"]
-
 _T = TypeVar("_T")
 
 

@@ -4,8 +4,6 @@ A place is a module, or `module:name`. Modules of engines, device types, kernel 
 what they have when they are imported, as plugins do, which add theirs beside these.
 """
 
-__all__ = ["NAMED_SLOTS", "SLOTS"]
-
 SLOTS = {
     "catalogue of ops": "opkernel.ops.loader",
     "devices of the CPU": "opkernel.device.local_device",

@@ -15,19 +15,6 @@ from opkernel.file_errors import checked_path, file_errors
 from opkernel.files import Directory
 from opkernel.interrupts import contextmanager
 
-__all__ = [
-    "MARK",
-    "OpenPlace",
-    "Place",
-    "make_directory",
-    "opened_place",
-    "place_of",
-    "replaced_file",
-    "temporary_name",
-    "write_whole",
-    "written_file",
-]
-
 Place = tuple[Directory, str]
 """A directory, and the name of a file in it, or what the names of several files in it begin with."""
 OpenPlace = Callable[[str], Place]

@@ -39,8 +39,6 @@ from opkernel.files import Opener, open_to_read
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
 from opkernel.types import DataType, TensorShape
 
-__all__ = ["BundleReader", "data_file", "index_file"]
-
 _HEADER_KEY = b""
 _VERSION = 1
 _READ_AT_ONCE = 1 << 22

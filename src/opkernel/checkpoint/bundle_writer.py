@@ -47,8 +47,6 @@ from opkernel.files import Directory, Opener
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
 from opkernel.types import DataType, TensorShape, natural_dtype
 
-__all__ = ["BundleWriter", "merge_bundles"]
-
 Array = np.ndarray[Any, Any]
 _PRODUCER = 1
 

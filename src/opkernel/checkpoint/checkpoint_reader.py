@@ -25,8 +25,6 @@ from opkernel.errors import (
 from opkernel.messages import perhaps
 from opkernel.types import DataType, TensorShape
 
-__all__ = ["CheckpointReader", "StoredTensor", "checked_parts"]
-
 Array = np.ndarray[Any, Any]
 _MOST_DIMENSIONS = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 _BYTES_OF_OBJECT = 8

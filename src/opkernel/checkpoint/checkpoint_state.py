@@ -20,14 +20,6 @@ from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.file_errors import checked_path
 from opkernel.proto import CheckpointState
 
-__all__ = [
-    "CheckpointManager",
-    "checked_prefix",
-    "get_checkpoint_state",
-    "latest_checkpoint",
-    "update_checkpoint_state",
-]
-
 STATE_FILE = "checkpoint"
 _HOUR_S = 3600.0
 

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["crc32c", "mask", "masked_crc32c", "unmask"]
-
 _POLYNOMIAL = 0x82F63B78
 _MASK_DELTA = 0xA282EAD8
 _ALL = 0xFFFFFFFF

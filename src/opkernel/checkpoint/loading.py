@@ -19,8 +19,6 @@ from opkernel.types import TensorShape
 if TYPE_CHECKING:
     from opkernel.checkpoint.checkpoint_reader import CheckpointReader
 
-__all__ = ["checkpoint_exists", "files_of_v1", "list_variables", "load_checkpoint"]
-
 _OF_SAVED_MODEL = (os.path.join("variables", "variables"), "variables")
 """The prefix of a SavedModel's variables, from its directory and from the folder."""
 _FILE_OF_BUNDLE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})", re.DOTALL)

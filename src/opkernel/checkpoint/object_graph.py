@@ -16,8 +16,6 @@ from opkernel.proto import DecodeError, TrackableObjectGraph
 if TYPE_CHECKING:
     from opkernel.checkpoint.checkpoint_reader import CheckpointReader
 
-__all__ = ["OBJECT_GRAPH_KEY", "VARIABLE_VALUE", "ObjectGraph"]
-
 OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 VARIABLE_VALUE = "VARIABLE_VALUE"
 

@@ -10,8 +10,6 @@ import re
 
 from opkernel.checkpoint.tensor_slice import TensorSlice
 
-__all__ = ["slice_key"]
-
 _ESCAPED = {b"\0": b"\0\xff", b"\xff": b"\xff\0"}
 
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opkernel.checkpoint.checkpoint_reader import CheckpointReader
 
-__all__ = ["CheckpointReaderCache"]
-
 _MAX_READERS = 8
 
 

@@ -31,8 +31,6 @@ from opkernel.files import Opener, open_to_read
 from opkernel.proto import DecodeError, SavedSliceMeta, SavedTensorSlices, TensorProto
 from opkernel.types import DataType, TensorShape, tensor_from_proto
 
-__all__ = ["SlicesReader"]
-
 _META_KEY = b""
 _VERSION = 1
 

@@ -20,8 +20,6 @@ from opkernel.errors import InternalError, InvalidArgumentError, UnimplementedEr
 from opkernel.proto import SavedSliceMeta, SavedTensorSlices, TensorProto
 from opkernel.types import DataType, TensorShape, natural_dtype
 
-__all__ = ["SlicesWriter"]
-
 _PRODUCER = 1
 _FIELDS = {
     DataType.DT_FLOAT: "float_val",

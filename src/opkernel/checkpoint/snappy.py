@@ -9,8 +9,6 @@ from opkernel.checkpoint.varint import read_varint
 from opkernel.errors import DataLossError
 from opkernel.types import charge_decoded
 
-__all__ = ["decompressed"]
-
 _AT_ONCE = 1 << 13
 """So many bytes of a block are decompressed between two looks at the clock."""
 _MOST_TIMES = 64

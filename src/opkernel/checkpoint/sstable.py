@@ -20,8 +20,6 @@ from opkernel.checkpoint.varint import read_varint, varint
 from opkernel.errors import DataLossError, FailedPreconditionError
 from opkernel.files import Opener, open_to_read
 
-__all__ = ["Table", "TableWriter", "is_table"]
-
 _MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 _FOOTER = 48
 _TRAILER = 5

@@ -16,8 +16,6 @@ from opkernel.checkpoint.crc32c import crc32c, mask
 from opkernel.checkpoint.varint import read_varint, varint
 from opkernel.errors import DataLossError
 
-__all__ = ["read_strings", "strings_as_bytes"]
-
 _MOST_32_BITS = 0xFFFFFFFF
 
 

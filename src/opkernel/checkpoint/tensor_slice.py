@@ -13,8 +13,6 @@ from opkernel.proto import TensorSliceProto
 from opkernel.records import dataclass
 from opkernel.types import TensorShape
 
-__all__ = ["ALL", "TensorSlice", "parse_shape_and_slice"]
-
 ALL = -1
 """The length of an extent that is the whole dimension; its start is 0."""
 

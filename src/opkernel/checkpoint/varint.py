@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from opkernel.errors import DataLossError
 
-__all__ = ["read_varint", "varint"]
-
 _MOST_BYTES = 10
 
 

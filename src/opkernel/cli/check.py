@@ -23,8 +23,6 @@ from opkernel.opdef import (
     nodes_of_graph_def,
 )
 
-__all__ = ["check"]
-
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[TARGET]")

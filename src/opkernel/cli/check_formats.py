@@ -9,8 +9,6 @@ from opkernel.cli.check_sarif import as_sarif
 from opkernel.cli.output import counted, one_line, shown
 from opkernel.foreign_text import json_text, markdown_cell, markdown_code
 
-__all__ = ["FORMATS"]
-
 _MAX_NODES = 5
 
 

@@ -27,8 +27,6 @@ from opkernel.ops.loader import load_all_ops
 if TYPE_CHECKING:
     from opkernel.testing import OpReport
 
-__all__ = ["check_ops"]
-
 
 @click.command("test")
 @click.argument("modules", nargs=-1, metavar="[MODULE]...")

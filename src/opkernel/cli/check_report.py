@@ -7,8 +7,6 @@ from pathlib import Path
 from opkernel.cli.output import counted
 from opkernel.opdef import CompatibilityRule
 
-__all__ = ["CheckReport", "Finding"]
-
 
 @dataclass(frozen=True)
 class Finding:

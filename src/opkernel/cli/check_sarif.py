@@ -11,8 +11,6 @@ from opkernel.foreign_text import json_text, sarif_message
 from opkernel.opdef import CompatibilityRule
 from opkernel.opdef.core.fingerprint import fingerprint64
 
-__all__ = ["as_sarif"]
-
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )

@@ -16,8 +16,6 @@ from opkernel.errors import DeadlineExceededError, OpError, UnimplementedError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.runtime import Session
 
-__all__ = ["cluster_facts", "print_clusters"]
-
 _STEPS = 7
 
 Opener = Callable[..., tuple[Graph, Callable[[], AbstractContextManager[Session]]]]

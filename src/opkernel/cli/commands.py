@@ -8,8 +8,6 @@ from opkernel.cli.library import add_library
 from opkernel.cli.limits import add_limits
 from opkernel.cli.output import add_color
 
-__all__ = ["commands"]
-
 
 def _prepare(command: click.Command) -> None:
     """Add the options that all commands take; the commands of a group meet no ops."""

@@ -20,8 +20,6 @@ from opkernel.cli.signature import graph_inputs
 from opkernel.graph import Tensor
 from opkernel.types import PartialTensorShape, TensorShape
 
-__all__ = ["compile_model"]
-
 
 @click.command("compile", cls=ModelCommand)
 @model_options(has_signature=True, runs=True)

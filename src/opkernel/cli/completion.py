@@ -17,18 +17,6 @@ from opkernel.errors import OpError
 if TYPE_CHECKING:
     from opkernel.cli.model import Model
 
-__all__ = [
-    "complete_feeds",
-    "complete_nodes",
-    "complete_ops",
-    "complete_ops_of_model",
-    "complete_fetches",
-    "complete_shapes",
-    "complete_signatures",
-    "complete_tag_sets",
-    "complete_tensors",
-]
-
 
 def complete_ops(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The ops that are known."""

@@ -31,8 +31,6 @@ from opkernel.graph import Graph
 from opkernel.ops.loader import load_all_ops
 from opkernel.proto import MetaGraphDef
 
-__all__ = ["coverage"]
-
 _COLUMNS = ("op", "kernels", "shape function", "gradient", "vectors right", "notes")
 _PAGE = """\
 # Coverage

@@ -14,8 +14,6 @@ from opkernel.proto import KernelDef, OpDef
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.types import DataType
 
-__all__ = ["coverage_of", "is_own", "totals", "types_text"]
-
 _SERVED = ("yes", "default")
 _FEW = 6
 

@@ -25,8 +25,6 @@ from opkernel.graph import Graph, Tensor
 from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.graph.edit.prune import prune_and_order
 
-__all__ = ["decompile"]
-
 
 @click.command(cls=ModelCommand)
 @model_options(has_signature=True, runs=True)

@@ -29,8 +29,6 @@ from opkernel.opdef import global_op_registry
 from opkernel.plugins import API_VERSION, Contents, Plugin, contents_of, load_plugins
 from opkernel.runtime.engines.engine import engine_named, registered_engines
 
-__all__ = ["doctor"]
-
 
 @click.command()
 @json_option

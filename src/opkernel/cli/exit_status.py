@@ -13,8 +13,6 @@ import click
 from opkernel.cli.output import shown
 from opkernel.errors import OpError
 
-__all__ = ["INTERRUPTED", "Commands", "WrongUse"]
-
 INTERRUPTED = 130
 """The status of a command that Ctrl-C ended: 128 + SIGINT, as shells count."""
 

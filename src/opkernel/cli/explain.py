@@ -36,8 +36,6 @@ from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.placement.placer import place_with_reasons
 from opkernel.types import PartialTensorShape
 
-__all__ = ["explain"]
-
 
 @click.command(cls=ModelCommand)
 @model_options()

@@ -18,8 +18,6 @@ from opkernel.opdef import UnregisteredOpError
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["GivenInput", "feed_value", "feeds_of", "given_inputs", "split_feed"]
-
 _MAX_SHOWN = 40
 _NPY_MAGIC = b"\x93NUMPY"
 

@@ -33,8 +33,6 @@ from opkernel.cli.signature import graph_inputs
 from opkernel.graph import Operation, Tensor, save_graph
 from opkernel.graph.freezing.tables import TABLE_INITIALIZERS
 
-__all__ = ["freeze"]
-
 
 @click.command(cls=ModelCommand)
 @model_options(has_signature=True, runs=True)

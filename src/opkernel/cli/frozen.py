@@ -16,8 +16,6 @@ from opkernel.records import dataclass
 if TYPE_CHECKING:
     from opkernel.checkpoint import CheckpointReader
 
-__all__ = ["FrozenModel", "frozen_model"]
-
 _SAVER = ("save/restore_all", "save/Const")
 """The operation of a Saver that restores, and the tensor that takes the name of the checkpoint."""
 

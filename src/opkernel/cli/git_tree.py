@@ -10,8 +10,6 @@ from pathlib import Path
 from opkernel.cli.exit_status import WrongUse
 from opkernel.interrupts import contextmanager
 
-__all__ = ["GitTree", "find"]
-
 
 @dataclass(frozen=True)
 class GitTree:

@@ -18,8 +18,6 @@ from opkernel.proto import GraphDef, NodeDef
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
-__all__ = ["all_nodes", "facts_of_nodes", "graph_facts", "not_runnable"]
-
 
 def graph_facts(graph: Graph) -> dict[str, Any]:
     """The facts of a graph."""

@@ -6,8 +6,6 @@ import click
 
 from opkernel.cli.output_path import OutputPath
 
-__all__ = ["output_graph_option"]
-
 output_graph_option = click.option(
     "--output",
     "-o",

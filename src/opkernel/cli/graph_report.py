@@ -18,8 +18,6 @@ from opkernel.cli.output import (
 from opkernel.cli.shapes import shape_text
 from opkernel.types import PartialTensorShape
 
-__all__ = ["print_graph", "print_ops", "print_runnable", "show_ops"]
-
 _TENSORS = {
     "inputs": "Inputs",
     "unused_inputs": "Inputs that no output needs",

@@ -20,8 +20,6 @@ from opkernel.opdef import (
     write_op_history,
 )
 
-__all__ = ["history"]
-
 
 @click.command()
 @click.argument("file", type=InputFileType(exists=False, dir_okay=False))

@@ -15,8 +15,6 @@ from opkernel.cli.progress import progress
 from opkernel.errors import InvalidArgumentError, UnavailableError
 from opkernel.foreign_text import json_value
 
-__all__ = ["html_options", "write_page"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

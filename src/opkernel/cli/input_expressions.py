@@ -22,8 +22,6 @@ from opkernel.device.allocation import check_allocation
 from opkernel.errors import DeadlineExceededError, OpError, ResourceExhaustedError
 from opkernel.types import DataType
 
-__all__ = ["expression_value"]
-
 _MAX_CHARACTERS = 1 << 20
 _MAX_BITS = 1 << 10
 """The size of a whole number; no type of a tensor has more than 64."""

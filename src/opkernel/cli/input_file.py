@@ -10,8 +10,6 @@ import click
 
 from opkernel.cli.exit_status import WrongUse
 
-__all__ = ["InputFile", "InputFileType", "input_file"]
-
 STANDARD_INPUT = "-"
 
 

@@ -23,8 +23,6 @@ from opkernel.opdef import OpRegistryInterface, in_out_types_for_node, name_rang
 from opkernel.proto import KernelDef, NodeDef
 from opkernel.types import DataType
 
-__all__ = ["Candidate", "Condition", "KernelChoice", "Port"]
-
 _USUAL_TYPES = ("float", "int32", "int64", "string", "bool")
 """The types to cast to where a kernel takes them, the most usual first."""
 

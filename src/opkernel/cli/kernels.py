@@ -23,8 +23,6 @@ from opkernel.kernel import get_all_registered_kernels, get_registered_kernels_f
 from opkernel.ops.loader import load_all_ops
 from opkernel.proto import KernelDef
 
-__all__ = ["kernels"]
-
 
 @click.command()
 @click.argument("op", default="", shell_complete=complete_ops)

@@ -10,8 +10,6 @@ import click
 from opkernel.cli.exit_status import WrongUse
 from opkernel.errors import FailedPreconditionError
 
-__all__ = ["HINT", "WITHOUT_LIBRARIES", "add_library", "import_library", "imported_libraries"]
-
 WITHOUT_LIBRARIES = frozenset({"check", "checkpoint", "history", "new", "stubs"})
 """The commands that look at none but the ops that they are given, or at files."""
 

@@ -26,8 +26,6 @@ from opkernel.cli.exit_status import WrongUse
 from opkernel.errors import DeadlineExceededError, TimeIsUp
 from opkernel.interrupts import contextmanager
 
-__all__ = ["add_limits", "time_limit"]
-
 _DAY_S = 86400.0
 _AGAIN_S = 1.0
 _BEHIND_S = 0.5

@@ -2,8 +2,6 @@
 
 import signal
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command line.

@@ -10,8 +10,6 @@ from opkernel.cli.signature_ports import ports_of, signature_names
 from opkernel.proto import FunctionDef, MetaGraphDef, NodeDef
 from opkernel.records import dataclass
 
-__all__ = ["MetaGraphNeeds", "Use"]
-
 INITIALIZATION, RESTORE, SAVE, PYTHON = "initialization", "restore", "save", "calls from Python"
 _MAX_USES = 20
 _INIT_OP = "__saved_model_init_op"

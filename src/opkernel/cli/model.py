@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
     from opkernel.interop.session_model import SessionModel
 
-__all__ = ["Model", "load_model"]
-
 _SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
 _DEBUG_INFO = ("debug", "saved_model_debug_info.pb")
 

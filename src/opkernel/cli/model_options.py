@@ -12,17 +12,6 @@ from opkernel.cli.model import Model
 from opkernel.cli.output_path import OutputPath
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 
-__all__ = [
-    "ModelCommand",
-    "completed_by",
-    "feed_option",
-    "fetch_option",
-    "jit_option",
-    "model_options",
-    "permission_options",
-    "permissions",
-]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 _DIRECTORY = "--dir"
 

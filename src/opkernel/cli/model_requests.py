@@ -11,8 +11,6 @@ from opkernel.opdef import global_op_registry
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["ModelRequest", "model_requests"]
-
 _REQUESTS = {
     "reads_files": "read files",
     "writes_files": "write files",

@@ -14,8 +14,6 @@ from opkernel.cli.output import echo, one_line
 from opkernel.cli.output_path import OutputPath
 from opkernel.ops.loader import all_op_names
 
-__all__ = ["new"]
-
 
 @click.command()
 @click.argument("name")

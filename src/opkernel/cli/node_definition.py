@@ -8,8 +8,6 @@ Source: TensorFlow core/framework/graph_debug_info.proto, graph/graph_debug_info
 from opkernel.proto import GraphDebugInfo
 from opkernel.records import dataclass
 
-__all__ = ["Frame", "definition_of"]
-
 
 @dataclass(frozen=True)
 class Frame:

@@ -17,8 +17,6 @@ from opkernel.proto import GraphDebugInfo
 from opkernel.runtime import CPU
 from opkernel.types import PartialTensorShape
 
-__all__ = ["matching_nodes", "node_facts", "print_matching", "print_node"]
-
 
 def node_facts(graph: Graph, name: str, info: GraphDebugInfo) -> dict[str, Any]:
     """All that is known of a node.

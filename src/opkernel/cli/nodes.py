@@ -10,8 +10,6 @@ from opkernel.proto import NodeDef
 from opkernel.records import dataclass
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 
-__all__ = ["NodeFilter", "find_node", "find_operation", "is_match", "nodes_of", "run_by", "slim"]
-
 
 def nodes_of(graph: Graph) -> Iterator[tuple[str, NodeDef]]:
     """The nodes of a graph by their names, then the nodes of its functions."""

@@ -22,8 +22,6 @@ from opkernel.ops.libraries import missing_packages
 from opkernel.proto import KernelDef
 from opkernel.registrations import DeclaringSite
 
-__all__ = ["Place", "places_of"]
-
 _PACKAGE = Path(opkernel.__file__).parent
 _TABLE = _PACKAGE / "ops" / "declared" / "tensorflow_ops.pb.gz"
 _PATTERNS = ("optimization", "graph", "runtime", "gradients")

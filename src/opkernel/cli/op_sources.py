@@ -17,8 +17,6 @@ from opkernel.errors import FailedPreconditionError
 from opkernel.opdef import OpHistory, parse_op_history, read_op_history
 from opkernel.proto import OpDef
 
-__all__ = ["Module", "OpSource", "earlier_ops", "module_of", "ops_of_target"]
-
 
 @dataclass
 class OpSource:

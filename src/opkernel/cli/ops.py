@@ -27,8 +27,6 @@ from opkernel.proto import OpDef
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.types import DataType
 
-__all__ = ["ops"]
-
 
 @click.command()
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]", shell_complete=complete_ops)

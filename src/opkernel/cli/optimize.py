@@ -42,8 +42,6 @@ from opkernel.optimization import (
 from opkernel.optimization import optimize_graph as _optimize_graph
 from opkernel.proto import FunctionDef
 
-__all__ = ["optimize"]
-
 
 @click.command(cls=ModelCommand)
 @model_options(has_signature=True, runs=True)

@@ -14,26 +14,6 @@ import click
 from opkernel.foreign_text import json_text, terminal_text
 from opkernel.records import dataclass
 
-__all__ = [
-    "Colored",
-    "TerminalText",
-    "abridged",
-    "add_color",
-    "bad",
-    "counted",
-    "echo",
-    "good",
-    "json_option",
-    "line_width",
-    "one_line",
-    "print_json",
-    "print_table",
-    "print_text",
-    "rewrite_line",
-    "shown",
-    "size_text",
-]
-
 _MAX_NAMED = 5
 _NARROWEST = 20
 _WHOLE = ("op",)

@@ -7,8 +7,6 @@ import click
 from opkernel.errors import InvalidArgumentError
 from opkernel.file_errors import checked_path
 
-__all__ = ["OutputPath"]
-
 
 class OutputPath(click.Path):
     """The type of arguments and options that name a file or directory to write.

@@ -15,8 +15,6 @@ from opkernel.runtime.placement.partition import partition
 from opkernel.runtime.placement.placer import Assignment, Placed, place_with_reasons
 from opkernel.runtime.program.subgraph import Subgraph
 
-__all__ = ["device_counts", "place"]
-
 
 @click.command(cls=ModelCommand)
 @model_options()

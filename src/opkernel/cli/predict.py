@@ -19,8 +19,6 @@ from opkernel.cli.row_count import RowCount
 from opkernel.distributed import Predictions
 from opkernel.distributed import predict as map_model
 
-__all__ = ["predict"]
-
 
 def _image_size(
     ctx: click.Context, param: click.Parameter, value: str | None

@@ -20,8 +20,6 @@ from opkernel.proto import StepStats
 if TYPE_CHECKING:
     from opkernel.runtime.traces import Profile, ProfileRow
 
-__all__ = ["StepProfile", "print_times", "times_as_json", "traced_seconds"]
-
 _SHOWN = 15
 _HOT = 0.2
 """The share of the time from which an op or node stands out."""

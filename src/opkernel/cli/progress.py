@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from opkernel.cli.output import echo, one_line, rewrite_line
 from opkernel.interrupts import contextmanager
 
-__all__ = ["progress"]
-
 Stand = Callable[[int | None], str]
 """Tells how far the work is, on a line with room for so many characters; None for a line of a log."""
 

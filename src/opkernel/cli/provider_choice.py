@@ -14,8 +14,6 @@ from opkernel.kernel import (
 from opkernel.opdef import in_out_types_for_node
 from opkernel.types import PartialTensorShape
 
-__all__ = ["AskedProvider", "asked_providers"]
-
 
 @dataclass(frozen=True)
 class AskedProvider:

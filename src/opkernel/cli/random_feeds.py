@@ -12,8 +12,6 @@ from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.edit.prune import prune_and_order
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["random_feeds"]
-
 _OPTIONAL = "PlaceholderWithDefault"
 _WORD_LENGTH = 5
 

@@ -6,8 +6,6 @@
 import functools
 import os
 
-__all__ = ["recorded_vectors"]
-
 
 @functools.cache
 def recorded_vectors() -> dict[str, tuple[int, int]]:

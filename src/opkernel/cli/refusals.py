@@ -8,8 +8,6 @@ from opkernel.graph import Graph
 from opkernel.proto import NodeDef
 from opkernel.runtime.placement.device_set import DeviceSet
 
-__all__ = ["refusals"]
-
 
 def refusals(graph: Graph, nodes: Iterable[NodeDef]) -> list[str]:
     """A sentence for each reason to refuse a graph; `nodes` includes the nodes of its functions."""

@@ -8,8 +8,6 @@ from opkernel.opdef import UnregisteredOpError, global_op_registry, summarize_at
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import DataType
 
-__all__ = ["find_op", "listed_values", "matching_ops", "no_such_op", "value_text"]
-
 
 def find_op(name: str) -> OpDef | None:
     """The op of a name; None if there is no such op."""

@@ -15,15 +15,6 @@ from opkernel.foreign_text import archive_name
 from opkernel.records import dataclass
 from opkernel.types import DataType, TensorShape
 
-__all__ = [
-    "Result",
-    "check_outdir",
-    "check_writable",
-    "write_arrays",
-    "write_npz",
-    "write_outdir",
-]
-
 _MAX_SHOWN = 200
 _FILE_WIDTH = 100
 _MAX_EMPTY_ROWS = 1_000_000

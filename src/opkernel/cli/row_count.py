@@ -8,8 +8,6 @@ from collections import deque
 from opkernel.cli.output import counted
 from opkernel.distributed import Predictions
 
-__all__ = ["RowCount"]
-
 _SHORTEST_BAR, _LONGEST_BAR = 8, 24
 _LOOKS = 40
 """How many looks the rate is of; the first ones may be of parts that were there, or of processes that start."""

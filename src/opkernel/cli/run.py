@@ -42,8 +42,6 @@ from opkernel.records import dataclass
 from opkernel.runtime import RunOptions, Session
 from opkernel.types import DataType, object_scalar
 
-__all__ = ["opened", "run"]
-
 
 @click.command(cls=ModelCommand)
 @model_options(has_signature=True, runs=True)

@@ -15,8 +15,6 @@ from opkernel.interop.saved_model.structured_value import decoded
 from opkernel.messages import shown
 from opkernel.proto import MetaGraphDef, SavedObject
 
-__all__ = ["saved_functions"]
-
 _UNREADABLE = "(arguments that cannot be read)"
 
 

@@ -31,8 +31,6 @@ from opkernel.proto import (
 )
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["file_facts", "meta_graph_facts", "signature_facts", "tags_facts"]
-
 _TRAINABLE = "trainable_variables"
 
 

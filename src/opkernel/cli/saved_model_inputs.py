@@ -16,8 +16,6 @@ from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.input_expressions import expression_value
 from opkernel.proto import Example, Feature
 
-__all__ = ["examples_given", "expressions_given", "files_given"]
-
 _FILE = re.compile(r"([^=\[\]]+)=([^\[\]]+)(?:\[([^\[\]]+)\])?")
 _NAMED = re.compile(r"\s*([^=]+?)\s*=\s*(.+)", re.DOTALL)
 

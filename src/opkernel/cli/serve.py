@@ -21,8 +21,6 @@ from opkernel.device.budget import current_budget
 if TYPE_CHECKING:
     from opkernel.serving import ServingOptions, VersionStatus
 
-__all__ = ["serve"]
-
 _VERSIONS = re.compile(r"latest|all|[0-9]{1,18}(,[0-9]{1,18})*")
 _LABEL = re.compile(r"([^=/:]+)=([0-9]{1,18})")
 

@@ -6,8 +6,6 @@ from opkernel.kernel.registry.registration import DEFAULT_DEVICE_TYPE, SYMBOLIC_
 from opkernel.proto import KernelDef, OpDef
 from opkernel.types import ALL_TYPES, DataType
 
-__all__ = ["allowed_types", "served_by", "type_attrs"]
-
 
 def type_attrs(op_def: OpDef) -> list[OpDef.AttrDef]:
     """The attrs of an op that are types or lists of types."""

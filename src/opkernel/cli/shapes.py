@@ -29,8 +29,6 @@ from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import GraphShapes, Tensor, save_graph
 from opkernel.types import PartialTensorShape
 
-__all__ = ["given_shapes", "shape_text", "shapes"]
-
 _SIZE = re.compile(r"\d+|\?|-1")
 
 

@@ -23,8 +23,6 @@ from opkernel.cli.output import (
 from opkernel.cli.progress import progress
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
 
-__all__ = ["show"]
-
 
 @click.command(cls=ModelCommand)
 @model_options(has_signature=True)

@@ -32,8 +32,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.proto import MetaGraphDef
 from opkernel.types import PartialTensorShape
 
-__all__ = ["show_saved_model"]
-
 _MAX_SIGNATURES = 12
 _MAX_FUNCTIONS = 12
 _NEEDS = {"read files": "--allow-read", "write files": "--allow-write"}

@@ -16,8 +16,6 @@ from opkernel.messages import perhaps
 from opkernel.proto import SignatureDef
 from opkernel.types import tensor_from_proto
 
-__all__ = ["SignatureInterface"]
-
 
 class SignatureInterface(GraphInterface):
     """The inputs and outputs of a signature; other tensors of the graph are called by their names.

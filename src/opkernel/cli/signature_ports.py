@@ -15,8 +15,6 @@ from opkernel.messages import perhaps
 from opkernel.proto import MetaGraphDef, TensorInfo, TensorShapeProto
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["SignaturePort", "choose_signature", "ports_of", "signature_names"]
-
 DEFAULT_SIGNATURE = "serving_default"
 _NO_SIGNATURES = ("__saved_model_init_op", "__saved_model_train_op")
 _MAX_NAMED = 10

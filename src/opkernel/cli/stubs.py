@@ -13,8 +13,6 @@ from opkernel.ops.api_defs import python_api_def
 from opkernel.ops.loader import all_op_names
 from opkernel.proto import OpDef
 
-__all__ = ["stubs"]
-
 
 @click.command()
 @click.argument("targets", nargs=-1, metavar="[MODULE]...")

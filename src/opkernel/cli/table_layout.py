@@ -10,8 +10,6 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import zip_longest
 
-__all__ = ["Paint", "fold", "table_lines"]
-
 Paint = Callable[[int, int, str], str]
 """`paint(row, column, text)`: the text of a cell, or of a part of it, in its colours; row -1 has the headers."""
 

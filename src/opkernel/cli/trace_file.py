@@ -8,8 +8,6 @@ from opkernel.cli.exit_status import WrongUse
 from opkernel.errors import UnavailableError
 from opkernel.proto import StepStats
 
-__all__ = ["TraceFormat", "check_trace", "write_trace"]
-
 
 class TraceFormat(Enum):
     """A format of traces."""

@@ -9,8 +9,6 @@ from opkernel.errors import NotFoundError
 from opkernel.opdef import UnregisteredOpError, global_op_registry
 from opkernel.proto import MetaGraphDef
 
-__all__ = ["name_uses"]
-
 
 def name_uses(error: UnregisteredOpError, model: Model) -> None:
     """Have an error say where the SavedModel uses the ops that are not registered."""

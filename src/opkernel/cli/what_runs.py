@@ -15,8 +15,6 @@ from opkernel.optimization import OptimizedGraph, optimize_graph
 from opkernel.records import dataclass
 from opkernel.runtime import Session
 
-__all__ = ["WhatRuns", "what_runs"]
-
 _CONSTANT = "Plans have its value as a constant."
 
 

@@ -11,8 +11,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction
 from opkernel.proto import OpDef
 
-__all__ = ["has_body", "maker_of"]
-
 _RETURNING = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
 _CALLING = {"CACHE", "CALL", "PRECALL", "PUSH_NULL"}
 _RAISING = {"RESUME", "NOP", "LOAD_CONST", "LOAD_GLOBAL", "RAISE_VARARGS", *_CALLING}

@@ -33,8 +33,6 @@ from opkernel.opdef.core.op_traits import NO_TRAITS
 from opkernel.proto import OpDef
 from opkernel.types import DataType
 
-__all__ = ["CustomOp", "op"]
-
 __declares_for_its_caller__ = True  # `declaring_site` asks
 
 _P = ParamSpec("_P")

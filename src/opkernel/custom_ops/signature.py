@@ -15,8 +15,6 @@ from opkernel.proto import AttrValue, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType, as_dtype
 
-__all__ = ["OpSignature", "read_signature"]
-
 _INPUT = re.compile(r"[a-z][a-z0-9_]*")
 _ATTR = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _TYPE_ATTR = re.compile(r"[A-Z][A-Za-z0-9_]*")

@@ -22,8 +22,6 @@ from opkernel.proto import AttrValue
 from opkernel.runtime.plan.services import DEAD
 from opkernel.types import DataType, PartialTensorShape, as_dtype
 
-__all__ = ["Definitions", "KernelDefinitions", "NumpyDefinitions"]
-
 
 class Definitions:
     """Collects what defines the globals of plans.

@@ -21,8 +21,6 @@ from opkernel.runtime.program.builder import prepare
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.runtime.program.subgraph import Subgraph
 
-__all__ = ["PlanOfFunction", "plans"]
-
 _HAS_STATE = ", which has state"
 _OF_STEP = ("TensorArray", "Stack")
 """The prefixes of ops whose resources end with the step."""

@@ -9,8 +9,6 @@ from opkernel.runtime.plan import tree
 from opkernel.runtime.plan.text import Line, Writer, comment_of, text_of, tuple_text, value_text
 from opkernel.runtime.plan.tree import Name, Statement
 
-__all__ = ["function_text", "wrapped"]
-
 _WIDTH = 100
 _NARROW = _WIDTH - 12  # the width of text that may be indented by so much
 _LONG = 40  # the width of text that may be broken: longer lists stand in brackets

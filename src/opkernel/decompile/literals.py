@@ -8,8 +8,6 @@ import numpy as np
 
 from opkernel.runtime.plan.text import tuple_text
 
-__all__ = ["attr_literal", "is_plain", "literal", "number", "scalar_literal"]
-
 _FEW = 16
 
 

@@ -14,8 +14,6 @@ from typing import NamedTuple, TypeVar
 
 from opkernel.runtime.plan import names
 
-__all__ = ["Names", "Path", "argument", "path_of"]
-
 _Key = TypeVar("_Key", bound=Hashable)
 _LONG = 24  # a longer name without components is shortened by words
 _MOST_COMPONENTS = 4  # of a short name, but for the first

@@ -24,8 +24,6 @@ from opkernel.runtime.plan.operators import ufunc_of
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.types import DataType
 
-__all__ = ["NumpyKernel", "NumpyKernels", "name_in_numpy"]
-
 
 class NumpyKernels(KernelCache):
     """Gives kernels of NumPy functions in place of the catalogue's kernels.

@@ -22,8 +22,6 @@ from opkernel.runtime.plan.renaming import renamed
 from opkernel.runtime.plan.text import text_of, tuple_text
 from opkernel.runtime.plan.tree import Block, Expression, Item, Name
 
-__all__ = ["Rewriter"]
-
 _OPERATORS: dict[Any, str] = {
     **ARITHMETIC,
     np.divide: "/",

@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 
     from opkernel.device.allocator import Allocator
 
-__all__ = [
-    "allocate",
-    "allocating_from",
-    "allocation_limit",
-    "allocation_policy",
-    "check_allocation",
-    "counted",
-    "current_allocation_limit",
-    "under_budget",
-]
-
 _MAX_ELEMENTS = 2**63 - 1
 
 

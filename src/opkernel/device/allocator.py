@@ -17,14 +17,6 @@ from opkernel.device.allocation_ledger import AllocationLedger, AllocatorStats
 from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
 from opkernel.types import DataType
 
-__all__ = [
-    "ALLOCATOR_ALIGNMENT",
-    "Allocator",
-    "AllocatorMemoryType",
-    "CpuAllocator",
-    "cpu_allocator",
-]
-
 ALLOCATOR_ALIGNMENT = 64
 """The alignment in bytes that suits every instruction set (kAllocatorAlignment)."""
 

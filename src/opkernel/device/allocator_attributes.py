@@ -8,8 +8,6 @@ from __future__ import annotations
 from opkernel.errors import InternalError
 from opkernel.records import dataclass
 
-__all__ = ["AllocatorAttributes"]
-
 
 @dataclass(frozen=True, slots=True)
 class AllocatorAttributes:

@@ -17,8 +17,6 @@ from typing import Any
 
 from opkernel.interrupts import contextmanager
 
-__all__ = ["one_blas_thread", "openblas_functions"]
-
 _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "_64", "")
 

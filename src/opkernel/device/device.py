@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from opkernel.device.scoped_allocator import ScopedAllocatorMgr
     from opkernel.state.resource_mgr import ResourceMgr
 
-__all__ = ["Device"]
-
 
 class Device(Protocol):
     """A device: its name and type, and the array namespace of its tensors."""

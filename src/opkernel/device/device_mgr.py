@@ -18,8 +18,6 @@ from opkernel.device.local_device import LocalDevice
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.opdef.core.device_name import DeviceName
 
-__all__ = ["DeviceMgr", "new_devices"]
-
 _MOST_DEVICES = 1024
 """Of a type, in a session."""
 

@@ -10,8 +10,6 @@ from opkernel.device.allocation import check_allocation
 from opkernel.device.made_bytes import MadeBytes
 from opkernel.types import DataType
 
-__all__ = ["GrowingArray"]
-
 
 class GrowingArray:
     """A vector that is made piece by piece, in memory that the C library extends without a copy.

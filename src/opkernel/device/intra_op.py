@@ -31,8 +31,6 @@ from opkernel.interrupts import setting
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["cut", "intra_op_parallelism", "intra_op_threads", "shard"]
-
 _Part = TypeVar("_Part")
 
 _IDLE_S = 5

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from opkernel.device.scoped_allocator import ScopedAllocatorMgr
     from opkernel.state.resource_mgr import ResourceMgr
 
-__all__ = ["CPU", "CpuFactory", "DeviceAttributes", "Env", "LocalDevice", "eager_device"]
-
 
 @dataclass(frozen=True)
 class DeviceAttributes:

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from opkernel.device.budget import Budget, current_budget
 from opkernel.interrupts import contextmanager
 
-__all__ = ["ASK_AFTER", "MadeBytes", "check_bytes", "making_bytes"]
-
 ASK_AFTER = 1 << 16
 """So many bytes are made before the budget is asked for more."""
 

@@ -19,8 +19,6 @@ from opkernel.types import DataType
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["PIECE", "copy_file", "open_file", "read_whole"]
-
 PIECE = 1 << 18
 """So many bytes are read before the budget is asked for more."""
 _WAIT_MS = 20

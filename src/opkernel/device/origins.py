@@ -22,19 +22,6 @@ from itertools import chain
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.proto import GraphDef, NodeDef
 
-__all__ = [
-    "ORIGIN_ATTR",
-    "PROGRAM",
-    "adopt_marks",
-    "mark_nodes",
-    "mark_of",
-    "marks_in",
-    "permissions_of",
-    "set_origin",
-    "with_plain_marks",
-    "without_origins",
-]
-
 ORIGIN_ATTR = "_origin"
 
 _lock = threading.Lock()

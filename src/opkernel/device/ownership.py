@@ -31,8 +31,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["counts_mean_ownership", "is_whole", "others", "others_of_a_local"]
-
 _TOOLS = range(3)  # the debugger's, the coverage's and the profiler's, by `sys.monitoring`
 _has_lock = getattr(sys, "_is_gil_enabled", lambda: True)
 _tool = getattr(getattr(sys, "monitoring", None), "get_tool", None)

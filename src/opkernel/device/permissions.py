@@ -17,8 +17,6 @@ from typing import Any, Self
 from opkernel.errors import PermissionDeniedError
 from opkernel.files import Directory, open_resolved, open_to_read, resolved
 
-__all__ = ["NO_PERMISSIONS", "OWN_CODE", "Permissions"]
-
 _Path = str | os.PathLike[str]
 
 _WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)

@@ -21,8 +21,6 @@ import numpy as np
 
 from opkernel.device.ownership import counts_mean_ownership, others
 
-__all__ = ["forget", "forget_recycled", "is_recycled", "recycled"]
-
 Array = np.ndarray[Any, Any]
 
 _MIN_BYTES = 32 << 20

@@ -22,16 +22,6 @@ from opkernel.records import dataclass
 from opkernel.state.resource_base import ResourceBase
 from opkernel.types import DataType
 
-__all__ = [
-    "Field",
-    "ScopedAllocator",
-    "ScopedAllocatorContainer",
-    "ScopedAllocatorInstance",
-    "ScopedAllocatorMgr",
-    "lies_within",
-    "populate_fields",
-]
-
 Array = np.ndarray[Any, Any]
 
 

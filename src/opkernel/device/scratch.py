@@ -16,8 +16,6 @@ import numpy as np
 from opkernel.device.allocation import allocate
 from opkernel.types import as_dtype
 
-__all__ = ["scratch"]
-
 _KEPT_BYTES = 8 << 20
 
 

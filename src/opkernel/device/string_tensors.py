@@ -17,8 +17,6 @@ from opkernel.device.budget import current_budget
 from opkernel.device.made_bytes import ASK_AFTER, MadeBytes, making_bytes
 from opkernel.device.work_clock import in_time, string_work
 
-__all__ = ["gather_bytes", "joining", "map_strings", "string_tensor"]
-
 _OF_STRING = 41
 """The bytes of a string beside its content: its object, and its place in the tensor."""
 

@@ -12,8 +12,6 @@ from opkernel.device.allocation_ledger import AllocationLedger, AllocatorStats, 
 from opkernel.device.allocator import Allocator, AllocatorMemoryType
 from opkernel.types import DataType
 
-__all__ = ["AllocatedSizes", "TrackingAllocator"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -12,17 +12,6 @@ from typing import TypeVar
 from opkernel.device.budget import Budget, current_budget
 from opkernel.errors import DeadlineExceededError
 
-__all__ = [
-    "LOOK_AFTER",
-    "SLOW",
-    "WorkClock",
-    "array_work",
-    "check_seconds",
-    "in_time",
-    "parts_work",
-    "string_work",
-]
-
 _Element = TypeVar("_Element")
 
 LOOK_AFTER = 1 << 24

@@ -6,8 +6,6 @@ from typing import Any
 
 from opkernel.errors import UnimplementedError
 
-__all__ = ["import_ray", "start_ray"]
-
 
 def import_ray(need: str) -> Any:
     """The module `ray`.

@@ -15,8 +15,6 @@ from opkernel.kernel import under_budget
 from opkernel.records import dataclass
 from opkernel.serving import ModelServer, ServingOptions, application
 
-__all__ = ["ServedModels", "serve"]
-
 _NAME = "opkernel"
 _QUIET = {"log_level": "ERROR"}
 _ONGOING = 64

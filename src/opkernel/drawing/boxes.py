@@ -6,8 +6,6 @@ from typing import Literal
 
 from opkernel.records import dataclass, field
 
-__all__ = ["Box", "Link", "Point"]
-
 Point = tuple[float, float]
 
 

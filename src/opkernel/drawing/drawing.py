@@ -18,8 +18,6 @@ from opkernel.drawing.views import Frame, View, draw_view
 from opkernel.graph import Graph
 from opkernel.records import dataclass
 
-__all__ = ["DrawnView", "Drawing"]
-
 
 @dataclass(slots=True, eq=False)
 class DrawnView:

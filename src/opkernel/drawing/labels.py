@@ -11,8 +11,6 @@ from opkernel.drawing.scopes import Item, Leaf, Scope
 from opkernel.foreign_text import terminal_text
 from opkernel.records import dataclass
 
-__all__ = ["Line", "full_text", "label_lines", "port_label", "shortened", "text_width", "time_text"]
-
 _LONGEST = 30
 _LONGEST_NAME = 500
 _MOST_FOLDED = 2

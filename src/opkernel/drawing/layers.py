@@ -14,8 +14,6 @@ from itertools import pairwise
 
 from opkernel.drawing.boxes import Box, Link
 
-__all__ = ["Layers"]
-
 _WIDEST_ROW = 1100.0
 _JOINT_WIDTH = 12.0
 _SWEEPS = 10

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from opkernel.drawing.boxes import Box, Link, Point
 from opkernel.drawing.layers import Layers
 
-__all__ = ["lay_out"]
-
 _GAP = 18.0
 _JOINT_GAP = 8.0
 _ROW_GAP = 34.0

@@ -15,8 +15,6 @@ from opkernel.records import dataclass, field
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["Kernels", "Node", "called_functions", "nodes_of_function", "nodes_of_graph"]
-
 _MOST_LISTED = 8
 _LONGEST_ATTR = 120
 _NO_KERNEL = "none for CPU"

@@ -10,8 +10,6 @@ from opkernel.drawing.labels import shortened, time_text
 from opkernel.foreign_text import html_text
 from opkernel.graph import Graph
 
-__all__ = ["html_page", "notebook_html"]
-
 _MOST_IN_PAGE = 10_000
 _MOST_IN_NOTEBOOK = 400
 _LONGEST = 80

@@ -9,8 +9,6 @@ from opkernel.drawing.scopes import Item, Leaf, Scope
 from opkernel.graph.core.control_flow_ops import LOOP_HEAD_OPS, NEXT_ITERATION_OPS
 from opkernel.records import dataclass
 
-__all__ = ["End", "ScopeIndex", "Stretch", "Stretches", "find_stretches"]
-
 
 class ScopeIndex:
     """The places of nodes in the tree of scopes, and the edges between nodes."""

@@ -13,8 +13,6 @@ from typing import TypeAlias
 from opkernel.drawing.nodes import Node
 from opkernel.records import dataclass, field
 
-__all__ = ["Item", "Leaf", "Scope", "scope_tree"]
-
 _DEEPEST = 12
 """The slashes of a name that count."""
 _MOST_CHILDREN = 60

@@ -14,8 +14,6 @@ from opkernel.foreign_text import html_text
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.structural_ops import INPUT_OPS, STRUCTURAL_OPS
 
-__all__ = ["Target", "view_svg"]
-
 Target = Callable[[Item, bool], str]
 """The id of the view that a box leads to, or a box at the rim of a view; empty if none."""
 

@@ -16,8 +16,6 @@ from opkernel.drawing.routes import End, ScopeIndex, Stretch, Stretches, find_st
 from opkernel.drawing.scopes import Item, Scope
 from opkernel.records import dataclass, field
 
-__all__ = ["Drawn", "Edge", "Frame", "Port", "View", "draw_view"]
-
 Side = Literal["top", "bottom"]
 SIDES: tuple[Side, Side] = ("top", "bottom")
 

@@ -12,8 +12,6 @@ from opkernel.gradients.node_methods import nodes
 from opkernel.graph import Tensor
 from opkernel.messages import shown
 
-__all__ = ["AGGREGATION_METHODS", "Accumulation"]
-
 
 def _add_n(gradients: list[Tensor]) -> Tensor:
     """All at once."""

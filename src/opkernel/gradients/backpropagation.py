@@ -28,8 +28,6 @@ from opkernel.graph import Operation, Tensor, get_default_graph
 from opkernel.slots import Slot
 from opkernel.types import DataType
 
-__all__ = ["Rules", "backpropagate"]
-
 # These stand on this module.
 _CALL_BY_NAME_GRADIENT: Slot[GradientFunction] = Slot("gradient of a call by name")
 _FRAME_LOOP_GRADIENT: Slot[GradientFunction] = Slot("gradient of a frame loop")

@@ -10,8 +10,6 @@ from opkernel.gradients.node_methods import nodes
 from opkernel.gradients.tensors import shape_of
 from opkernel.graph import Tensor
 
-__all__ = ["sum_to_operands"]
-
 
 def sum_to_operands(
     x: Tensor, y: Tensor, grad_x: Gradient | None, grad_y: Gradient | None

@@ -19,8 +19,6 @@ from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, LOOP_HEAD_OPS, SWITCH_OPS
 from opkernel.graph.core.edges import is_head_of_loop
 
-__all__ = ["Branch", "Context", "Contexts", "origin"]
-
 _PASSING = frozenset({"Identity", "Switch", "_SwitchN"})
 
 

@@ -21,8 +21,6 @@ from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.messages import shown
 from opkernel.types import DataType
 
-__all__ = ["gradients"]
-
 UNCONNECTED_GRADIENTS = ("none", "zero")
 
 _Item = TypeVar("_Item")

@@ -21,8 +21,6 @@ from opkernel.graph.core.control_flow_ops import (
     SWITCH_OPS,
 )
 
-__all__ = ["FrameLoop", "LoopVariable", "is_loop_switch"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopVariable:

@@ -17,8 +17,6 @@ from opkernel.graph.core.control_flow_info import frame_name
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
 from opkernel.interrupts import contextmanager
 
-__all__ = ["Frame", "Frames", "Level", "Unit", "in_frame_of", "settle_shapes"]
-
 Frame = tuple[str, ...]
 """The names of the loops around an operation, outermost first."""
 

@@ -21,8 +21,6 @@ from opkernel.gradients.registry import (
 from opkernel.graph import Operation, Tensor
 from opkernel.opdef import global_op_registry
 
-__all__ = ["gradient_in_function"]
-
 
 def _acosh_gradient(op: Operation, grad: Tensor) -> Gradients:
     return nodes.Mul(grad, nodes.Sinh(op.outputs[0]))

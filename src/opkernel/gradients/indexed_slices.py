@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 from opkernel.graph import Graph, Tensor, apply_op
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["Gradient", "IndexedSlices", "IndexedSlicesValue", "as_dense", "sum_of_slices"]
-
 
 class IndexedSlicesValue(NamedTuple):
     """The value of a fetched IndexedSlices.

@@ -17,8 +17,6 @@ from opkernel.graph.building.op_def_library import add_node
 from opkernel.graph.core.default_graph import graph_of_call
 from opkernel.graph.core.tensor import tensors_in
 
-__all__ = ["Nodes", "attrs_of", "conj", "nodes"]
-
 
 class Nodes:
     """Adds a node to a graph for each call; see the module."""

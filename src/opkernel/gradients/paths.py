@@ -15,8 +15,6 @@ from opkernel.gradients.frame_loop import FrameLoop
 from opkernel.gradients.frames import Level, Unit
 from opkernel.graph import Operation, Tensor
 
-__all__ = ["Paths", "find_paths"]
-
 Flows = Callable[[Tensor], bool]
 """Whether gradients pass through a tensor."""
 

@@ -32,22 +32,6 @@ from opkernel.registrations import DeclaringSite, declaring_site, warn_of_second
 if TYPE_CHECKING:
     from opkernel.graph import Operation
 
-__all__ = [
-    "GradientFunction",
-    "Gradients",
-    "gradient_function_of",
-    "gradient_site",
-    "gradient_sites",
-    "gradients_of_no_op",
-    "has_gradient_entry",
-    "is_of_catalogue",
-    "look_up_gradient",
-    "misspelt",
-    "no_gradient",
-    "register_gradient",
-    "why_not_derivative",
-]
-
 Gradients: TypeAlias = Any
 """The result of a gradient function: a gradient for each input, or a single one, or None."""
 

@@ -13,8 +13,6 @@ from opkernel.interrupts import setting
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["as_source", "gradient_source"]
-
 _source: ContextVar[str] = ContextVar("gradient_source", default="gradients")
 
 

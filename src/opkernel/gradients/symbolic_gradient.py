@@ -36,8 +36,6 @@ from opkernel.opdef import (
 from opkernel.proto import FunctionDef, NameAttrList, NodeDef, OpDef
 from opkernel.types import DataType
 
-__all__ = ["symbolic_gradient_body"]
-
 
 def symbolic_gradient_body(
     library: FunctionLibraryDefinition, reference: NameAttrList

@@ -14,18 +14,6 @@ from opkernel.graph import Tensor, constant
 from opkernel.opdef import ShapeAndType
 from opkernel.types import DataType
 
-__all__ = [
-    "any_value",
-    "constant_value",
-    "gradient_dtype",
-    "held_by",
-    "is_trainable",
-    "is_zeros",
-    "ones_like",
-    "shape_of",
-    "zeros_like",
-]
-
 _TRAINABLE = frozenset(
     {
         DataType.DT_HALF,

@@ -8,8 +8,6 @@ from opkernel.gradients.node_methods import conj, nodes
 from opkernel.gradients.registry import GradientFunction, Gradients
 from opkernel.graph import Operation, Tensor
 
-__all__ = ["of_argument", "of_result"]
-
 Derivative = Callable[[Tensor], Any]
 
 

@@ -28,8 +28,6 @@ from opkernel.errors import (
 from opkernel.file_errors import file_errors
 from opkernel.graph.io.bounded_reader import BoundedReader
 
-__all__ = ["UnpackedArchive"]
-
 _MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _MAX_DEPTH = 4
 _COPY_AT_ONCE = 1 << 20

@@ -17,8 +17,6 @@ import numpy as np
 from opkernel.proto import AttrValue, FunctionDef, NodeDef, OpDef, TensorShapeProto
 from opkernel.types import DataType, tensor_to_proto
 
-__all__ = ["counted_loops"]
-
 _LOOPS = ("While", "StatelessWhile")
 _COUNTER, _LIMIT = "while_loop_counter", "while_maximum_iterations"
 _ANY = -1

@@ -26,8 +26,6 @@ from opkernel.proto import (
     VersionDef,
 )
 
-__all__ = ["LoadedBody", "LoadedGradient", "function_references"]
-
 
 class LoadedBody(FuncGraph):
     """The body of a function of a SavedModel, which keeps the name and the FunctionDef that were saved."""

@@ -21,8 +21,6 @@ from opkernel.training import Variable
 if TYPE_CHECKING:
     from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
 
-__all__ = ["LoadedModel"]
-
 
 class LoadedModel(LoadedObject):
     """A model as it was saved: its attributes are those of the object that was saved.

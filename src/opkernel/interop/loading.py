@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from opkernel.interop.loaded_model import LoadedModel
     from opkernel.interop.session_model import SessionModel
 
-__all__ = [
-    "as_session",
-    "load",
-    "load_as_session",
-    "load_meta_graph",
-    "saved_model_files",
-]
-
 Tags = Iterable[str] | str | None
 
 _ARCHIVES = (FileKind.ZIP, FileKind.GZIP, FileKind.TAR)

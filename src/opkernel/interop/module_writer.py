@@ -38,8 +38,6 @@ from opkernel.training.resource import Asset, Resource
 from opkernel.training.tracked_objects import TrackedObjects
 from opkernel.types import DataType
 
-__all__ = ["write_module"]
-
 _SIGNATURES = "signatures"
 _HANDLES = (DataType.DT_RESOURCE, DataType.DT_VARIANT)
 _LISTS = ("variables", "trainable_variables")

@@ -16,8 +16,6 @@ from opkernel.interop.signature import Signature
 from opkernel.proto import SignatureDef
 from opkernel.types import tensor_from_proto
 
-__all__ = ["object_signature"]
-
 
 def object_signature(
     name: str,

@@ -16,8 +16,6 @@ from opkernel.graph import Tensor, TensorSpec
 from opkernel.interop.saved_model.composite import CompositeSpec
 from opkernel.types import array_from_python
 
-__all__ = ["Misfit", "flat_arguments", "is_signature", "python_signature"]
-
 
 class Misfit(Exception):
     """An argument that a signature does not take."""

@@ -23,15 +23,6 @@ from opkernel.interop.signature import Signature
 from opkernel.proto import FunctionDef, FunctionSpec, StructuredValue
 from opkernel.training import Module
 
-__all__ = [
-    "NamedFunction",
-    "SavedFunction",
-    "concrete_function",
-    "exported_signature",
-    "functions_of",
-    "function_spec",
-]
-
 _KINDS = (Function, ConcreteFunction, LoadedFunction)
 SavedFunction = Function[..., Any] | ConcreteFunction | LoadedFunction
 """What becomes a function of a SavedModel."""

@@ -41,8 +41,6 @@ from opkernel.types import DataType, PartialTensorShape, tensor_from_proto
 if TYPE_CHECKING:
     from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
 
-__all__ = ["SavedObjects"]
-
 _loads = itertools.count(1)
 _LISTS = ("trackable_list_wrapper", "trackable_tuple_wrapper")
 _DICTS = ("trackable_dict_wrapper",)

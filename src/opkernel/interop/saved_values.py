@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from opkernel.checkpoint import CheckpointReader
     from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
 
-__all__ = ["SavedValues"]
-
 
 class SavedValues:
     """The values of objects; the checkpoint is opened when the first is asked for.

@@ -24,8 +24,6 @@ from opkernel.interop.session_model import SessionModel
 from opkernel.training import Module, Variable
 from opkernel.types import DataType
 
-__all__ = ["save"]
-
 _COPIED = ("saved_model.pb", "saved_model.pbtxt", "assets", "assets.extra", "debug")
 
 

@@ -19,8 +19,6 @@ from opkernel.training import Variable
 from opkernel.training.resource import PARTS_OF_TABLE, Asset, Resource
 from opkernel.types import DataType
 
-__all__ = ["SavedResource", "ServingGraph"]
-
 _PREDICT = "tensorflow/serving/predict"
 _INIT_OP = "__saved_model_init_op"
 

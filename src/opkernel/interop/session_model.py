@@ -24,8 +24,6 @@ from opkernel.opdef import UnregisteredOpError
 from opkernel.proto import MetaGraphDef
 from opkernel.runtime import Session
 
-__all__ = ["SessionModel", "graph_of"]
-
 _INIT_OP_SIGNATURE = "__saved_model_init_op"
 _NO_SIGNATURES = (_INIT_OP_SIGNATURE, "__saved_model_train_op")
 _INIT_OP_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")

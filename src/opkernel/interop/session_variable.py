@@ -15,8 +15,6 @@ from opkernel.proto import DecodeError, MetaGraphDef, VariableDef
 from opkernel.runtime import Session
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["SessionVariable", "session_variables"]
-
 _TRAINABLE = "trainable_variables"
 _COLLECTIONS = ("variables", "local_variables", "model_variables", _TRAINABLE)
 _VARIABLE_OPS = frozenset({"VarHandleOp", "VariableV2", "Variable"})

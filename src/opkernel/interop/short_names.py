@@ -14,8 +14,6 @@ from opkernel.graph.core.operation import GRADIENT_OP_TYPE_ATTR
 from opkernel.interop.loaded_body import function_references
 from opkernel.proto import MetaGraphDef, NodeDef
 
-__all__ = ["shorten_names"]
-
 _LOADED = re.compile(r"(_load_\d+)+$")
 
 

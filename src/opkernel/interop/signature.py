@@ -11,8 +11,6 @@ from typing import Any
 from opkernel.graph import TensorSpec
 from opkernel.messages import perhaps, shown
 
-__all__ = ["Signature", "SignatureMap"]
-
 Run = Callable[[dict[str, Any]], dict[str, Any]]
 
 

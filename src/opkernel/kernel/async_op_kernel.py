@@ -25,14 +25,6 @@ from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.services.event_loop import start_coroutine
 from opkernel.logs import logger
 
-__all__ = [
-    "AsyncOpKernel",
-    "CoroutineFunctionKernel",
-    "CoroutineKernel",
-    "DoneCallback",
-    "as_coroutine_kernel",
-]
-
 
 class DoneCallback:
     """The callback that an asynchronous kernel calls exactly once, from any thread, when done.

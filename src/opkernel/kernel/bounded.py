@@ -32,8 +32,6 @@ from opkernel.opdef.core.op_def_builder import OpRegistrationData
 from opkernel.records import replace
 from opkernel.types import MAX_DIMENSIONS, TensorShape
 
-__all__ = ["KnownOutputs", "bounded", "known_outputs"]
-
 _INT64_MAX = 2**63 - 1
 _OF_OUTPUT = 1 << 12
 """The work that finding the size of an output is."""

@@ -30,8 +30,6 @@ from opkernel.kernel.op_kernel import OpKernel
 from opkernel.opdef import OpRegistrationData, infer_call
 from opkernel.types import DataType
 
-__all__ = ["CallCheck", "checked", "fault_of", "kernel_deed", "raised_by_kernel", "read_only"]
-
 _MAX_KNOWN = 64
 _FACTS = ("output ", *"0123456789")
 """The beginnings of faults that follow a colon: facts, not deeds of the kernel."""

@@ -13,8 +13,6 @@ from typing import Literal, get_args
 from opkernel.errors import InvalidArgumentError
 from opkernel.records import dataclass, replace
 
-__all__ = ["UNCLAIMED", "KernelContract", "Kind"]
-
 Kind = Literal["elementwise", "same_shapes", "view", "opaque"]
 """The commonest claims in one word: `elementwise`, of any shapes or of one; `may_alias` of all inputs; none."""
 

@@ -13,8 +13,6 @@ from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.stand_in import AsyncStandIn, StandIn
 
-__all__ = ["computed_by_device"]
-
 
 def computed_by_device(kernel: OpKernel) -> OpKernel:
     """The stand-in for a kernel that its device computes."""

@@ -26,8 +26,6 @@ from opkernel.opdef import attr_to_python
 from opkernel.proto import OpDef
 from opkernel.records import dataclass, field, replace
 
-__all__ = ["FunctionKernel", "FunctionKernelFactory", "callable_name", "forward_input"]
-
 _FILLED_IN = frozenset({"xp", "construction"})
 _VARIADIC = 0x04 | 0x08  # CO_VARARGS | CO_VARKEYWORDS
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from opkernel.kernel.context.construction import OpKernelConstruction
     from opkernel.kernel.contract import KernelContract
 
-__all__ = ["KernelFacts"]
-
 
 class KernelFacts(OfNode):
     """A kernel, but for what it computes.

@@ -14,8 +14,6 @@ from opkernel.proto import NodeDef, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["Arg", "NodeProperties", "OfNode", "args_in_ranges", "args_of_node", "by_arg"]
-
 _Ranges = Mapping[str, tuple[int, int]]
 
 

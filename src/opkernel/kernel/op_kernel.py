@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from opkernel.kernel.context.op_kernel_context import OpKernelContext
     from opkernel.kernel.services.step import Step
 
-__all__ = ["OpKernel"]
-
 
 class OpKernel(KernelFacts):
     """A kernel: constructed once for a node, then computed once a step, from many threads.

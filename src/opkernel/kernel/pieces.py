@@ -16,8 +16,6 @@ from opkernel.kernel.contract import KernelContract
 from opkernel.kernel.function_kernel import FunctionKernel
 from opkernel.types import as_dtype
 
-__all__ = ["by_rows", "in_pieces", "may_go_in_pieces", "piecewise"]
-
 _PIECE = 1 << 18
 """Elements of a piece."""
 

@@ -25,8 +25,6 @@ from opkernel.kernel.stand_in import AsyncStandIn, StandIn
 from opkernel.proto import NodeDef
 from opkernel.records import replace
 
-__all__ = ["with_scoped_outputs"]
-
 
 def with_scoped_outputs(kernel: OpKernel) -> OpKernel:
     """The stand-in for a kernel whose node has one of these attrs; else the kernel itself.

@@ -14,8 +14,6 @@ from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.records import replace
 
-__all__ = ["AsyncStandIn", "StandIn"]
-
 
 class StandIn(OpKernel):
     """A kernel that executors call in the place of another; the other's facts are its own by default.

@@ -25,8 +25,6 @@ from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.services.step import Step
 from opkernel.opdef import OpRegistrationData
 
-__all__ = ["broken_claims", "verified"]
-
 _ROUNDING = {1: 0.5, 2: 2e-2, 4: 1e-4, 8: 1e-8}
 """How much values computed in another way may differ, by the bytes of a real number."""
 

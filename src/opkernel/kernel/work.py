@@ -15,8 +15,6 @@ import numpy as np
 
 from opkernel.opdef import OpTraits
 
-__all__ = ["COSTS_WITH_LEAST_SECONDS", "least_seconds", "work_of"]
-
 _MOST_PER_SECOND = 1.5e11 * (os.cpu_count() or 1)
 """The most multiplications that the processors do in a second."""
 

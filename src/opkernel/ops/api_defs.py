@@ -5,8 +5,6 @@ from pathlib import Path
 
 from opkernel.proto import ApiDef, ApiDefs
 
-__all__ = ["python_api_def"]
-
 
 def python_api_def(op: str) -> ApiDef | None:
     """The ApiDef of an op for Python; None where its function is as its OpDef says."""

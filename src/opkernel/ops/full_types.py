@@ -9,8 +9,6 @@ Source: TensorFlow core/ops/dataset_ops.cc, experimental_dataset_ops.cc.
 from opkernel.opdef import TypeInferenceFn, full_type
 from opkernel.opdef.full_type import FullTypeId
 
-__all__ = ["FORWARD_TYPE_FNS", "REVERSE_TYPE_FNS"]
-
 _BATCHED = full_type.container_map(FullTypeId.TFT_DATASET, 0, full_type.batch_tensor)
 _SHARDED = full_type.container_map(FullTypeId.TFT_DATASET, 0, full_type.shard_tensor)
 _AS_STRING = full_type.encode(FullTypeId.TFT_STRING, 0)

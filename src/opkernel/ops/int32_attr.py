@@ -2,8 +2,6 @@
 
 from opkernel.errors import InvalidArgumentError
 
-__all__ = ["int32_attr"]
-
 _INT32 = range(-(2**31), 2**31)
 
 

@@ -2,24 +2,6 @@
 
 from opkernel.types import DataType
 
-__all__ = [
-    "ALL",
-    "COMPLEX",
-    "COMPLEX_OF",
-    "FLOAT8",
-    "FLOATS",
-    "INDEX",
-    "INTEGERS",
-    "NARROW_FLOATS",
-    "NUMBERS",
-    "POD",
-    "POD_OR_STRING",
-    "QUANTIZED",
-    "REAL_NUMBERS",
-    "REAL_OF",
-    "WIDE_INDEX",
-]
-
 FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
 """The floating point types of nearly every numeric kernel."""
 

@@ -7,8 +7,6 @@ from types import ModuleType
 from opkernel.errors import UnimplementedError
 from opkernel.logs import logger
 
-__all__ = ["library", "library_or_none", "missing_packages", "warn_of_fallback"]
-
 _EXTRA_OF = {
     "PIL": ("Pillow", "image"),
     "re2": ("google-re2", "strings"),

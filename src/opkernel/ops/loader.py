@@ -6,15 +6,6 @@ import importlib
 from opkernel.opdef import OpRegistrationData, OpShapeInferenceFn, OpTraits
 from opkernel.ops import catalogue
 
-__all__ = [
-    "all_op_names",
-    "load_all_ops",
-    "load_gradient",
-    "load_op",
-    "module_of_op",
-    "traits_of_op",
-]
-
 
 def load_op(name: str) -> OpRegistrationData | None:
     """Import the module that registers the op `name` and its kernels, if there is one.

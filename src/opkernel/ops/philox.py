@@ -15,8 +15,6 @@ import numpy as np
 
 from opkernel.kernel import scratch
 
-__all__ = ["MULTIPLIERS", "ROUNDS", "WEYL", "Philox", "words_one_by_one"]
-
 _WORD = 1 << 32
 _MASK = np.uint64(_WORD - 1)
 _HALF = np.uint64(32)

@@ -7,8 +7,6 @@ import numpy as np
 from opkernel.device.budget import current_budget
 from opkernel.device.work_clock import check_seconds
 
-__all__ = ["stable_order"]
-
 _SECONDS_A_STEP = 3e-9
 _FEW = 1 << 18
 

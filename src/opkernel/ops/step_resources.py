@@ -22,16 +22,6 @@ from opkernel.kernel import (
 )
 from opkernel.types import DataType, TensorShape
 
-__all__ = [
-    "InexpensiveKernel",
-    "kept",
-    "resource_manager",
-    "resource_of_step",
-    "set_handle",
-    "step_container",
-    "string_handle",
-]
-
 R = TypeVar("R", bound=ResourceBase)
 
 

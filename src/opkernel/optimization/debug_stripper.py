@@ -5,8 +5,6 @@ Source: TensorFlow core/grappler/optimizers/debug_stripper.cc.
 
 from opkernel.graph.edit.graph_editor import GraphEditor
 
-__all__ = ["debug_stripper"]
-
 
 def debug_stripper(editor: GraphEditor) -> None:
     """Neither assert, nor check numbers, nor print."""

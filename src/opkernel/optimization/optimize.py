@@ -21,8 +21,6 @@ from opkernel.proto import GraphDef
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["OptimizedGraph", "copy_to_optimize", "optimize_graph"]
-
 
 @dataclass(frozen=True)
 class OptimizedGraph:

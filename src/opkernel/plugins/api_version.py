@@ -7,8 +7,6 @@ import re
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.plugins.plugin import Plugin
 
-__all__ = ["API_VERSION", "check_api_version"]
-
 API_VERSION = "1.0"
 """`docs/plugins.md` says what the version covers. The first number changes when a plugin that worked
 may cease to work, the second when something is added that plugins can use."""

@@ -18,8 +18,6 @@ from opkernel.kernel import (
 from opkernel.opdef import global_op_registry
 from opkernel.plugins.plugin import FOLDERS_PACKAGE, Plugin
 
-__all__ = ["Contents", "contents_of", "remove_contents"]
-
 
 @dataclass(frozen=True)
 class Contents:

@@ -15,14 +15,6 @@ from typing import Any
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.plugins.plugin import FOLDERS_PACKAGE, Plugin
 
-__all__ = [
-    "ENTRY_POINT_GROUP",
-    "find_plugins",
-    "plugin_of_file",
-    "plugins_in_folder",
-    "plugins_installed",
-]
-
 ENTRY_POINT_GROUP = "opkernel.plugins"
 _PATH = "OPKERNEL_PLUGIN_PATH"
 _FILE = "plugin.toml"

@@ -35,8 +35,6 @@ from opkernel.plugins.discovery import (
 )
 from opkernel.plugins.plugin import FOLDERS_PACKAGE, Plugin
 
-__all__ = ["load_library", "load_plugins", "names_of_broken_plugins"]
-
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()  # held while a plugin is imported; guards all that follows
 _found: list[Plugin] | None = None

@@ -5,8 +5,6 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FOLDERS_PACKAGE", "Plugin"]
-
 FOLDERS_PACKAGE = "opkernel_plugins"
 """Modules of a folder are imported as `opkernel_plugins.<plugin>.<module>`: folders may have modules
 of the same name, and none of them is in the way of a module that is installed."""

@@ -12,8 +12,6 @@ from opkernel.serving.model_server import ModelServer
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-__all__ = ["application", "serve"]
-
 _POLL_S = 1.0
 _LIBRARIES = {
     "prometheus_client": "prometheus-client",

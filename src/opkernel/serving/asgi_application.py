@@ -31,8 +31,6 @@ from opkernel.serving.overview import overview
 from opkernel.serving.request_body import decompressed, is_compressed, received_body
 from opkernel.serving.requests import HTTP_STATUS, ModelRequest, answer, model_request
 
-__all__ = ["AsgiApplication"]
-
 _LOG = "opkernel.serving"
 _THREADS = 8
 """Those that compute, besides the requests of a batch, which wait for it."""

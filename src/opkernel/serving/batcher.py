@@ -20,8 +20,6 @@ from opkernel.errors import OpError
 from opkernel.graph import TensorSpec
 from opkernel.interop import Signature
 
-__all__ = ["Batcher"]
-
 Tensors = Mapping[str, Any]
 
 

@@ -15,8 +15,6 @@ from opkernel.interop import Signature
 from opkernel.proto import Example
 from opkernel.serving.json_tensors import is_beyond, text_or_bytes, to_json
 
-__all__ = ["check_method", "example_inputs", "example_response"]
-
 _INPUTS = "inputs"
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 

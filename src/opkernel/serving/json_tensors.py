@@ -16,8 +16,6 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.foreign_text import json_text
 from opkernel.types import DataType
 
-__all__ = ["CONSTANTS", "from_json", "is_base64", "is_beyond", "text_or_bytes", "to_json"]
-
 CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 """What these words of a request become. Numbers that are too large for a float are other infinities."""
 

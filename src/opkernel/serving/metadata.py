@@ -14,8 +14,6 @@ from opkernel.proto import SignatureDef, TensorInfo, TensorShapeProto
 from opkernel.serving.servable import Servable
 from opkernel.types import DataType
 
-__all__ = ["model_metadata"]
-
 
 def model_metadata(servable: Servable) -> dict[str, Any]:
     """The metadata of a version of a model."""

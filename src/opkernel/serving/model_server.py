@@ -22,8 +22,6 @@ from opkernel.serving.model_versions import chosen_versions, found_models, stamp
 from opkernel.serving.servable import Servable
 from opkernel.serving.serving_options import ServingOptions
 
-__all__ = ["ModelServer", "VersionStatus"]
-
 _LOG = "opkernel.serving"
 
 

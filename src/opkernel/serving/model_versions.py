@@ -9,8 +9,6 @@ from pathlib import Path
 
 from opkernel.errors import NotFoundError
 
-__all__ = ["chosen_versions", "found_models", "stamp"]
-
 _FILES = ("saved_model.pb", "saved_model.pbtxt")
 _ONLY_VERSION = 1
 Versions = dict[int, Path]

@@ -16,8 +16,6 @@ from opkernel.serving.metrics import Metrics
 from opkernel.serving.model_server import ModelServer
 from opkernel.types import DataType
 
-__all__ = ["overview"]
-
 _MOST_ELEMENTS = 4096
 """Of an input in a request to begin with; larger ones are left empty."""
 

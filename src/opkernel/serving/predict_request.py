@@ -15,8 +15,6 @@ from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.interop import Signature
 from opkernel.serving.json_tensors import CONSTANTS, from_json, is_base64, to_json
 
-__all__ = ["PredictRequest", "parsed_body", "predict_request", "predict_response"]
-
 _ROWS, _COLUMNS = "instances", "inputs"
 _DECODER = json.JSONDecoder(parse_constant=CONSTANTS.__getitem__)
 

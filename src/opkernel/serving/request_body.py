@@ -13,8 +13,6 @@ import zlib
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-__all__ = ["decompressed", "is_compressed", "received_body"]
-
 _GZIP = 31  # for zlib: a gzip header, and the largest window
 _ENCODINGS = ("", "identity", "gzip")
 

@@ -14,8 +14,6 @@ from opkernel.serving.metadata import model_metadata
 from opkernel.serving.model_server import ModelServer
 from opkernel.serving.predict_request import parsed_body, predict_request, predict_response
 
-__all__ = ["HTTP_STATUS", "ModelRequest", "answer", "model_request"]
-
 HTTP_STATUS = {
     Code.CANCELLED: 499,
     Code.UNKNOWN: 500,

@@ -18,8 +18,6 @@ from opkernel.serving.batcher import Batcher
 from opkernel.serving.serving_options import ServingOptions
 from opkernel.serving.warmup import warmup_calls
 
-__all__ = ["Servable"]
-
 _DEFAULT = "serving_default"
 _CONFIG = SessionConfig(operation_timeout_in_ms=86_400_000)
 """Steps have the time of their requests. Only a session with a limit of its own looks at the clock."""

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.records import dataclass, field
 
-__all__ = ["ServingOptions"]
-
 
 @dataclass(frozen=True)
 class ServingOptions:

@@ -18,8 +18,6 @@ from opkernel.errors import DataLossError, UnimplementedError
 from opkernel.proto import POOL, DecodeError, message_class
 from opkernel.types import tensor_from_proto
 
-__all__ = ["warmup_calls"]
-
 _FILE = Path("assets.extra", "tf_serving_warmup_requests")
 _INPUTS = "inputs"
 """The input of signatures that take examples."""

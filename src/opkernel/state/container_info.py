@@ -12,8 +12,6 @@ from opkernel.opdef import get_node_attr
 from opkernel.proto import NodeDef
 from opkernel.state.resource_mgr import ResourceMgr
 
-__all__ = ["ContainerInfo"]
-
 _CONTAINER_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9\-./]*")
 _private_names = itertools.count()
 

@@ -7,8 +7,6 @@ from opkernel.errors import InternalError
 from opkernel.interrupts import contextmanager
 from opkernel.records import dataclass, field
 
-__all__ = ["KeyedLock"]
-
 
 @dataclass(eq=False, slots=True)
 class _Entry:

@@ -16,8 +16,6 @@ from typing import Any
 
 from opkernel.state.keyed_lock import KeyedLock
 
-__all__ = ["CONSTANT", "LastingValue", "lasting_value", "note_lasting"]
-
 CONSTANT = 0
 """The version of a value that never changes."""
 

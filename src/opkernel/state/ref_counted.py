@@ -11,8 +11,6 @@ from typing import Any, Self
 
 from opkernel.errors import InternalError
 
-__all__ = ["RefCounted"]
-
 
 class RefCounted:
     """Counts its owners, the creator first; ends once, when there is none left.

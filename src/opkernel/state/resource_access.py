@@ -15,16 +15,6 @@ from opkernel.state.resource_handle import HasName, check_is_handle, validate_ty
 from opkernel.state.resource_mgr import ResourceMgr
 from opkernel.types import ResourceHandle
 
-__all__ = [
-    "ResourceContext",
-    "create_resource",
-    "delete_resource",
-    "lookup_or_create_resource",
-    "lookup_resource",
-    "lookup_resources",
-    "validate_device",
-]
-
 R = TypeVar("R", bound=ResourceBase)
 
 

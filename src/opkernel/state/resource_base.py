@@ -11,8 +11,6 @@ import weakref
 from opkernel.records import dataclass
 from opkernel.state.ref_counted import RefCounted
 
-__all__ = ["ResourceBase", "TypeIndex"]
-
 
 class ResourceBase(RefCounted):
     """State that outlives steps: a variable, a table, a queue. Subclasses guard it themselves."""

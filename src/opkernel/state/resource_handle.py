@@ -19,17 +19,6 @@ from opkernel.messages import shown
 from opkernel.state.resource_base import ResourceBase, TypeIndex
 from opkernel.types import DtypeAndShape, ResourceHandle, object_scalar
 
-__all__ = [
-    "ANONYMOUS_NAME",
-    "HasName",
-    "check_is_handle",
-    "handle_from_input",
-    "make_ref_counting_handle",
-    "make_resource_handle",
-    "tensor_of_handle",
-    "validate_type",
-]
-
 ANONYMOUS_NAME = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 """As the name of a resource it stands for one that nothing else has."""
 

@@ -23,8 +23,6 @@ from opkernel.state.resource_base import ResourceBase, TypeIndex
 from opkernel.state.resource_handle import HasName, make_resource_handle
 from opkernel.types import DtypeAndShape, ResourceHandle
 
-__all__ = ["ResourceMgr", "ScopedStepContainer"]
-
 R = TypeVar("R", bound=ResourceBase)
 
 _Key = tuple[int, str]  # hash code of the type, name

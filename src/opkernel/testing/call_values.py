@@ -8,17 +8,6 @@ from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.testing.op_call import OpCall
 from opkernel.testing.tolerance import Tolerance, difference
 
-__all__ = [
-    "POISONS",
-    "difference_in",
-    "has_extremes",
-    "is_opaque",
-    "read_only",
-    "spread",
-    "tensor_of",
-    "first_unwritten",
-]
-
 POISONS = 0xCB, 0x34
 """The bytes that memory is filled with for the first computation of a call, and for the second."""
 

@@ -21,8 +21,6 @@ from opkernel.opdef import OpRegistrationData
 from opkernel.testing.gradient_check import compare_gradients
 from opkernel.testing.op_call import CheckFailure, OpCall
 
-__all__ = ["GradientChecker", "why_no_gradient"]
-
 _MAX_ELEMENTS = 24
 """By how many elements of an input to differentiate: each takes two computations of the op."""
 

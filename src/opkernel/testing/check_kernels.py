@@ -61,8 +61,6 @@ from opkernel.testing.op_runs import graph_def_version_for, local_device_types, 
 from opkernel.testing.tolerance import Tolerance, difference
 from opkernel.types import DataType
 
-__all__ = ["Checker", "node_for", "takes"]
-
 _MAX_BYTES = 1 << 24
 _TIMEOUT_S = 5
 

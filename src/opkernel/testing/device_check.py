@@ -17,8 +17,6 @@ from opkernel.runtime import Session
 from opkernel.runtime.session.session_config import SessionConfig
 from opkernel.types import DataType
 
-__all__ = ["check_device"]
-
 _SHAPES = [(), (0,), (3,), (2, 0, 4), (2, 3, 4)]
 _DTYPES = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "?", "c8", "c16"]
 _UNARY = ["Identity", "Neg", "Abs", "Relu", "Exp", "Tanh", "Square"]

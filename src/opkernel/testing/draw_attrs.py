@@ -11,8 +11,6 @@ from opkernel.proto import KernelDef, OpDef
 from opkernel.testing.draw_values import DRAWABLE_TYPES, Draw, draw_tensor
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["draw_attrs"]
-
 _USUAL_TYPES = [
     DataType.DT_FLOAT,
     DataType.DT_INT32,

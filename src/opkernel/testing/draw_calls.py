@@ -24,8 +24,6 @@ from opkernel.testing.op_call import OpCall, shapes_of_outputs
 from opkernel.testing.op_runs import node_of
 from opkernel.types import DataType
 
-__all__ = ["CallSource", "op_calls"]
-
 _MAX_RANK = 5
 _MAX_ELEMENTS = 300
 _TRIES = 4

@@ -23,8 +23,6 @@ from opkernel.testing.gradient_check import is_precise
 from opkernel.testing.op_call import OpCall
 from opkernel.types import DataType
 
-__all__ = ["DOMAINS", "away_from_kinks", "gradient_calls"]
-
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _TYPES = [DataType.DT_DOUBLE, DataType.DT_FLOAT]
 DOMAINS = ["near", "unit", "above one"]

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from opkernel.types import DataType
 
-__all__ = ["DRAWABLE_TYPES", "Draw", "draw_indices", "draw_tensor", "draw_tensor_of"]
-
 Draw = Any
 """The argument that `hypothesis.strategies.composite` gives its functions."""
 

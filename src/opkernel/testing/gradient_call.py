@@ -16,8 +16,6 @@ from opkernel.runtime import Session
 from opkernel.testing.op_call import CheckFailure, OpCall
 from opkernel.testing.op_runs import graph_def_version_for
 
-__all__ = ["Array", "GradientCall"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -16,8 +16,6 @@ from opkernel.testing.op_runs import Inputs
 from opkernel.testing.tolerance import Tolerance
 from opkernel.types import DataType, as_dtype
 
-__all__ = ["check_gradient", "compare_gradients", "is_precise"]
-
 _DELTAS = {
     DataType.DT_DOUBLE: (1e-6, Tolerance(1e-5, 1e-6)),
     DataType.DT_FLOAT: (2.0**-7, Tolerance(2e-2, 1e-2)),

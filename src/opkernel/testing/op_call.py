@@ -28,8 +28,6 @@ from opkernel.testing.op_runs import (
 )
 from opkernel.types import DataType, tensor_from_proto, tensor_to_proto
 
-__all__ = ["CheckFailure", "OpCall", "call_of", "read_op_call", "shapes_of_outputs"]
-
 _MAX_ELEMENTS = 24
 
 

@@ -37,8 +37,6 @@ from opkernel.testing.op_runs import local_device_types
 from opkernel.testing.tolerance import Tolerance
 from opkernel.types import DataType
 
-__all__ = ["OpReport", "check_op", "check_saved_call", "examine_op", "save_failure"]
-
 _DRAWS_FOR_ONE = 5
 """How many calls are drawn, at most, for each that a kernel is to take."""
 

@@ -35,21 +35,6 @@ from opkernel.runtime.program.feeds import string_array
 from opkernel.runtime.step.run_step import RunStep
 from opkernel.types import DataType, array_from_python, dtype_of_array
 
-__all__ = [
-    "Inputs",
-    "OpResult",
-    "all_attrs",
-    "by_argument",
-    "graph_def_version_for",
-    "local_device",
-    "local_device_types",
-    "new_device",
-    "make_kernel",
-    "node_of",
-    "run_kernel",
-    "run_op",
-]
-
 Inputs = Mapping[str, Any] | Sequence[Any]
 """One value an input argument, by name or in order; a sequence of values for a list argument."""
 

@@ -17,8 +17,6 @@ from opkernel.testing.op_call import OpCall
 from opkernel.testing.op_runs import node_of
 from opkernel.types import DataType
 
-__all__ = ["has_product_calls", "product_calls"]
-
 _Case = tuple[dict[str, Any], list[Any]]
 """The attrs of a call, and the shapes of its inputs, a list for each; arrays stand for themselves."""
 

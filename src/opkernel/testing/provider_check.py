@@ -37,8 +37,6 @@ from opkernel.testing.product_calls import has_product_calls, product_calls
 from opkernel.testing.tolerance import Tolerance
 from opkernel.types import PartialTensorShape
 
-__all__ = ["check_provider", "check_provider_on_call", "ops_of_provider"]
-
 
 def ops_of_provider(provider: KernelProvider) -> list[str]:
     """The ops that a provider has kernels for."""

@@ -16,8 +16,6 @@ from opkernel.proto import OpDef
 from opkernel.testing.op_runs import graph_def_version_for, node_of
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["expect_shapes", "infer_shapes"]
-
 Shape = PartialTensorShape | Sequence[int | None] | None
 """Sizes, None for one that is not known; None by itself for a shape of unknown rank."""
 

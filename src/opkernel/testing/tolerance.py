@@ -8,8 +8,6 @@ import numpy as np
 from opkernel.testing.op_runs import OpResult
 from opkernel.types import DataType, as_dtype
 
-__all__ = ["TOLERANCES", "Tolerance", "assert_close", "assert_outputs", "difference"]
-
 
 class Tolerance(NamedTuple):
     """How far a value may be from the one that is expected: `atol + rtol * abs(expected)`."""

@@ -29,8 +29,6 @@ from opkernel.training.tracked_objects import TrackedObjects
 from opkernel.training.variable import Variable
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["Checkpoint", "write_variables"]
-
 
 class Checkpoint(Module):
     """Objects whose variables are saved and restored together; TensorFlow's `tf.train.Checkpoint` reads them.

@@ -17,8 +17,6 @@ import numpy as np
 from opkernel.checkpoint import CheckpointReader
 from opkernel.errors import InvalidArgumentError, NotFoundError
 
-__all__ = ["EarlierSlots", "SlotReader"]
-
 _VALUE = ".ATTRIBUTES/VARIABLE_VALUE"
 _LEAST_POWER = 1e-30  # smaller ones have lost digits
 

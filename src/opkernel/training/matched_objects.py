@@ -16,8 +16,6 @@ from opkernel.training.resource import Resource
 from opkernel.training.tracked_objects import TrackedObjects
 from opkernel.training.variable import Variable
 
-__all__ = ["matched_values"]
-
 Tables = list[tuple[Callable[..., Any], str]]
 
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from opkernel.training.variable import Variable
 
-__all__ = ["Module", "children_of", "named_variables"]
-
 
 class Module:
     """A base for models: what its attributes hold is part of it.

@@ -24,8 +24,6 @@ from opkernel.types import DataType, PartialTensorShape
 if TYPE_CHECKING:
     from opkernel.opdef import ShapeAndType
 
-__all__ = ["PARTS_OF_TABLE", "Asset", "Resource"]
-
 PARTS_OF_TABLE = ("-keys", "-values")
 """What follows the key of a table in a checkpoint, for each of its tensors."""
 

@@ -14,14 +14,6 @@ import numpy as np
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 
-__all__ = [
-    "CosineDecay",
-    "ExponentialDecay",
-    "InverseTimeDecay",
-    "LearningRateSchedule",
-    "PiecewiseConstantDecay",
-]
-
 
 class LearningRateSchedule(abc.ABC):
     """A learning rate that depends on the number of steps taken: 0 at the first step."""

@@ -15,8 +15,6 @@ from opkernel.training.module import children_of
 from opkernel.training.resource import Resource
 from opkernel.training.variable import Variable
 
-__all__ = ["TrackedObjects"]
-
 _ATTRIBUTES = ".ATTRIBUTES"
 
 

@@ -29,8 +29,6 @@ from opkernel.types import (
     natural_dtype,
 )
 
-__all__ = ["Variable"]
-
 _ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 """The shared name of resources that go with their handles: TensorFlow's ResourceHandle::ANONYMOUS_NAME."""
 

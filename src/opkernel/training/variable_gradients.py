@@ -15,8 +15,6 @@ from opkernel.graph import Tensor, function
 from opkernel.graph.tracing.nested_structure import flatten
 from opkernel.training.variable import Variable
 
-__all__ = ["listed_variables", "value_and_grad"]
-
 
 def value_and_grad(
     fn: Callable[..., Any], variables: Iterable[Variable] | Variable | Any

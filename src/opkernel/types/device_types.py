@@ -7,8 +7,6 @@ Source: TensorFlow core/framework/types.h.
 
 from typing import Final
 
-__all__ = ["DEVICE_CPU", "DEVICE_DEFAULT", "DEVICE_GPU", "DEVICE_TPU", "DEVICE_TPU_SYSTEM"]
-
 DEVICE_DEFAULT: Final = "DEFAULT"
 """The type of kernels for every device type without kernels of its own."""
 

@@ -13,8 +13,6 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.messages import perhaps, shown
 
-__all__ = ["REF_OFFSET", "DataType", "as_dtype"]
-
 REF_OFFSET = 100
 """The number of a reference type, less the number of its base type."""
 

@@ -14,8 +14,6 @@ from opkernel.proto import TensorProto
 from opkernel.types.dtype import DataType
 from opkernel.types.shape import TensorShape
 
-__all__ = ["LEAST_HELD_BYTES", "held_proto", "held_tensor"]
-
 LEAST_HELD_BYTES = 4096
 """Tensors of fewer bytes are copied into their proto: a token could be as long."""
 

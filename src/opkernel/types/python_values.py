@@ -14,16 +14,6 @@ from opkernel.types.dtype import DataType, as_dtype
 from opkernel.types.resource_handle import ResourceHandle
 from opkernel.types.variant_value import Variant
 
-__all__ = [
-    "array_from_python",
-    "can_become",
-    "check_handles",
-    "dtype_of_array",
-    "holds_handles",
-    "natural_dtype",
-    "object_scalar",
-]
-
 _DTYPE_OF_SCALAR = {
     bool: DataType.DT_BOOL,
     float: DataType.DT_FLOAT,

@@ -10,8 +10,6 @@ from opkernel.records import dataclass, field
 from opkernel.types.dtype import DataType
 from opkernel.types.shape import PartialTensorShape
 
-__all__ = ["DtypeAndShape", "ResourceHandle"]
-
 
 class DtypeAndShape(NamedTuple):
     """A resource's description of a tensor that it holds."""

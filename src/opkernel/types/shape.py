@@ -14,8 +14,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.messages import shown
 from opkernel.proto import TensorShapeProto
 
-__all__ = ["MAX_DIMENSIONS", "PartialTensorShape", "TensorShape", "shape_proto_debug_string"]
-
 MAX_DIMENSIONS = 254
 """The most dimensions that a shape may have."""
 

@@ -35,14 +35,6 @@ from opkernel.types.variant_value import OpaqueVariant, Variant, variant_from_pr
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "DEFAULT_LIMIT_BYTES",
-    "charge_decoded",
-    "decoded_charge",
-    "tensor_from_proto",
-    "tensor_to_proto",
-]
-
 _MAX_PROTO_BYTES = 2**31
 
 DEFAULT_LIMIT_BYTES = _MAX_PROTO_BYTES

@@ -6,19 +6,6 @@ TensorFlow had before its 8-bit floats and its types of fewer than 8 bits do not
 
 from opkernel.types.dtype import DataType
 
-__all__ = [
-    "ALL_TYPES",
-    "COMPLEX_TYPES",
-    "FLOATING_TYPES",
-    "INTEGER_TYPES",
-    "NUMBER_TYPES",
-    "QUANTIZED_TYPES",
-    "REAL_AND_QUANTIZED_TYPES",
-    "REAL_NUMBER_TYPES",
-    "SIGNED_TYPES",
-    "UNSIGNED_TYPES",
-]
-
 _BASE_TYPES = tuple(
     dtype for dtype in DataType if not dtype.is_ref and dtype is not DataType.DT_INVALID
 )

@@ -18,15 +18,6 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.proto import VariantTensorDataProto
 
-__all__ = [
-    "NumberVariant",
-    "OpaqueVariant",
-    "Variant",
-    "detached",
-    "register_variant_decoder",
-    "variant_from_proto",
-]
-
 
 class Variant(ABC):
     """An element of a tensor of type DT_VARIANT."""

@@ -22,8 +22,6 @@ from opkernel.registrations import no_rule
 from opkernel.types import DataType
 from opkernel.xla.op_registry import DeviceRegistration, XlaOpRegistry
 
-__all__ = ["FILTER_OF", "OperationFilter", "RecursiveCompilabilityChecker"]
-
 _MAX_DEPTH = 50
 """Functions that call each other more deeply are not compiled; those that call themselves are among these."""
 

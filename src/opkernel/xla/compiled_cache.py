@@ -22,8 +22,6 @@ from opkernel.errors import OpError
 from opkernel.logs import logger
 from opkernel.xla.jax_numpy import jax
 
-__all__ = ["compiled"]
-
 _MOST_BYTES = 1 << 30
 _LEAST_S = 0.2
 """Programs that are compiled in less time are not kept."""

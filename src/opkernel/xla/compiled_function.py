@@ -30,8 +30,6 @@ from opkernel.xla.computation import XlaCompilationResult
 if TYPE_CHECKING:
     from opkernel.graph import ConcreteFunction
 
-__all__ = ["make_runner"]
-
 
 def make_runner(function: ConcreteFunction) -> Callable[[Sequence[Any]], Any]:
     """The function that runs a traced function on arrays, compiled; it raises as `Session.run` does.

@@ -30,8 +30,6 @@ from opkernel.xla.jax_numpy import jax, jnp, wide_types
 from opkernel.xla.op_registry import XlaOpRegistry, global_xla_op_registry
 from opkernel.xla.resource import XlaResource
 
-__all__ = ["XlaCompiler", "single_op"]
-
 
 class XlaCompiler:
     """Compiles graphs and functions for arguments of known types and shapes.

@@ -20,9 +20,6 @@ from opkernel.graph.edit.prune import prune_and_order
 from opkernel.proto import NameAttrList
 from opkernel.xla.op_registry import XlaOpRegistry
 
-__all__ = ["backwards_const_analysis", "must_be_constant"]
-
-
 _Called = dict[bytes, frozenset[int]]
 """What is known of functions that are called, by the attr that names them: each is looked at once."""
 

@@ -21,8 +21,6 @@ from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.resource import XlaResource
 
-__all__ = ["FunctionCompiler", "XlaOpKernelContext", "not_constant"]
-
 
 def not_constant(kernel: OpKernel, place: int) -> InvalidArgumentError:
     """The error for an input that must be known at compile time, and is not."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 from opkernel.device.local_device import LocalDevice
 from opkernel.xla.jax_numpy import jnp
 
-__all__ = ["XlaCompilationDevice"]
-
 
 class XlaCompilationDevice(LocalDevice):
     """A device whose tensors are values of the program that is being compiled."""

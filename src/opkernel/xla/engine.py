@@ -29,8 +29,6 @@ from opkernel.xla.op_registry import (
     global_xla_op_registry,
 )
 
-__all__ = ["XlaEngine"]
-
 _LARGE = 1 << 16
 """Constants of more bytes are given to a program as parameters: literals make it slow to compile."""
 

@@ -22,8 +22,6 @@ from opkernel.kernel.node_properties import by_arg
 from opkernel.opdef.shapes.run_shape_fn import infer_call
 from opkernel.types import DataType
 
-__all__ = ["fold"]
-
 _MOST_BYTES = 10 << 20
 """No constant that is computed is larger, as in TensorFlow."""
 _SMALL = 1 << 16

@@ -12,8 +12,6 @@ import functools
 import os
 import sys
 
-__all__ = ["keep_freed_memory"]
-
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """The parameters of glibc's `mallopt` (malloc.h)."""
 _MOST_BYTES = 1 << 28

@@ -11,8 +11,6 @@ from opkernel.graph.edit.prune import prune_and_order
 from opkernel.optimization.control_flow.functionalize_control_flow import functionalize
 from opkernel.optimization.optimize import copy_to_optimize
 
-__all__ = ["functional"]
-
 
 def functional(
     feeds: Sequence[Edge], fetches: Sequence[Tensor], targets: Sequence[Operation]

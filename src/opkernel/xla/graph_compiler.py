@@ -39,8 +39,6 @@ from opkernel.xla.op_kernel import XlaOpKernel
 from opkernel.xla.op_registry import XlaKernelRegistration, XlaOpRegistry
 from opkernel.xla.resource import XlaResource
 
-__all__ = ["GraphCompiler"]
-
 _CONSTANT_OPS = frozenset({"Const", "_HostConst"})
 _STRUCTURAL_OPS = frozenset({"NoOp", "ControlTrigger"})
 

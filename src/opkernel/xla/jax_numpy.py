@@ -14,8 +14,6 @@ from typing import Any
 
 from opkernel.errors import UnimplementedError
 
-__all__ = ["jax", "jnp", "lax", "wide_types"]
-
 
 @functools.cache
 def jax(module: str = "jax") -> ModuleType:

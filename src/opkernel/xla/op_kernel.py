@@ -8,8 +8,6 @@ from __future__ import annotations
 from opkernel.kernel import OpKernel
 from opkernel.xla.context import XlaOpKernelContext
 
-__all__ = ["WholeProgramOp", "XlaOpKernel"]
-
 
 class XlaOpKernel(OpKernel):
     """A kernel for XLA as a class, for what a function cannot say: resources, functions, structures.

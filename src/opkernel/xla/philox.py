@@ -12,8 +12,6 @@ from opkernel.ops.philox import MULTIPLIERS, ROUNDS, WEYL
 from opkernel.records import dataclass
 from opkernel.xla.jax_numpy import jnp, lax
 
-__all__ = ["PhiloxStream"]
-
 _MASK = 0xFFFFFFFF
 
 

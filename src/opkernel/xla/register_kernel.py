@@ -26,8 +26,6 @@ from opkernel.xla.op_registry import (
     kernel_def_builder,
 )
 
-__all__ = ["register_xla_kernel"]
-
 _K = TypeVar("_K", bound="Callable[..., Any]")
 
 

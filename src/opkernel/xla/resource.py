@@ -11,8 +11,6 @@ from typing import Any
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.types import DataType
 
-__all__ = ["XlaResource", "resources_of"]
-
 
 class XlaResource:
     """A variable, whose value is a tensor of the program; or a TensorArray or a stack, whose value is an XlaTensorList.

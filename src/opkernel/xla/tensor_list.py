@@ -15,8 +15,6 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jax, jnp, lax
 
-__all__ = ["XlaTensorList"]
-
 
 class XlaTensorList:
     """A list of tensors of one shape.

@@ -16,8 +16,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from opkernel.errors import InvalidArgumentError
 from opkernel.xla.jax_numpy import jnp
 
-__all__ = ["TracedArray", "value_of"]
-
 
 def value_of(array: Any) -> Any:
     """The value of the program that stands behind an array, which may be a sequence of them."""

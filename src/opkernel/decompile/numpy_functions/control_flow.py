@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_alive", "first_alive", "switch_index", "truth"]
-
 
 def truth(tensor: Any) -> bool:
     """Whether a condition holds: a scalar that is not zero, or any other tensor with elements."""

@@ -17,8 +17,6 @@ from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import file_kind
 from opkernel.records import dataclass
 
-__all__ = ["DataSet", "data_set", "digest_of_files", "forget_files"]
-
 _NPZ, _PARQUET = b"PK", b"PAR1"
 _ENDINGS = (".npz", ".parquet")
 

@@ -14,8 +14,6 @@ from opkernel.graph import TensorSpec
 from opkernel.messages import perhaps
 from opkernel.types import DataType, TensorShape
 
-__all__ = ["fitted", "named"]
-
 
 def named(values: Any, model: MappedModel) -> dict[str, Array]:
     """A mapping of names to arrays, by the names of the model's inputs.

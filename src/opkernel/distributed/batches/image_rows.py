@@ -16,8 +16,6 @@ from opkernel.graph import TensorSpec
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["IMAGE_ENDINGS", "ImageRows", "image_rows"]
-
 IMAGE_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp")
 
 

@@ -18,8 +18,6 @@ from opkernel.interop import Signature, load_as_session
 from opkernel.records import dataclass
 from opkernel.runtime import Session, SessionConfig
 
-__all__ = ["MappedModel", "ModelRequest"]
-
 _DEFAULT_SIGNATURE = "serving_default"
 _ONE_THREAD = SessionConfig(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
 

@@ -15,8 +15,6 @@ from opkernel.errors import DataLossError, InvalidArgumentError, OpError
 from opkernel.interrupts import contextmanager
 from opkernel.records import dataclass
 
-__all__ = ["NpzRows", "forget_arrays", "npz_rows"]
-
 _LOCAL_HEADER = 30
 """The bytes of a zip file's header of a member, before its name and its extra field."""
 _HEADERS = {

@@ -16,8 +16,6 @@ from opkernel.opdef import UnregisteredOpError
 from opkernel.records import dataclass
 from opkernel.types import TensorShape
 
-__all__ = ["Failure", "Outcome", "computed", "failed"]
-
 _OF_THE_MODEL = {Code.CANCELLED, Code.DEADLINE_EXCEEDED, Code.UNAVAILABLE, Code.UNIMPLEMENTED}
 """The codes of errors that every row would meet."""
 

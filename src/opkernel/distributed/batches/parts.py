@@ -34,8 +34,6 @@ from opkernel.errors import (
 from opkernel.file_errors import checked_path, file_errors
 from opkernel.foreign_text import archive_name, json_text, json_value
 
-__all__ = ["PartFolder"]
-
 _MANIFEST, _PARTS, _FAILED = "manifest.json", "parts.jsonl", "failed.jsonl"
 _LINE_TYPES = {"number": int, "rows": int, "crc32c": int, "failed": list}
 _OURS = re.compile(r"(part-\d{5,}\.npz|manifest\.json|parts\.jsonl|failed\.jsonl)(\.tempstate\d+)?")

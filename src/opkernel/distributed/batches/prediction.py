@@ -20,8 +20,6 @@ from opkernel.distributed.batches.rows import Array, Batch, cut
 from opkernel.distributed.batches.workers import Compute, in_processes, in_this_process
 from opkernel.errors import Code, InvalidArgumentError
 
-__all__ = ["Predictions", "predict"]
-
 
 def predict(
     model: str | os.PathLike[str],

@@ -20,8 +20,6 @@ from opkernel.distributed.ray_library import import_ray, start_ray
 from opkernel.errors import UnavailableError
 from opkernel.interrupts import contextmanager
 
-__all__ = ["on_ray"]
-
 _TRIES = 3
 """How often a batch is tried whose worker is lost."""
 _BLOCKS_A_WORKER = 32

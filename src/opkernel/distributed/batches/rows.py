@@ -10,8 +10,6 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.records import dataclass
 
-__all__ = ["Array", "ArrayRows", "Batch", "Rows", "cut", "number_of_rows"]
-
 Array = np.ndarray[Any, Any]
 
 

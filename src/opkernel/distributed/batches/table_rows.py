@@ -15,8 +15,6 @@ from opkernel.errors import DataLossError, InvalidArgumentError, OpError, Unimpl
 from opkernel.interrupts import contextmanager
 from opkernel.records import dataclass
 
-__all__ = ["TableRows", "forget_table", "table_rows"]
-
 
 @dataclass(frozen=True)
 class TableRows:

@@ -23,8 +23,6 @@ from opkernel.errors import UnavailableError
 from opkernel.interrupts import contextmanager
 from opkernel.kernel import under_budget
 
-__all__ = ["Compute", "Worker", "in_processes", "in_this_process"]
-
 Compute = Callable[[Iterable[Batch]], Iterator[Outcome]]
 """What comes of batches, in their order."""
 

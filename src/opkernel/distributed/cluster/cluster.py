@@ -22,8 +22,6 @@ from opkernel.distributed.coordination.task_agent import TaskAgent
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.runtime.session.target import TargetOptions
 
-__all__ = ["Cluster", "RemoteDevice"]
-
 
 class RemoteDevice(LocalDevice):
     """A device of a task, as those see it who place operations on it from another process."""

@@ -17,8 +17,6 @@ from opkernel.messages import shown
 from opkernel.opdef import DeviceName
 from opkernel.proto import ClusterDef
 
-__all__ = ["ClusterSpec", "Jobs"]
-
 Jobs = Mapping[str, "int | Sequence[str] | Mapping[int, str]"]
 """The tasks of each job: how many; or their addresses, in order or by index."""
 

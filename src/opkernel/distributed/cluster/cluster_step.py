@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from opkernel.device.permissions import Permissions
     from opkernel.distributed.cluster.workers import Workers
 
-__all__ = ["ClusterStep", "add_task"]
-
 _CHECK_S = 1.0
 """How often it is looked whether tasks that are done still live, while others are not done."""
 _GRACE_S = 2.0

@@ -24,8 +24,6 @@ from opkernel.distributed.coordination.service_calls import call_service
 from opkernel.errors import UnavailableError
 from opkernel.runtime import SessionConfig
 
-__all__ = ["LocalCluster"]
-
 _WAITING = frozenset({"close_session", "coordinate", "run_graph"})
 """The methods of a worker that may wait for something else to happen."""
 

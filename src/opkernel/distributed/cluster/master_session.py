@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from opkernel.distributed.cluster.workers import Workers
     from opkernel.runtime.program.op_segment import SessionSegment
 
-__all__ = ["ClusterExecutor", "MasterSession"]
-
 
 class MasterSession:
     """A session on a cluster, as the client has it.

@@ -25,8 +25,6 @@ from opkernel.kernel import (
     parse_key,
 )
 
-__all__ = ["Outbox", "RemoteRendezvous", "SentTensor"]
-
 _NO_ARGS = RendezvousArgs()
 _DELAY_S = 0.001
 """How long a tensor waits for others while its task has something else to do."""

@@ -15,8 +15,6 @@ from pathlib import Path
 from opkernel.errors import NotFoundError
 from opkernel.records import dataclass
 
-__all__ = ["TaskLibrary", "task_libraries"]
-
 
 @dataclass(frozen=True)
 class TaskLibrary:

@@ -9,8 +9,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DeviceName
 from opkernel.records import dataclass
 
-__all__ = ["TaskName"]
-
 
 @dataclass(frozen=True)
 class TaskName:

@@ -19,8 +19,6 @@ from opkernel.runtime.placement.partitioning import Partitioning
 from opkernel.runtime.placement.placer import Assignment
 from opkernel.runtime.program.subgraph import Subgraph
 
-__all__ = ["TaskPart", "task_parts"]
-
 
 @dataclass(frozen=True)
 class TaskPart:

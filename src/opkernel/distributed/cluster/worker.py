@@ -52,8 +52,6 @@ from opkernel.runtime.session.registered_graph import RegisteredGraph
 from opkernel.runtime.session.step_options import Recording, StepOptions
 from opkernel.runtime.session.target import TargetOptions
 
-__all__ = ["RunGraphRequest", "RunGraphResponse", "Tell", "Worker"]
-
 Tell = Callable[..., object]
 """Calls a method of another task's worker, `tell(task, method, *args)`, and waits for nothing."""
 

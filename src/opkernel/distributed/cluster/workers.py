@@ -14,8 +14,6 @@ from typing import Any
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.errors import UnavailableError
 
-__all__ = ["Workers"]
-
 _POLL_S = 0.05
 """How long a task that is not there yet is left alone."""
 

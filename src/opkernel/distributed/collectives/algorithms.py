@@ -19,8 +19,6 @@ import numpy as np
 from opkernel.kernel import CollectiveParams, CollectiveType
 from opkernel.kernel.services.collective_results import merged
 
-__all__ = ["Rounds", "rounds"]
-
 Rounds = Generator[Sequence[Any], Sequence[Any], Any]
 """Yields what goes to each member, gets what has come from each, and returns the member's result.
 

@@ -47,8 +47,6 @@ from opkernel.kernel.services.collective_results import collective_result
 from opkernel.logs import logger
 from opkernel.records import replace
 
-__all__ = ["ClusterCollectiveExecutor", "StepCollectiveExecutor"]
-
 SMALL_BYTES = 8 * 1024 * 1024
 """Measured with Ray on one machine: an exchange of parts pays from 4 to 8 MB a tensor on."""
 _MOST_ENDED = 10_000

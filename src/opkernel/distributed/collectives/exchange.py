@@ -16,8 +16,6 @@ from opkernel.distributed.collectives.object_store import ObjectStore
 from opkernel.errors import OpError, as_op_error
 from opkernel.kernel import CollectiveParams, CollectiveType
 
-__all__ = ["Exchange", "send_failure"]
-
 Send = Callable[[TaskName, Part], object]
 """Sends a part to the task of its receiver."""
 

@@ -13,8 +13,6 @@ from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.errors import OpError, UnavailableError
 from opkernel.kernel import CollectiveMember, CollectiveParams
 
-__all__ = ["Call", "Join", "Part", "Place", "Resolution", "Tell", "Token", "failure"]
-
 Tell = Callable[..., object]
 """Calls a method of another task's executor, `tell(task, method, *args)`, and waits for nothing."""
 

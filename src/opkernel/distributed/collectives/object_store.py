@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["LARGE_BYTES", "ObjectStore"]
-
 LARGE_BYTES = 100_000
 """From this size on Ray puts a value into its object store; below, it sends it with the message."""
 

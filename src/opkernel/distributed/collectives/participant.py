@@ -11,8 +11,6 @@ from opkernel.distributed.collectives.exchange import Exchange
 from opkernel.errors import CancelledError, DeadlineExceededError, OpError
 from opkernel.kernel import CancellationManager, CollectiveDone, CollectiveParams
 
-__all__ = ["Participant"]
-
 
 class Participant:
     """A member.

@@ -16,9 +16,6 @@ from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.messages import failure
 from opkernel.errors import OpError, UnavailableError
 
-__all__ = ["PeerWatch", "Peers"]
-
-
 Peers = Mapping[TaskName, int]
 """The incarnations of tasks."""
 

@@ -9,8 +9,6 @@ from opkernel.distributed.collectives.object_store import LARGE_BYTES, ObjectSto
 from opkernel.distributed.ray_library import import_ray
 from opkernel.errors import UnavailableError
 
-__all__ = ["RayObjectStore"]
-
 
 class RayObjectStore(ObjectStore):
     """Ray's object store; to be made in a process where Ray is initialised."""

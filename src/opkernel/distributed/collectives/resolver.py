@@ -18,8 +18,6 @@ from opkernel.errors import OpError
 from opkernel.kernel import CancellationManager, CollectiveParams, LocalCollectiveExecutor
 from opkernel.kernel.services.collective_results import check_collective
 
-__all__ = ["CollectiveResolver"]
-
 _MOST_GONE = 10_000
 """The members that are remembered as gone before they have joined."""
 

@@ -9,8 +9,6 @@ from typing import Any
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.errors import OpError
 
-__all__ = ["Barrier"]
-
 
 class Barrier:
     """A barrier, which is passed once: by all that take part, or with an error.

@@ -9,8 +9,6 @@ from collections.abc import Collection
 
 from opkernel.records import dataclass
 
-__all__ = ["CoordinationConfig"]
-
 
 @dataclass(frozen=True)
 class CoordinationConfig:

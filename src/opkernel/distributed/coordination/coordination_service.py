@@ -33,8 +33,6 @@ from opkernel.errors import (
     UnavailableError,
 )
 
-__all__ = ["CoordinationService"]
-
 _DISCONNECTED = CoordinatedTaskState.DISCONNECTED
 _CONNECTED = CoordinatedTaskState.CONNECTED
 _ERROR = CoordinatedTaskState.ERROR

@@ -18,8 +18,6 @@ from opkernel.distributed.coordination.coordination_config import CoordinationCo
 from opkernel.distributed.coordination.task_state import CoordinatedTaskState, TaskStateInfo
 from opkernel.errors import FailedPreconditionError, OpError, UnavailableError, as_op_error
 
-__all__ = ["Coordination", "CoordinationServiceAgent", "ServiceCall"]
-
 ServiceCall = Callable[..., Future[Any]]
 """Calls a method of the service: `call(method, *args)`."""
 

@@ -12,8 +12,6 @@ from concurrent.futures import Future
 from opkernel.distributed.coordination.outcomes import Outcomes
 from opkernel.errors import AlreadyExistsError, DeadlineExceededError, NotFoundError
 
-__all__ = ["KeyValueStore"]
-
 
 class KeyValueStore:
     """Values by key. A key is a path: slashes at its ends, and empty steps, do not count."""

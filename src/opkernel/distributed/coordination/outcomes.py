@@ -11,8 +11,6 @@ from typing import Any
 from opkernel.errors import OpError
 from opkernel.interrupts import contextmanager
 
-__all__ = ["Outcomes"]
-
 
 class Outcomes:
     """A lock, and the futures that are to be completed after it."""

@@ -17,8 +17,6 @@ from opkernel.distributed.coordination.coordination_config import CoordinationCo
 from opkernel.distributed.coordination.coordination_service import CoordinationService
 from opkernel.errors import OpError, as_op_error
 
-__all__ = ["CoordinationActor", "call_service"]
-
 
 def call_service(service: CoordinationService, method: str, *args: Any) -> Future[Any]:
     """Call a method of a service in this process, such as `values.get`."""

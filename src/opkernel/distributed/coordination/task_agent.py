@@ -8,8 +8,6 @@ from typing import Any
 
 from opkernel.errors import UnimplementedError
 
-__all__ = ["TaskAgent"]
-
 
 class TaskAgent:
     """Has the methods of CoordinationServiceAgent, and calls those of the task's agent.

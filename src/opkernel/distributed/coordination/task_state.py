@@ -11,8 +11,6 @@ from typing import NamedTuple
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.errors import OpError
 
-__all__ = ["CoordinatedTaskState", "TaskStateInfo"]
-
 
 class CoordinatedTaskState(IntEnum):
     """The state of a task, or of its agent, numbered as TensorFlow's."""

@@ -14,8 +14,6 @@ from opkernel.graph import Operation
 from opkernel.opdef import DeviceName
 from opkernel.records import replace
 
-__all__ = ["PS_OPS", "replica_device_setter"]
-
 PS_OPS = frozenset(
     {
         "AutoReloadVariable",

@@ -15,8 +15,6 @@ from opkernel.distributed.training.saver import Saver
 from opkernel.errors import NotFoundError
 from opkernel.runtime import Session
 
-__all__ = ["resume"]
-
 
 def resume(
     session: Session,

@@ -21,8 +21,6 @@ from opkernel.records import dataclass, replace
 from opkernel.runtime import Session
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["Saver"]
-
 _PREFIX, _SAVED, _RESTORED = "save/Const", "save/control_dependency", "save/restore_all"
 """The nodes of a Saver, by the names that TensorFlow's have."""
 

@@ -17,8 +17,6 @@ from opkernel.graph import FunctionBody
 from opkernel.runtime.engines.engine import ClusterArgument, ResourceUpdate
 from opkernel.runtime.engines.late_work import current_work
 
-__all__ = ["OpenVinoCluster"]
-
 
 class OpenVinoCluster:
     """A cluster compiled for certain arguments, to compute in a precision where the processor can."""

@@ -18,8 +18,6 @@ from opkernel.registrations import no_rule
 from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster, Engine
 from opkernel.types import DataType
 
-__all__ = ["OpenVinoEngine"]
-
 _CONSTANTS = frozenset({DataType.DT_FLOAT, DataType.DT_INT32, DataType.DT_INT64, DataType.DT_BOOL})
 
 

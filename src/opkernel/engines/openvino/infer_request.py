@@ -16,8 +16,6 @@ from opkernel.engines.openvino.library import openvino
 from opkernel.kernel import allocate
 from opkernel.types import as_dtype
 
-__all__ = ["InferRequest"]
-
 Array = np.ndarray[Any, Any]
 
 _LARGE = 1 << 16

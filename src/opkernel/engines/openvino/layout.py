@@ -13,8 +13,6 @@ from typing import Any
 from opkernel.engines.openvino.tensors import as_output, permuted, reshaped, shape_of, unpermuted
 from opkernel.ops.nn.geometry import Windows
 
-__all__ = ["before_turns", "channels_first", "common_order", "in_layout"]
-
 
 def channels_first(x: Any, windows: Windows) -> Any:
     """An input in the layout of the windows, turned so that the channels come after the batch."""

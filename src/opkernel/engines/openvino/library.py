@@ -12,8 +12,6 @@ from typing import Any
 from opkernel.errors import UnimplementedError
 from opkernel.interrupts import contextmanager
 
-__all__ = ["NOT_INSTALLED", "core", "openvino", "opset"]
-
 NOT_INSTALLED = (
     "Compiling with OpenVINO needs the library OpenVINO: pip install 'opkernel[openvino]'"
 )

@@ -33,8 +33,6 @@ from opkernel.runtime.engines.limits import CompileLimits
 from opkernel.runtime.program.error_report import at_node
 from opkernel.types import tensor_from_proto
 
-__all__ = ["ModelBuilder", "translated"]
-
 Array = np.ndarray[Any, Any]
 Shapes = list[tuple[int, ...] | None]
 

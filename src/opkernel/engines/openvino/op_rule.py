@@ -28,18 +28,6 @@ from opkernel.registrations import Registrations, declaring_site
 from opkernel.runtime.program.request import is_deterministic
 from opkernel.types import DataType
 
-__all__ = [
-    "BOOL",
-    "CONSTANT_OPS",
-    "INDEX",
-    "OpRule",
-    "attrs_of",
-    "openvino_op",
-    "properties_of",
-    "rule_of",
-    "rules",
-]
-
 CONSTANT_OPS = frozenset({"Const", "_HostConst"})
 _KNOWN_OPS = CONSTANT_OPS | ARG_OPS
 BOOL = frozenset({DataType.DT_BOOL})

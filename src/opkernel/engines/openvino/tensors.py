@@ -9,17 +9,6 @@ import numpy as np
 
 from opkernel.engines.openvino.library import openvino, opset
 
-__all__ = [
-    "as_output",
-    "constant",
-    "ints",
-    "permuted",
-    "reshaped",
-    "scalar",
-    "shape_of",
-    "unpermuted",
-]
-
 
 def constant(array: np.ndarray[Any, Any]) -> Any:
     """A constant over the memory of an array, which the caller keeps alive: in order, and never written to."""

@@ -25,16 +25,6 @@ from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue, NameAttrList
 from opkernel.types import DataType
 
-__all__ = [
-    "Body",
-    "BodyGradient",
-    "body_of",
-    "called_body",
-    "give_more_results",
-    "gradient_name",
-    "new_function",
-]
-
 
 class Body(Protocol):
     """A function's body, or one turn of a loop."""

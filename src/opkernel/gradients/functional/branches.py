@@ -25,8 +25,6 @@ from opkernel.graph import Graph, Operation, Tensor, TensorSpec
 from opkernel.proto import AttrValue, NameAttrList
 from opkernel.types import DataType
 
-__all__ = ["case_gradient", "if_gradient"]
-
 _Name = Callable[[Sequence[AttrValue]], dict[str, AttrValue]]
 """The attrs of a node that names functions as its branches."""
 

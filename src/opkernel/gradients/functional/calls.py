@@ -20,8 +20,6 @@ from opkernel.gradients.tensors import gradient_dtype, zeros_like
 from opkernel.graph import FunctionBody, Operation, Tensor, placeholder
 from opkernel.proto import AttrValue, NameAttrList
 
-__all__ = ["call_by_name_gradient", "call_gradient"]
-
 
 def call_gradient(op: Operation, *grads: Gradient | None) -> Gradients:
     """The gradient of PartitionedCall and StatefulPartitionedCall."""

@@ -20,8 +20,6 @@ from opkernel.graph.edit.loop_variables import add_loop_variables
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["ForwardLoop", "element_shape"]
-
 _INT32, _VARIANT = DataType.DT_INT32, DataType.DT_VARIANT
 
 

@@ -24,8 +24,6 @@ from opkernel.graph import Graph, Operation, Tensor, constant
 from opkernel.interrupts import contextmanager
 from opkernel.types import DataType
 
-__all__ = ["frame_loop_gradient"]
-
 _INT32 = DataType.DT_INT32
 
 

@@ -19,8 +19,6 @@ from opkernel.graph.core.tensor import tensors_in
 if TYPE_CHECKING:
     from opkernel.opdef import OpRegistry
 
-__all__ = ["GradientGraph"]
-
 _COPIED = frozenset({"Const", "VarHandleOp"})
 
 

@@ -29,8 +29,6 @@ from opkernel.graph import FuncGraph, Operation, Tensor, TensorSpec, constant
 from opkernel.proto import AttrValue
 from opkernel.types import DataType
 
-__all__ = ["Loop", "loop_gradient", "while_gradient"]
-
 _COUNT = TensorSpec([], DataType.DT_INT32)
 _LIST = TensorSpec([], DataType.DT_VARIANT)
 

@@ -13,8 +13,6 @@ from opkernel.graph.core.default_graph import get_default_graph, innermost_defau
 from opkernel.graph.core.tensor import Tensor
 from opkernel.types import as_dtype, tensor_from_proto, tensor_to_proto
 
-__all__ = ["constant", "placeholder"]
-
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Any:
     """A tensor that holds a value; outside of all graphs, an array.

@@ -22,8 +22,6 @@ from opkernel.opdef import (
 )
 from opkernel.proto import FunctionDef, GraphDef, NameAttrList, NodeDef
 
-__all__ = ["func", "function_def", "graph_def", "node_def"]
-
 
 def node_def(
     name: str, op: str, inputs: Iterable[str] = (), /, *, device: str = "", **attrs: Any

@@ -19,8 +19,6 @@ from opkernel.opdef import (
     name_ranges_for_node,
 )
 
-__all__ = ["add_node", "apply_op"]
-
 
 def apply_op(op_type_name: str, name: str | None = None, **keywords: Any) -> Any:
     """Add a node to the graph of its inputs, else to the default graph.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.core.tensor import Tensor
 
-__all__ = ["TensorOperators"]
-
 _QUOTIENT_TYPES = {
     DataType.DT_INT8: DataType.DT_FLOAT,
     DataType.DT_UINT8: DataType.DT_FLOAT,

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.core.tensor import Tensor
 
-__all__ = ["SlicePlan"]
-
 _INT_TYPES = (DataType.DT_INT32, DataType.DT_INT64)
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 

@@ -11,8 +11,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.messages import shown
 from opkernel.types import DataType, as_dtype
 
-__all__ = ["array_like_tensor"]
-
 
 def array_like_tensor(value: Any, dtype: DataType) -> Any:
     """The value; an array of another type as one of `dtype`, where that loses no more than digits.

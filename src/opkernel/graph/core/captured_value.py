@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from opkernel.opdef import ShapeAndType
     from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["CapturedValue"]
-
 
 class CapturedValue(Protocol):
     """A value that a function takes besides its arguments: an array, or a variable or table by its handle.

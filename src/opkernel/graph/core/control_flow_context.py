@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.core.scopes import Scopes
 
-__all__ = ["BuildsInContext", "MadeInContext"]
-
 
 class MadeInContext:
     """An operation, with the context that it was made in."""

@@ -11,8 +11,6 @@ from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS
 from opkernel.graph.edit.prune import Needs
 from opkernel.records import dataclass
 
-__all__ = ["ROOT", "LoopFrame", "LoopFrames", "control_flow_info", "frame_name"]
-
 
 @dataclass(frozen=True, eq=False)
 class LoopFrame:

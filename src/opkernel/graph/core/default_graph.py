@@ -13,14 +13,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.core.tensor import Tensor
 
-__all__ = [
-    "as_default",
-    "get_default_graph",
-    "graph_of_call",
-    "innermost_default",
-    "reset_default_graph",
-]
-
 _graphs: ContextVar[tuple[Graph, ...]] = ContextVar("default_graphs", default=())
 _global_lock = threading.Lock()
 _global_graphs: list[Graph] = []

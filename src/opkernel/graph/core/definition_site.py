@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from traceback import StackSummary
 
-__all__ = ["DefinitionSite", "capture_site", "format_site", "note_site", "with_start_lines"]
-
 DefinitionSite = tuple[tuple[CodeType, int], ...]
 """Code and line number of each frame, outermost first."""
 

@@ -10,8 +10,6 @@ from opkernel.graph.core.control_flow_ops import LOOP_HEAD_OPS, NEXT_ITERATION_O
 if TYPE_CHECKING:
     from opkernel.graph.core.operation import Operation
 
-__all__ = ["Edge", "behind", "edges_of", "is_head_of_loop", "reached"]
-
 _T = TypeVar("_T")
 
 Edge: TypeAlias = "tuple[Operation, int]"

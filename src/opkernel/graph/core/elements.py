@@ -17,8 +17,6 @@ from opkernel.opdef import not_registered
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
 
-__all__ = ["as_operation", "find_element"]
-
 
 def find_element(
     graph: Graph, obj: Any, allow_tensor: bool, allow_operation: bool

@@ -15,8 +15,6 @@ from opkernel.graph.core.tensor_name import CONTROL_SLOT
 if TYPE_CHECKING:
     from opkernel.graph.core.operation import Operation
 
-__all__ = ["Fanout"]
-
 
 class Fanout:
     """The edges of a growing list of operations, each with its position as its number."""

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 from opkernel.interrupts import contextmanager
 
-__all__ = ["paused_garbage_collection"]
-
 
 @contextmanager
 def paused_garbage_collection() -> Iterator[None]:

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from opkernel.graph.inference.graph_shapes import GraphShapes
     from opkernel.opdef import OpRegistry
 
-__all__ = ["Graph"]
-
 
 class Graph(BuildsInContext):
     """A dataflow graph: operations, and the tensors between them.

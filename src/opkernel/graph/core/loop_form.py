@@ -19,15 +19,6 @@ from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.edit.prune import Needs
 from opkernel.records import dataclass
 
-__all__ = [
-    "ControlFlowFormError",
-    "Variable",
-    "check_sources",
-    "is_constant_enter",
-    "loop_test",
-    "loop_variables",
-]
-
 _MAX_DEPTH = 100
 
 

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opkernel.graph.core.operation import Operation
 
-__all__ = ["NamesInUse"]
-
 
 class NamesInUse:
     """The names of a growing list of operations, and others marked as used."""

@@ -8,8 +8,6 @@ from opkernel.opdef.core.op_traits import NO_TRAITS
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["NO_SIGNATURE", "NodeSignature", "input_type_error", "types_compatible"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSignature:

@@ -38,14 +38,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.core.tf_output import TF_Input, TF_Output
 
-__all__ = [
-    "COLOCATION_ATTR",
-    "COLOCATION_PREFIX",
-    "GRADIENT_OP_TYPE_ATTR",
-    "Operation",
-    "types_given",
-]
-
 COLOCATION_ATTR = "_class"
 COLOCATION_PREFIX = b"loc:@"
 GRADIENT_OP_TYPE_ATTR = "_gradient_op_type"

@@ -14,8 +14,6 @@ from opkernel.interrupts import contextmanager
 from opkernel.opdef import DeviceName, attr_from_python
 from opkernel.records import dataclass, field
 
-__all__ = ["DeviceFunction", "Scopes"]
-
 DeviceFunction = Callable[[Operation], str | None]
 """Chooses the device of a new operation, or None to leave it."""
 

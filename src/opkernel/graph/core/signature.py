@@ -23,8 +23,6 @@ from opkernel.types import DataType
 if TYPE_CHECKING:
     from opkernel.proto import AttrValue, NodeDef
 
-__all__ = ["SignatureResolver", "unregistered_signature"]
-
 _MAX_ENTRIES_PER_OP = 4096
 
 _AttrKey = tuple[int, frozenset[tuple[str, str | bytes]]]

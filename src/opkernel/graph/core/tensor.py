@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.core.operation import Operation
 
-__all__ = ["Tensor", "tensors_in"]
-
 
 class Tensor(TensorOperators):
     """An output of an operation: a name for values that only a running graph has.

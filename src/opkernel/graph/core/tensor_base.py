@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 if TYPE_CHECKING:
     from opkernel.graph.core.tensor import Tensor
 
-__all__ = ["TensorBase", "is_tensor"]
-
 
 class TensorBase:
     """The base of Tensor, and of nothing else."""

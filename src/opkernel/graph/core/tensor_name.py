@@ -5,8 +5,6 @@ Source: TensorFlow core/graph/tensor_id.cc, core/graph/graph_constructor.cc (IsV
 
 import re
 
-__all__ = ["CONTROL_SLOT", "format_input", "is_valid_node_name", "parse_input", "parse_tensor_name"]
-
 CONTROL_SLOT = -1
 """The output index that stands for a control edge."""
 

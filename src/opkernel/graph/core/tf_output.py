@@ -12,8 +12,6 @@ from opkernel.records import dataclass
 if TYPE_CHECKING:
     from opkernel.graph.core.operation import Operation
 
-__all__ = ["TF_Input", "TF_Output"]
-
 
 @dataclass(frozen=True)
 class TF_Output:  # noqa: N801  # as TensorFlow spells it

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.core.operation import Operation
 
-__all__ = ["Undo"]
-
 
 class Undo:
     """Takes an edit back.

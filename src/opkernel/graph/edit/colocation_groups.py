@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from opkernel.graph.core.operation import COLOCATION_ATTR, COLOCATION_PREFIX, Operation
 from opkernel.opdef import attr_from_python
 
-__all__ = ["bequeath_groups", "rename_groups", "renamed_groups"]
-
 
 def bequeath_groups(ops: Sequence[Operation], gone: Collection[str]) -> None:
     """Name groups of nodes that are gone after the first operation that is left of each."""

@@ -29,8 +29,6 @@ from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.prune import prune_and_order
 from opkernel.records import dataclass, field
 
-__all__ = ["EffectOrder"]
-
 
 @dataclass
 class _Order:

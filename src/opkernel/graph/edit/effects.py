@@ -12,8 +12,6 @@ from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.types import DataType
 
-__all__ = ["Effect", "effect_of"]
-
 
 class Effect(IntEnum):
     """The relation of an operation to effects."""

@@ -14,8 +14,6 @@ from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 
-__all__ = ["copy_operations", "link_copies"]
-
 
 def copy_operations(
     graph: Graph,

@@ -26,8 +26,6 @@ from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue, NodeDef
 from opkernel.types import DataType, tensor_to_proto
 
-__all__ = ["MAY_BE_DEAD_ALONE", "GraphEdit", "edit_graph", "listed"]
-
 MAY_BE_DEAD_ALONE = SWITCH_OPS | {"Recv", "_Recv", "_HostRecv"}
 """The ops that give dead outputs; to wait for such an output, an operation must take it."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from opkernel.graph.edit.effect_order import EffectOrder
     from opkernel.graph.edit.jit_options import JitOptions
 
-__all__ = ["Change", "GraphEditor"]
-
 _NEVER = -1
 
 _CONDITIONAL = SWITCH_OPS | ENTER_OPS

@@ -35,17 +35,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 
-__all__ = [
-    "ExpandInlineFunctionsOptions",
-    "InlineFunctionBodyOptions",
-    "KeepCallerNode",
-    "OutputControlSource",
-    "expand_inline_functions",
-    "inline_function_body",
-    "is_function_call",
-    "validate_inlining",
-]
-
 _NOINLINE = "_noinline"
 
 

@@ -15,8 +15,6 @@ from opkernel.graph.core.structural_ops import ARG_OPS, INPUT_OPS, RETVAL_OPS
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.edit.prune import Needs, prune_and_order
 
-__all__ = ["graph_inputs", "graph_outputs", "split_by_need"]
-
 _NO_RESULT = INPUT_OPS | ARG_OPS | {"Const"}
 
 

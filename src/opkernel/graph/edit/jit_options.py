@@ -13,13 +13,6 @@ from opkernel.graph.core.operation import Operation
 from opkernel.graph.functions.function_instance import FunctionBody
 from opkernel.records import dataclass, field
 
-__all__ = [
-    "AutoclusteringPolicy",
-    "ClusterCompiler",
-    "CompileMode",
-    "JitOptions",
-]
-
 CompileMode = Literal["strict", "lazy", "async"]
 """When clusters are compiled (DeviceCompileMode in TensorFlow)."""
 

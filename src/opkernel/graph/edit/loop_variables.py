@@ -10,8 +10,6 @@ from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue
 from opkernel.types import PartialTensorShape
 
-__all__ = ["add_loop_variables", "further_output_shapes"]
-
 
 def add_loop_variables(
     loop: Operation,

@@ -8,8 +8,6 @@ from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.structural_ops import PLACEHOLDER_OPS
 from opkernel.graph.core.tensor import Tensor
 
-__all__ = ["DataNeeds", "Needs", "prune_and_order"]
-
 
 class Needs:
     """The edges to follow when certain tensors are fed."""

@@ -17,8 +17,6 @@ from opkernel.proto import NodeDef
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
 
-__all__ = ["remove_dead_nodes", "remove_identity_nodes", "remove_list_array_converter"]
-
 _CONVERTERS = frozenset({"_ListToArray", "_ArrayToList"})
 
 

@@ -22,8 +22,6 @@ from opkernel.graph.freezing.held_values import (
 )
 from opkernel.graph.functions.function_instance import FunctionBody
 
-__all__ = ["Body"]
-
 
 class Body:
     """A graph, or the body of a function, and what is known of the handles in it.

@@ -10,14 +10,6 @@ from opkernel.graph.freezing.held_values import HeldValue
 from opkernel.proto import NameAttrList, NodeDef
 from opkernel.types import DataType
 
-__all__ = [
-    "call_functions",
-    "called_functions",
-    "calls_functions",
-    "first_argument",
-    "set_call_types",
-]
-
 _ATTRS = {
     "case": ("branches",),
     "function": ("f",),

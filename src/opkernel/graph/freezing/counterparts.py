@@ -15,8 +15,6 @@ from opkernel.graph.freezing.reads import reading
 from opkernel.proto import AttrValue, NodeDef, TensorProto
 from opkernel.types import DataType
 
-__all__ = ["Constants", "Counterpart", "counterpart"]
-
 Constants = Callable[[Operation, HeldValue], TensorProto]
 """Gives the value of a variable of a body."""
 

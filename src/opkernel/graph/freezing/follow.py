@@ -27,8 +27,6 @@ from opkernel.graph.functions.function_library import (
 )
 from opkernel.proto import NameAttrList
 
-__all__ = ["Followed", "functions_with_variables"]
-
 _MAX_BODIES = 10_000
 """So many bodies of functions may a graph have: attrs that grow with each call would make ever more."""
 

@@ -13,8 +13,6 @@ from opkernel.graph.core.graph import Graph
 from opkernel.graph.freezing.freeze_graph import freeze_graph
 from opkernel.graph.tracing.concrete_function import ConcreteFunction
 
-__all__ = ["freeze_function"]
-
 
 def freeze_function(function: ConcreteFunction) -> Graph:
     """A new graph that computes what a function does, with the values that its variables have now.

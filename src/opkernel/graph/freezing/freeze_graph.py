@@ -24,8 +24,6 @@ from opkernel.messages import perhaps
 from opkernel.proto import TensorProto
 from opkernel.types import DataType, PartialTensorShape, tensor_to_proto
 
-__all__ = ["freeze_graph", "freeze_with"]
-
 Elements = Iterable[Tensor | Operation | str] | Tensor | Operation | str
 _NONE: Mapping[str, Any] = MappingProxyType({})
 

@@ -18,8 +18,6 @@ from opkernel.graph.functions.graph_to_function import graph_to_function_def
 from opkernel.proto import FunctionDef, OpDef
 from opkernel.types import DataType
 
-__all__ = ["frozen_graph"]
-
 
 def frozen_graph(followed: Followed, constants: Constants) -> Graph:
     """The graph with constants in the place of variables, and functions that take their values.

@@ -17,18 +17,6 @@ from opkernel.graph.core.structural_ops import VARIABLE_OPS
 from opkernel.graph.tracing.tensor_spec import most_general_shape
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = [
-    "PASS_FIRST_ON",
-    "PASS_ON",
-    "REFERENCES",
-    "VARIABLES",
-    "HeldValue",
-    "declared_value",
-    "is_handle",
-    "joined",
-    "variable_name",
-]
-
 REFERENCES = frozenset({"Variable", "VariableV2", "AutoReloadVariable"})
 """The ops that give a reference to a variable."""
 VARIABLES = VARIABLE_OPS

@@ -23,8 +23,6 @@ from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.proto import NodeDef
 from opkernel.types import DataType
 
-__all__ = ["ReadingPart"]
-
 
 class ReadingPart:
     """A part of a graph in which handles have been followed; the graph stays as it is.

@@ -9,8 +9,6 @@ from opkernel.graph.core.operation import Operation
 from opkernel.proto import AttrValue, TensorProto
 from opkernel.types import DataType
 
-__all__ = ["READING", "Reading", "reading"]
-
 
 class Reading(NamedTuple):
     """What takes the place of a node that reads a variable.

@@ -16,8 +16,6 @@ from opkernel.graph.freezing.counterparts import Constants, Counterpart, counter
 from opkernel.proto import NodeDef
 from opkernel.types import DataType, tensor_to_proto
 
-__all__ = ["rewrite"]
-
 
 def rewrite(
     body: Body, constants: Constants, names: Mapping[Body, str]

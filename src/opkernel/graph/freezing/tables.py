@@ -10,8 +10,6 @@ from opkernel.graph.core.operation import Operation
 from opkernel.graph.freezing.calls import calls_functions
 from opkernel.graph.freezing.held_values import variable_name
 
-__all__ = ["TABLES", "TABLE_INITIALIZERS", "table_initializers"]
-
 TABLE_INITIALIZERS = "table_initializer"
 """The collection of the operations that initialise tables: TensorFlow's GraphKeys.TABLE_INITIALIZERS."""
 TABLES = frozenset({"HashTable", "HashTableV2"})

@@ -16,8 +16,6 @@ from opkernel.opdef import in_out_types_for_node
 from opkernel.proto import AttrValue, NameAttrList, NodeDef, OpDef
 from opkernel.types import DataType
 
-__all__ = ["CallTypes", "called_function", "declared_types", "misfit"]
-
 CallTypes = tuple[list[DataType], list[DataType]]
 """The types of arguments and of results; a reference counts as the type that it refers to."""
 

@@ -21,8 +21,6 @@ from opkernel.types import DataType
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
 
-__all__ = ["FunctionBody", "instantiate_into"]
-
 _RUN_ON_DEMAND = STRUCTURAL_OPS | {"Placeholder"}
 """Ops with state that run where something needs them, and for nothing else."""
 

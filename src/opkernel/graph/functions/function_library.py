@@ -30,13 +30,6 @@ from opkernel.proto import (
     OpDef,
 )
 
-__all__ = [
-    "FunctionLibraryDefinition",
-    "function_def_hash",
-    "function_defs_equal",
-    "functions_named_by",
-]
-
 GRADIENT_OP = "SymbolicGradient"
 """The op that stands for the gradient of the function in its attr `f`."""
 

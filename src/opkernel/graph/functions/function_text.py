@@ -17,8 +17,6 @@ from opkernel.opdef import summarize_attr_value
 from opkernel.proto import AttrValue, NodeDef
 from opkernel.types import DataType
 
-__all__ = ["print_attr_value", "print_instantiated", "print_node"]
-
 
 def print_instantiated(nodes: Iterable[NodeDef]) -> str:
     """The nodes of an instantiated function: arguments, results, and a line for each node."""

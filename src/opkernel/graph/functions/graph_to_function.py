@@ -23,8 +23,6 @@ from opkernel.types import DataType
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
 
-__all__ = ["graph_to_function_def"]
-
 _UNIQUE_ID = "_resource_arg_unique_id"
 _OUTPUT_SHAPES = "_output_shapes"
 

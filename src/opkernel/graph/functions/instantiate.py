@@ -29,8 +29,6 @@ from opkernel.proto import AttrValue, FunctionDef, NodeDef, OpDef
 from opkernel.records import dataclass, field
 from opkernel.types import DataType
 
-__all__ = ["Instantiation", "canonical_function_name", "instantiate_nodes"]
-
 _INTS_ON_DEVICE = "experimental_ints_on_device"
 _UNIQUE_ID = "_resource_arg_unique_id"
 _EXECUTOR = "_executor"

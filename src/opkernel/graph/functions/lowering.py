@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from opkernel.graph.core.operation import Operation
 
-__all__ = ["LOWERING", "is_lowered", "is_part_of_graph"]
-
 LOWERING = "_lower_using_switch_merge"
 """The attr of an If, Case or While that becomes control flow of TensorFlow 1. A PartitionedCall that
 stands for an If has it, too, true or false."""

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from opkernel.graph.inference.partial_values import Rule
     from opkernel.proto import NodeDef
 
-__all__ = ["ConstantValues", "constant_value", "is_foldable"]
-
 _MAX_RANK = 254
 _MAX_FOLDED = 100  # nodes that the shape function of one node is worth
 _NOT_CONSTANT = INPUT_OPS | LOW_LEVEL_CONTROL_FLOW

@@ -31,8 +31,6 @@ from opkernel.proto import FullTypeDef
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
 
-__all__ = ["infer_full_types"]
-
 _MAX_VISITS_PER_NODE = 3
 _MAX_DEPTH, _MAX_SIZE = 64, 100_000  # a message nested over 100 deep cannot be read from a file
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.operation import Operation
     from opkernel.graph.functions.function_instance import FunctionBody
 
-__all__ = ["BodyRefiner", "FunctionShapes", "NoBodyError"]
-
 _MAX_DEPTH = 24
 _MAX_RESULTS = 4096
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.proto import GraphDef
 
-__all__ = ["GraphShapes", "infer_shapes"]
-
 
 class GraphShapes(Mapping[Tensor, PartialTensorShape]):
     """The shapes of a graph's tensors, by tensor or by name (`x:0`), in the order of inference.

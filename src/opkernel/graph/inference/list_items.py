@@ -16,8 +16,6 @@ from opkernel.graph.inference.tensor_facts import NO_ITEMS, ZERO_ITEMS, Relaxati
 from opkernel.opdef import ShapeHandle
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 
-__all__ = ["LIST_MAKERS", "may_hold_items", "with_items"]
-
 LIST_MAKERS = frozenset({"empty", "reserve", "rows"})
 """The rules of ops that make lists. The rules of other ops take the known facts of the first input."""
 _PASSING_ON = SWITCH_OPS | EXIT_OPS | NEXT_ITERATION_OPS

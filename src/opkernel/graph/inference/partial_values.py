@@ -22,8 +22,6 @@ from opkernel.opdef import DimensionHandle, ShapeHandle
 if TYPE_CHECKING:
     from opkernel.graph.core.operation import Operation
 
-__all__ = ["RULES", "forward", "rule_of"]
-
 Rule: TypeAlias = Callable[["Operation", int, list[Any]], Any]
 """Gives an output of an operation from the values of its inputs, or from their shapes."""
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from opkernel.graph.inference.function_shapes import FunctionShapes
     from opkernel.opdef import ShapeAndType
 
-__all__ = ["ShapeRefiner", "merged_shape"]
-
 Requests: TypeAlias = AbstractSet[tuple[int, bool]]
 """Inputs whose values a shape function asks for, and whether as shapes."""
 

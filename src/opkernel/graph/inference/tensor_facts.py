@@ -15,16 +15,6 @@ from opkernel.graph.inference.partial_elements import PartialValue, array_of
 from opkernel.opdef import DimensionHandle, ShapeAndType, ShapeHandle
 from opkernel.records import dataclass, field
 
-__all__ = [
-    "NO_ITEMS",
-    "ZERO_ITEMS",
-    "FactsKey",
-    "Relaxation",
-    "Renaming",
-    "TensorFacts",
-    "key_of_facts",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorFacts:

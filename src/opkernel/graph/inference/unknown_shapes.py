@@ -22,8 +22,6 @@ from opkernel.graph.inference.constant_values import is_foldable
 from opkernel.graph.inference.whole_graph_refiner import WholeGraphRefiner
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, unknown_shape
 
-__all__ = ["UnknownShapes"]
-
 _MAX_SOURCES = 3
 _MAX_TRIED = 8
 _MAX_VALUES_FOLLOWED = 200

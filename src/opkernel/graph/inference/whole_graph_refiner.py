@@ -40,8 +40,6 @@ from opkernel.types import PartialTensorShape
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
 
-__all__ = ["WholeGraphRefiner"]
-
 _MAX_TURNS = 12
 """After so many turns a loop is taken to change all that it can change."""
 

@@ -11,8 +11,6 @@ from typing import Protocol
 from opkernel.device.budget import check_time
 from opkernel.errors import ResourceExhaustedError
 
-__all__ = ["BoundedReader"]
-
 _PIECE = 1 << 20
 
 

@@ -16,8 +16,6 @@ from opkernel.file_errors import checked_path, file_errors
 from opkernel.graph.io.bounded_reader import BoundedReader
 from opkernel.graph.io.wire_scan import LENGTH, VARINT, Field, Truncated, scan_fields
 
-__all__ = ["FileKind", "file_kind", "kind_of_bytes"]
-
 
 class FileKind(Enum):
     """Kinds of files that come where a model is expected; the value says it in words."""

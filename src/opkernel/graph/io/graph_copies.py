@@ -21,8 +21,6 @@ from opkernel.proto import GraphDef, OpList
 if TYPE_CHECKING:
     from opkernel.proto import OpDef
 
-__all__ = ["copied_graph", "pickled_graph"]
-
 
 def copied_graph(graph: Graph, memo: dict[int, Any]) -> Graph:
     """A copy of a graph, over the same registry of ops; what `memo` has of it is not copied again."""

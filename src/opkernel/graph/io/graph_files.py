@@ -28,14 +28,6 @@ from opkernel.proto import DecodeError, GraphDef, NodeDef
 if TYPE_CHECKING:
     from opkernel.opdef import OpRegistry
 
-__all__ = [
-    "begins_with_node",
-    "load_graph",
-    "load_graph_def",
-    "save_graph",
-    "serialized_graph_def",
-]
-
 _TEXT_ENDINGS = (".pbtxt", ".txt", ".textproto")
 _PART_NAMES = {1: "node", 2: "library", 3: "version", 4: "versions", 5: "debug_info"}
 _HEAD = 1 << 10

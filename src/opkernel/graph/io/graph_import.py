@@ -26,8 +26,6 @@ from opkernel.graph.io.producer_ops import remove_new_default_attrs
 from opkernel.messages import shown
 from opkernel.proto import DecodeError, GraphDef, OpList
 
-__all__ = ["import_graph_def"]
-
 
 def import_graph_def(
     graph_def: GraphDef,

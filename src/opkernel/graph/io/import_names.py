@@ -14,8 +14,6 @@ from opkernel.graph.core.operation import COLOCATION_ATTR, COLOCATION_PREFIX, Op
 if TYPE_CHECKING:
     from opkernel.graph.core.scopes import Scopes
 
-__all__ = ["choose_names", "follow_colocation", "place"]
-
 
 def choose_names(
     names: Iterable[str], prefix: str, taken: Collection[str], *, uniquify: bool

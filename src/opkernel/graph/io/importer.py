@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from opkernel.opdef import OpRegistrationData
     from opkernel.proto import GraphDef, NodeDef
 
-__all__ = ["GraphImporter", "ImportOptions"]
-
 Source = Tensor | Operation
 """The source of an input: a tensor, or for a control edge an operation."""
 

@@ -12,8 +12,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.file_errors import file_errors
 from opkernel.proto import DecodeError, Message
 
-__all__ = ["parse_text", "read_file"]
-
 _MAX_BYTES = 2**31 - 1
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)

@@ -6,9 +6,6 @@ import os
 
 from opkernel.graph.io.file_kind import FileKind
 
-__all__ = ["next_step"]
-
-
 _LOAD = "; load it with opkernel.load({path!r}), or make it a GraphDef: opkernel freeze {path} -o graph.pb"
 _KERAS = (
     "; export it where Keras is installed:\n"

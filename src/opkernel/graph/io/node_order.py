@@ -13,8 +13,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph.core.control_flow_ops import LOOP_HEAD_OPS, NEXT_ITERATION_OPS
 from opkernel.graph.core.operation import Operation
 
-__all__ = ["order_by_inputs"]
-
 _NOTHING: Mapping[Operation, Sequence[Operation]] = MappingProxyType({})
 
 _MAX_NAMED = 8

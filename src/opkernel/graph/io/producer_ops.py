@@ -16,12 +16,6 @@ from opkernel.opdef import (
 )
 from opkernel.proto import GraphDef, NodeDef, OpList
 
-__all__ = [
-    "ops_used_by_graph",
-    "remove_new_default_attrs",
-    "stripped_op_list_for_graph",
-]
-
 
 def remove_new_default_attrs(
     graph_def: GraphDef,

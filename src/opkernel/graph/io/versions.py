@@ -7,8 +7,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_PRODUCER
 from opkernel.proto import VersionDef
 
-__all__ = ["FORWARD_COMPATIBLE_VERSIONS", "check_versions", "merge_versions"]
-
 FORWARD_COMPATIBLE_VERSIONS = 21
 """Graphs of producers newer than ours by more than this need not be readable."""
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 
 from opkernel.records import dataclass
 
-__all__ = ["LENGTH", "VARINT", "Field", "Truncated", "scan_fields"]
-
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
 _MAX_VARINT = 10

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.core.operation import Operation
 
-__all__ = ["order_stateful_ops"]
-
 _CONTROL_FLOW = ENTER_OPS | SWITCH_OPS
 
 

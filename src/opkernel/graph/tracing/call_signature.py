@@ -24,8 +24,6 @@ from opkernel.graph.tracing.tensor_spec import TensorSpec, most_general_shape, s
 from opkernel.messages import perhaps, shown
 from opkernel.types import array_from_python
 
-__all__ = ["BoundCall", "CallBinder", "CallSignature"]
-
 
 class _Identity:
     """A Python value that cannot be hashed: equal to itself alone."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from opkernel.graph.tracing.call_signature import CallBinder, CallSignature
     from opkernel.proto import FunctionDef
 
-__all__ = ["ConcreteFunction"]
-
 _ARRAYS = frozenset({np.ndarray})
 _RUNNER: Slot[Callable[[ConcreteFunction], Callable[[Sequence[Any]], Any]]] = Slot(
     "runner of a function"

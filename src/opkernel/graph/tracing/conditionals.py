@@ -28,8 +28,6 @@ from opkernel.graph.tracing.traced_bodies import (
 )
 from opkernel.messages import shown
 
-__all__ = ["cond", "switch_case"]
-
 _Branch = Callable[[], Any]
 
 

@@ -40,8 +40,6 @@ from opkernel.records import replace
 if TYPE_CHECKING:
     from opkernel.opdef import OpRegistry
 
-__all__ = ["FuncGraph", "function_name"]
-
 
 class FuncGraph(Graph):
     """The graph of a function's body.

@@ -27,8 +27,6 @@ from opkernel.graph.tracing.concrete_function import ConcreteFunction
 from opkernel.graph.tracing.func_graph import FuncGraph, function_name
 from opkernel.graph.tracing.tensor_spec import TensorSpec
 
-__all__ = ["Function", "function"]
-
 _tracing = threading.RLock()
 """Held while a function is traced: functions of two threads may call each other's."""
 

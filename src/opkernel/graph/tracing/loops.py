@@ -36,8 +36,6 @@ from opkernel.graph.tracing.traced_bodies import (
 from opkernel.messages import shown
 from opkernel.types import PartialTensorShape
 
-__all__ = ["while_loop"]
-
 
 def while_loop(
     cond: Callable[..., Any],

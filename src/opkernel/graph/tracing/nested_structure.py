@@ -11,8 +11,6 @@ from typing import Any
 
 from opkernel.messages import shown
 
-__all__ = ["flatten", "flatten_up_to", "map_structure", "packer", "structure_of"]
-
 Pack = Callable[[Sequence[Any]], Any]
 
 

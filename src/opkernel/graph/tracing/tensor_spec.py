@@ -14,8 +14,6 @@ from opkernel.graph.core.tensor import Tensor
 from opkernel.messages import shown
 from opkernel.types import DataType, PartialTensorShape, as_dtype, dtype_of_array
 
-__all__ = ["TensorSpec", "most_general_shape", "spec_of"]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class TensorSpec:

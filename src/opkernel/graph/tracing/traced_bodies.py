@@ -16,8 +16,6 @@ from opkernel.graph.tracing.func_graph import FuncGraph, function_name
 from opkernel.graph.tracing.tensor_spec import TensorSpec
 from opkernel.proto import AttrValue
 
-__all__ = ["check_scalar", "let_bodies_take_same", "references_of", "traced_body"]
-
 
 def traced_body(
     graph: Graph, name: str, function: Callable[..., Any], specs: Sequence[TensorSpec] = ()

@@ -14,8 +14,6 @@ from opkernel.graph import TensorSpec
 from opkernel.proto import TypeSpecProto
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["CompositeSpec", "CompositeValue"]
-
 _MAX_RAGGED_RANK = 254  # as many as a tensor may have
 _KINDS = TypeSpecProto.DESCRIPTOR.enum_types_by_name["TypeSpecClass"].values_by_number
 

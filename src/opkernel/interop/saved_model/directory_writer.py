@@ -18,8 +18,6 @@ from opkernel.file_errors import checked_path, file_errors
 from opkernel.files import Directory
 from opkernel.interrupts import contextmanager
 
-__all__ = ["written_directory"]
-
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _MODEL_FILES = {"saved_model.pb", "saved_model.pbtxt"}

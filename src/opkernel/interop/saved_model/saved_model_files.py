@@ -25,8 +25,6 @@ from opkernel.graph.io.message_files import parse_text, read_file
 from opkernel.opdef.core.fingerprint import fingerprint64
 from opkernel.proto import AssetFileDef, DecodeError, FingerprintDef, MetaGraphDef, SavedModel
 
-__all__ = ["SavedModelFiles"]
-
 _SCHEMA_VERSION = 1
 _ASSETS = "saved_model_assets"
 _DEFAULT_TAGS = frozenset({"serve"})

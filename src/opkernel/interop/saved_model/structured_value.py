@@ -18,8 +18,6 @@ from opkernel.interop.saved_model.composite import CompositeSpec
 from opkernel.proto import StructuredValue
 from opkernel.types import DataType, PartialTensorShape, tensor_from_proto, tensor_to_proto
 
-__all__ = ["decoded", "encoded"]
-
 _MAX_DEPTH = 100
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from opkernel.kernel.context.persistent_tensor import PersistentTensor
     from opkernel.state.resource_mgr import ResourceMgr
 
-__all__ = ["OpKernelConstruction"]
-
 
 class OpKernelConstruction(OfNode, StatusReporting):
     """The node, its types, its device and its attrs, for the constructor of a kernel.

@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from opkernel.kernel.kernel_facts import KernelFacts
     from opkernel.kernel.node_properties import Arg, NodeProperties
 
-__all__ = [
-    "check_memory",
-    "check_output",
-    "check_outputs",
-    "check_shape",
-    "flat_outputs",
-    "is_as_declared",
-    "kind_of",
-]
-
 _HOLDERS = frozenset({FunctionType, MethodType, partial, CellType, dict, list, tuple})
 _DEPTH = 5  # from a partial to a value in a dict in a cell of its function
 

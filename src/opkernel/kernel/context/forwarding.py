@@ -24,8 +24,6 @@ from opkernel.kernel.context.params import NEVER_FORWARD, NO_RESERVATION
 from opkernel.kernel.registry.memory_types import MemoryType
 from opkernel.types import DataType, detached
 
-__all__ = ["ContextForwarding"]
-
 
 class ContextForwarding(ContextInputs, ContextOutputs):
     """Hands buffers of inputs on to outputs, or allocates if that is not safe."""

@@ -13,8 +13,6 @@ from opkernel.device.allocator import Allocator
 from opkernel.device.tracking_allocator import TrackingAllocator
 from opkernel.kernel.registry.memory_types import MemoryType
 
-__all__ = ["MemoryRecord"]
-
 
 class MemoryRecord:
     """Sizes, in bytes, of the temporary and the persistent memory of one computation.

@@ -26,8 +26,6 @@ from opkernel.records import replace
 if TYPE_CHECKING:
     from opkernel.kernel.context.memory_record import MemoryRecord
 
-__all__ = ["OpKernelContext", "function_of_step"]
-
 _PARAMS = ContextParams()
 _new = object.__new__
 

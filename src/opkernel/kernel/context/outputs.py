@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from opkernel.kernel.context.memory_record import MemoryRecord
     from opkernel.kernel.context.persistent_tensor import PersistentTensor
 
-__all__ = ["ContextOutputs", "OpOutputList"]
-
 _ANY_MEMORY = AllocatorAttributes()
 _empty = np.empty
 

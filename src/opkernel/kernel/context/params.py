@@ -11,8 +11,6 @@ import numpy as np
 from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.records import dataclass
 
-__all__ = ["NEVER_FORWARD", "NO_RESERVATION", "ContextParams", "FrameAndIter"]
-
 NEVER_FORWARD = -2
 """In `forward_from`: the output is always allocated."""
 

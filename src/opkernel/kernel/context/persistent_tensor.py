@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-__all__ = ["PersistentTensor"]
-
 
 class _User(Protocol):
     """A context, or the construction of a kernel."""

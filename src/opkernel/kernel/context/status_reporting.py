@@ -12,8 +12,6 @@ from collections.abc import Callable
 from opkernel.errors import InternalError, InvalidArgumentError, OpError
 from opkernel.logs import logger
 
-__all__ = ["StatusReporting"]
-
 
 class StatusReporting:
     """The status of a construction or of a computation, and the ways to set it.

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TensorRef"]
-
 
 class TensorRef:
     """The value of a tensor of a reference type, such as `float_ref`.

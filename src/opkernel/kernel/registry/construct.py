@@ -18,8 +18,6 @@ from opkernel.kernel.registry.node_form import NodeForm
 from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.opdef import OpRegistrationData, check_op_deprecation
 
-__all__ = ["construct", "guards"]
-
 Guard = Callable[[OpKernel, OpRegistrationData], OpKernel]
 """Makes of a kernel, given its op, the one that takes its place."""
 

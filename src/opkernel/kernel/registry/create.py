@@ -22,8 +22,6 @@ from opkernel.opdef import GRAPH_DEF_VERSION, OpRegistry, global_op_registry
 from opkernel.proto import NodeDef
 from opkernel.types import PartialTensorShape
 
-__all__ = ["create_op_kernel"]
-
 
 def create_op_kernel(
     device: Device,

@@ -12,13 +12,6 @@ from opkernel.messages import shown
 from opkernel.proto import AttrValue, KernelDef
 from opkernel.types import DataType, as_dtype
 
-__all__ = [
-    "KernelDefBuilder",
-    "Name",
-    "constraints_overlap",
-    "summarize_kernel_def",
-]
-
 
 class KernelDefBuilder:
     """Builds a KernelDef by a chain of calls.

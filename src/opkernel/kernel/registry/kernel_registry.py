@@ -20,8 +20,6 @@ from opkernel.opdef.core.op_registry import (
 from opkernel.proto import NodeDef, OpDef
 from opkernel.registrations import load_plugins
 
-__all__ = ["KernelRegistry", "global_kernel_registry"]
-
 _Key = tuple[str, str, str]
 
 

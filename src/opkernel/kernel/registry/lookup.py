@@ -16,21 +16,6 @@ from opkernel.opdef import OpRegistryInterface, global_op_registry, validate_nod
 from opkernel.opdef import text as summaries
 from opkernel.proto import KernelDef, KernelList, NodeDef
 
-__all__ = [
-    "find_kernel_def",
-    "find_kernel_registration",
-    "get_all_registered_kernels",
-    "get_filtered_registered_kernels",
-    "get_registered_kernels_for_op",
-    "kernel_def_available",
-    "kernel_def_if_available",
-    "kernels_registered_for_op",
-    "log_all_registered_kernels",
-    "no_kernel_error",
-    "no_supported_device_error",
-    "supported_device_types_for_node",
-]
-
 
 def find_kernel_registration(
     device_type: str, node_def: NodeDef, *, registry: KernelRegistry | None = None

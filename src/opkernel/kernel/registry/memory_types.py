@@ -13,8 +13,6 @@ from opkernel.opdef import text as summaries
 from opkernel.proto import KernelDef, NodeDef
 from opkernel.types import DataType
 
-__all__ = ["MemoryType", "MemoryTypes", "memory_types", "mtype_from_dtype"]
-
 
 class MemoryType(IntEnum):
     """The memory of a tensor that passes between kernels."""

@@ -31,8 +31,6 @@ from opkernel.proto import AttrValue, NodeDef, OpDef
 from opkernel.records import dataclass, field
 from opkernel.types import DataType
 
-__all__ = ["NodeForm", "form_of_node", "memory_types_for_node"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeForm:

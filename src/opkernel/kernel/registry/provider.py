@@ -29,17 +29,6 @@ from opkernel.slots import NamedSlots
 from opkernel.state.lasting_values import lasting_value
 from opkernel.types import PartialTensorShape
 
-__all__ = [
-    "REFERENCE",
-    "KernelProvider",
-    "choose_kernel",
-    "choose_providers",
-    "default_providers",
-    "register_provider",
-    "registered_providers",
-    "unregister_provider",
-]
-
 REFERENCE = "numpy"
 """The name of the provider of the reference kernels."""
 

@@ -21,8 +21,6 @@ from opkernel.records import dataclass
 from opkernel.registrations import DeclaringSite, declaring_site
 from opkernel.types import DataType
 
-__all__ = ["OpKernelFactory", "register_kernel"]
-
 _K = TypeVar("_K", bound="Callable[..., Any] | OpKernelFactory")
 
 

@@ -26,18 +26,6 @@ if TYPE_CHECKING:  # a kernel knows nothing of its registration
     from opkernel.kernel.context.construction import OpKernelConstruction
     from opkernel.kernel.op_kernel import OpKernel
 
-__all__ = [
-    "DEFAULT_DEVICE_TYPE",
-    "SYMBOLIC_DEVICE_TYPES",
-    "Choices",
-    "Found",
-    "KernelRegistration",
-    "Mismatch",
-    "constraint_holds",
-    "kernel_label",
-    "violated_constraint",
-]
-
 _T = TypeVar("_T")
 
 _MAX_FOUND = 1024

@@ -24,8 +24,6 @@ from opkernel.opdef import (
 )
 from opkernel.proto import KernelDef, OpDef
 
-__all__ = ["check_kernels", "validate_kernel_registrations"]
-
 _log = logging.getLogger(__name__)
 
 _CONSTRAINED_TYPES = {

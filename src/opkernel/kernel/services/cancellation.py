@@ -16,15 +16,6 @@ from opkernel.errors import CancelledError, DeadlineExceededError, OpError
 from opkernel.logs import logger
 from opkernel.records import dataclass
 
-__all__ = [
-    "INVALID_TOKEN",
-    "CancellationManager",
-    "CancellationToken",
-    "Deadline",
-    "call_all",
-    "register_cancellation_callback",
-]
-
 CancellationToken = int
 """Names a callback to the manager that gave the token."""
 

@@ -16,14 +16,6 @@ from opkernel.kernel.services.cancellation import CancellationManager
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = [
-    "CollectiveDone",
-    "CollectiveExecutor",
-    "CollectiveMember",
-    "CollectiveParams",
-    "CollectiveType",
-]
-
 CollectiveDone = Callable[[OpError | None, Any], object]
 """Called with an error or None, and the member's part of the result. It must not raise."""
 

@@ -15,8 +15,6 @@ import numpy as np
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel.services.collective import CollectiveParams, CollectiveType
 
-__all__ = ["check_collective", "collective_result", "collective_results", "merged"]
-
 
 def collective_results(
     params: CollectiveParams, tensors: Sequence[Any], is_source: Sequence[bool]

@@ -7,8 +7,6 @@ import threading
 
 from opkernel.errors import DeadlineExceededError, InternalError
 
-__all__ = ["DeferredOps"]
-
 
 class DeferredOps:
     """The deferred work of one step. Each `inc` pairs with one `dec`, from any thread."""

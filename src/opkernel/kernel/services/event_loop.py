@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from opkernel.kernel.services.cancellation import CancellationManager
 
-__all__ = ["start_coroutine"]
-
 _tasks: set[asyncio.Task[BaseException | None]] = set()  # the loop itself keeps none alive
 
 

@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from opkernel.kernel.services.step import Step
     from opkernel.state.resource_mgr import ScopedStepContainer
 
-__all__ = [
-    "CallFrame",
-    "FunctionDone",
-    "FunctionRunOptions",
-    "FunctionRuntime",
-    "InstantiateOptions",
-]
-
 FunctionDone = Callable[[OpError | None, Sequence[Any]], object]
 """Called once with None and the results, or with an error; it must not raise."""
 

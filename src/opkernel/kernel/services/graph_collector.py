@@ -9,8 +9,6 @@ import threading
 
 from opkernel.proto import GraphDef
 
-__all__ = ["GraphCollector"]
-
 
 class GraphCollector:
     """The graphs that functions became; filled from any thread.

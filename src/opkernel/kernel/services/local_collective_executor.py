@@ -37,8 +37,6 @@ from opkernel.kernel.services.collective_results import collective_results
 from opkernel.records import dataclass
 from opkernel.types import PartialTensorShape
 
-__all__ = ["LocalCollectiveExecutor"]
-
 Results = Callable[[CollectiveParams, Sequence[Any], Sequence[bool]], Sequence[Any]]
 """The results of the members by rank, of the parameters, what each has brought, and which one is a source."""
 

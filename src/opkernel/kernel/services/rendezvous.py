@@ -25,9 +25,6 @@ from opkernel.kernel.services.rendezvous_key import ParsedKey
 from opkernel.records import dataclass, replace
 from opkernel.state.ref_counted import RefCounted
 
-__all__ = ["DoneCallback", "LocalRendezvous", "Rendezvous", "RendezvousArgs"]
-
-
 _ANY_MEMORY = AllocatorAttributes()
 
 

@@ -13,8 +13,6 @@ from opkernel.kernel.context.params import FrameAndIter
 from opkernel.opdef import DeviceName
 from opkernel.records import dataclass, field
 
-__all__ = ["ParsedKey", "create_key", "parse_key"]
-
 _ROOT = FrameAndIter()
 _UINT64 = 1 << 64
 _HEXADECIMAL = re.compile(r"0*([0-9A-Fa-f]{1,16})")

@@ -7,8 +7,6 @@ from typing import Any, Protocol
 
 from opkernel.records import dataclass
 
-__all__ = ["TENSOR_HANDLE", "SessionState", "TensorAndKey", "TensorStore"]
-
 TENSOR_HANDLE = "TensorHandle"
 """The container and the type name of resource handles that stand for tensors of a session."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from opkernel.kernel.services.rendezvous import Rendezvous
     from opkernel.state.resource_mgr import ResourceMgr, ScopedStepContainer
 
-__all__ = ["Step"]
-
 
 class Step:
     """One execution of a graph, as its kernels see it. Executors fill in the services that they have.

@@ -11,8 +11,6 @@ from opkernel.errors import FailedPreconditionError
 from opkernel.opdef.text.multiline_proto import parse_multiline, read_multiline
 from opkernel.proto import ApiDef, ApiDefs, OpDef, OpList
 
-__all__ = ["ApiDefMap", "api_def_from_op_def", "rename_in_docs"]
-
 
 def api_def_from_op_def(op_def: OpDef) -> ApiDef:
     """The ApiDef that changes nothing: visible, under the op's name, in the order of the OpDef."""

@@ -21,8 +21,6 @@ from opkernel.opdef.core.inferred_attrs import inferred_attr_names
 from opkernel.proto import ApiDef, OpDef
 from opkernel.types import PartialTensorShape
 
-__all__ = ["CallParameter", "bind_call", "call_parameters", "call_result", "python_name"]
-
 Declared: TypeAlias = OpDef.ArgDef | OpDef.AttrDef
 
 

@@ -13,8 +13,6 @@ from opkernel.opdef.core.declarations import find_attr, is_list_arg
 from opkernel.proto import ApiDef, OpDef
 from opkernel.types import DataType
 
-__all__ = ["op_docstring", "python_text"]
-
 _NOUNS = {
     "string": "string",
     "int": "int",

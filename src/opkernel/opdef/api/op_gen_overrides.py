@@ -13,8 +13,6 @@ from opkernel.opdef.api.api_def import rename_in_docs
 from opkernel.opdef.text.multiline_proto import parse_multiline, read_multiline
 from opkernel.proto import OpDef, OpGenOverride, OpGenOverrides
 
-__all__ = ["OpGenOverrideMap"]
-
 _logger = logging.getLogger(__name__)
 
 

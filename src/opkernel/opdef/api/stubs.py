@@ -16,8 +16,6 @@ from opkernel.opdef.core.declarations import is_list_arg
 from opkernel.proto import ApiDef, OpDef
 from opkernel.types import DataType
 
-__all__ = ["stub_text"]
-
 # Ops have names of all kinds (`Any` is one), so nothing is imported under a name of its own.
 _HEADER = """{title}
 

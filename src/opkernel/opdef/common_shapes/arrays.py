@@ -11,18 +11,6 @@ from opkernel.opdef.common_shapes.resources import validate_variable_resource_ha
 from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import UNKNOWN_RANK, DimensionHandle, ShapeHandle
 
-__all__ = [
-    "concat_shape",
-    "concat_v2_shape",
-    "gather_nd_shape",
-    "quantized_concat_v2_shape",
-    "reduce_scatter_shape",
-    "reduction_shape",
-    "scatter_nd_shape",
-    "segment_reduction_with_num_segments_shape",
-    "slice_shape",
-]
-
 _FIRST_VERSION_WITH_VECTOR_INDICES = 21
 
 

@@ -5,8 +5,6 @@ Source: TensorFlow core/framework/common_shape_fns.cc.
 
 from opkernel.opdef.shapes.inference_context import InferenceContext
 
-__all__ = ["bias_add_grad_shape", "bias_add_shape"]
-
 
 def bias_add_shape(c: InferenceContext) -> None:
     """Input 0, its last dimension (for NCHW its second) merged with the length of input 1."""

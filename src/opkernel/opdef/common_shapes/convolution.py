@@ -25,17 +25,6 @@ from opkernel.opdef.shapes.windowed_output import (
     get_explicit_padding_for_dim,
 )
 
-__all__ = [
-    "conv2d_backprop_filter_with_bias_shape",
-    "conv2d_backprop_input_shape",
-    "conv2d_shape",
-    "conv2d_shape_with_explicit_padding",
-    "conv3d_shape",
-    "conv_shape",
-    "depthwise_conv2d_native_shape",
-    "depthwise_conv2d_native_shape_with_explicit_padding",
-]
-
 _SPACE = "DHW"
 
 

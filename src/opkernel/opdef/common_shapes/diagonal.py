@@ -11,12 +11,6 @@ from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM, ShapeHandle
 from opkernel.opdef.shapes.shape_tensors import Array
 
-__all__ = [
-    "matrix_diag_part_v2_shape",
-    "matrix_diag_v2_shape",
-    "matrix_set_diag_v2_shape",
-]
-
 
 def matrix_diag_part_v2_shape(c: InferenceContext) -> None:
     """[..., m, n] and a band k -> [..., diagonals, longest], or [..., length] for one diagonal."""

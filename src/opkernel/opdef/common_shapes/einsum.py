@@ -8,8 +8,6 @@ from opkernel.opdef.common_shapes.elementwise import broadcast_binary_op_output_
 from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
 
-__all__ = ["einsum_shape", "parse_einsum_equation"]
-
 _ELLIPSIS = "..."
 
 

@@ -11,23 +11,6 @@ from opkernel.opdef.shapes.shape_handles import (
     ShapeHandle,
 )
 
-__all__ = [
-    "broadcast_binary_op_output_shape",
-    "broadcast_binary_op_output_shape_fn",
-    "broadcast_binary_op_shape",
-    "explicit_shape",
-    "explicit_shapes",
-    "merge_both_inputs_shape_fn",
-    "no_outputs",
-    "random_shape",
-    "scalar_shape",
-    "unchanged_shape",
-    "unchanged_shape_with_rank",
-    "unchanged_shape_with_rank_at_least",
-    "unchanged_shape_with_rank_at_most",
-    "unknown_shape",
-]
-
 
 def no_outputs(c: InferenceContext) -> None:
     """The op has no outputs."""

@@ -7,12 +7,6 @@ from opkernel.opdef.common_shapes.elementwise import broadcast_binary_op_output_
 from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import ShapeHandle
 
-__all__ = [
-    "batch_matmul_shape",
-    "batch_matmul_v2_shape",
-    "matmul_shape",
-]
-
 
 def matmul_shape(c: InferenceContext) -> None:
     """[m, k] x [k, n] -> [m, n], after the attrs `transpose_a` and `transpose_b`."""

@@ -8,14 +8,6 @@ from opkernel.opdef.common_shapes.windows import data_format_attr
 from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM
 
-__all__ = [
-    "fused_batch_norm_ex_shape",
-    "fused_batch_norm_grad_ex_shape",
-    "fused_batch_norm_grad_shape",
-    "fused_batch_norm_shape",
-    "fused_batch_norm_v3_shape",
-]
-
 
 def fused_batch_norm_shape(c: InferenceContext) -> None:
     """Input 0, and four vectors with one element for each channel."""

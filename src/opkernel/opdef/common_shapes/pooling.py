@@ -21,18 +21,6 @@ from opkernel.opdef.shapes.shape_handles import ShapeHandle
 from opkernel.opdef.shapes.tensor_format import TensorFormat
 from opkernel.opdef.shapes.windowed_output import Padding
 
-__all__ = [
-    "avg_pool3d_grad_shape",
-    "avg_pool_grad_shape",
-    "avg_pool_shape",
-    "max_pool3d_grad_shape",
-    "max_pool_grad_shape",
-    "max_pool_shape",
-    "max_pool_shape_with_explicit_padding",
-    "max_pool_v2_shape",
-    "pool3d_shape",
-]
-
 max_pool_grad_shape = unchanged_shape_with_rank(4)
 """The gradient has the shape of the images, input 0."""
 max_pool3d_grad_shape = unchanged_shape_with_rank(5)

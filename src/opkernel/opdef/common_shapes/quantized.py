@@ -15,16 +15,6 @@ from opkernel.opdef.core.op_def_builder import OpShapeInferenceFn
 from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import ShapeHandle
 
-__all__ = [
-    "fused_quantized_conv2d_shape",
-    "fused_quantized_depthwise_conv2d_shape",
-    "quantize_v2_shape",
-    "quantized_avg_pool_shape",
-    "quantized_conv2d_shape",
-    "range_along_axis",
-    "set_quantized_range",
-]
-
 
 def quantized_conv2d_shape(c: InferenceContext) -> None:
     """As `conv2d_shape`; inputs 2 to 5 and outputs 1 and 2 are the scalar ranges."""

@@ -11,13 +11,6 @@ from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import ShapeAndType, ShapeHandle
 from opkernel.types import MAX_DIMENSIONS, DataType
 
-__all__ = [
-    "dataset_iterator_shape",
-    "sparse_reduce_shape",
-    "validate_sparse_tensor",
-    "validate_variable_resource_handle",
-]
-
 
 def validate_variable_resource_handle(c: InferenceContext) -> list[ShapeAndType]:
     """The content of the variable at input 0: at least one entry, unknown if nothing is known.

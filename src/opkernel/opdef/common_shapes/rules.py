@@ -14,27 +14,6 @@ from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import ShapeHandle
 from opkernel.types import PartialTensorShape
 
-__all__ = [
-    "check_csv_defaults",
-    "check_handle",
-    "check_input_ranks",
-    "check_inputs",
-    "check_ranks",
-    "check_ranks_at_most",
-    "check_scalars",
-    "checked",
-    "checked_no_outputs",
-    "checked_scalar",
-    "checked_unknown",
-    "defined_shape",
-    "each_output_as_its_input",
-    "fixed_shapes",
-    "outputs_as_inputs",
-    "scalar_inputs_and_outputs",
-    "set_outputs",
-    "unknown_from_scalars",
-]
-
 
 def check_input_ranks(c: InferenceContext, *ranks: int) -> list[ShapeHandle]:
     """The shapes of the first inputs, which must have these ranks."""

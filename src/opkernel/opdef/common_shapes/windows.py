@@ -17,18 +17,6 @@ from opkernel.opdef.shapes.windowed_output import (
     get_explicit_padding_for_dim,
 )
 
-__all__ = [
-    "ImageDims",
-    "check_format_constraints_on_shape",
-    "data_format_attr",
-    "dimensions_from_shape",
-    "get_windowed_output_size_from_dims",
-    "get_windowed_output_size_from_dims_v2",
-    "make_shape_from_format",
-    "padding_attrs",
-    "shape_from_dimensions",
-]
-
 _VECTOR_SIZES = (4, 32)
 
 

@@ -5,12 +5,6 @@ Source: TensorFlow core/framework/op_def_util.cc.
 
 from opkernel.proto import OpDef, OpList
 
-__all__ = [
-    "remove_descriptions_from_op_def",
-    "remove_descriptions_from_op_list",
-    "remove_non_deprecation_descriptions_from_op_def",
-]
-
 
 def remove_non_deprecation_descriptions_from_op_def(op_def: OpDef) -> None:
     """Clear, in place, every text for people but the explanation of a deprecation."""

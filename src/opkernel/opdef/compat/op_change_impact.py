@@ -10,8 +10,6 @@ from opkernel.opdef.core.declarations import find_attr
 from opkernel.opdef.text.attr_value_text import summarize_attr_value
 from opkernel.proto import AttrValue, FunctionDef, GraphDef, NodeDef, OpDef
 
-__all__ = ["NodeInGraph", "impact_of_change", "is_hit_by_change", "nodes_of_graph_def"]
-
 _Rule = CompatibilityRule
 
 

@@ -17,18 +17,6 @@ from opkernel.opdef.text.attr_value_text import dtype_text, summarize_attr_value
 from opkernel.opdef.text.summary import summarize_op_def
 from opkernel.proto import AttrValue, OpDef
 
-__all__ = [
-    "CompatibilityRule",
-    "OpChange",
-    "changed_added_defaults",
-    "changed_attr_defaults",
-    "changes_for_callers",
-    "incompatible_changes",
-    "op_def_added_defaults_unchanged",
-    "op_def_attr_defaults_unchanged",
-    "op_def_compatible",
-]
-
 Attrs = Mapping[str, OpDef.AttrDef]
 
 

@@ -13,15 +13,6 @@ from opkernel.opdef.core.attr_value_check import are_attr_values_equal, attr_val
 from opkernel.opdef.core.fingerprint import fingerprint64
 from opkernel.proto import OpDef
 
-__all__ = [
-    "attr_def_equal",
-    "attr_def_hash",
-    "op_def_equal",
-    "op_def_hash",
-    "repeated_attr_def_equal",
-    "repeated_attr_def_hash",
-]
-
 
 def attr_def_equal(a: OpDef.AttrDef, b: OpDef.AttrDef) -> bool:
     """Whether two AttrDefs are the same in every field (AttrDefEqual).

@@ -7,8 +7,6 @@ from opkernel.opdef.text.attr_value_text import dtype_text, summarize_attr_value
 from opkernel.opdef.text.summary import OP_FLAGS, summarize_args
 from opkernel.proto import AttrValue, OpDef
 
-__all__ = ["op_differences"]
-
 
 def op_differences(old: OpDef, new: OpDef) -> Iterator[str]:
     """The changes from one definition to the next; documentation does not count."""

@@ -25,8 +25,6 @@ from opkernel.opdef.core.validate import validate_op_def
 from opkernel.opdef.text.summary import summarize_op_def
 from opkernel.proto import OpDef
 
-__all__ = ["OpHistory", "OpSetComparison", "compare_with_history", "refused_steps"]
-
 _Rule = CompatibilityRule
 
 

@@ -14,8 +14,6 @@ from opkernel.opdef.compat.op_history import OpHistory
 from opkernel.opdef.compat.op_revision import OpRevision, split_op_list_text
 from opkernel.proto import DecodeError, OpList
 
-__all__ = ["parse_op_history", "read_op_history", "write_op_history"]
-
 _MAX_BYTES = 1 << 30  # unpacked; TensorFlow's own history has 2.5 MB
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"

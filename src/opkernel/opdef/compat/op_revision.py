@@ -9,8 +9,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.text.text_proto import TextProtoError, merge_text
 from opkernel.proto import OpDef, OpList
 
-__all__ = ["OpRevision", "split_op_list_text"]
-
 _OP = re.compile(r"(\n*)op \{\n((?:  .*\n)*)\}\n")
 _NAME = re.compile(r'  name: "([^"\\]*)"\n')
 

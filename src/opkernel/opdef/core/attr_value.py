@@ -37,8 +37,6 @@ from opkernel.types import (
     tensor_to_proto,
 )
 
-__all__ = ["attr_for_op", "attr_from_python", "attr_to_python", "infer_attr_from_python"]
-
 
 class _Kind(NamedTuple):
     """One kind of attr: the field of AttrValue and of its list, the two conversions, and a value."""

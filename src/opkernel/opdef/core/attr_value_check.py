@@ -14,16 +14,6 @@ from opkernel.opdef.text.attr_value_text import dtype_text
 from opkernel.proto import AttrValue, NameAttrList, OpDef, TensorProto
 from opkernel.types import DataType, ResourceHandle, Variant, tensor_from_proto
 
-__all__ = [
-    "are_attr_values_equal",
-    "attr_value_has_type",
-    "attr_value_hash",
-    "fast_are_attr_values_equal",
-    "substitute_placeholders",
-    "validate_attr_value",
-    "with_context",
-]
-
 _V = TypeVar("_V", int, bytes)
 
 _KIND_OF_FIELD = {field: kind for kind, field in FIELD_OF_KIND.items()}

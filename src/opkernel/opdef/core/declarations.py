@@ -6,8 +6,6 @@ Source: TensorFlow core/framework/op_def_util.cc.
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import DataType
 
-__all__ = ["FIELD_OF_KIND", "attr_type_of", "find_attr", "find_dtype", "is_list_arg"]
-
 FIELD_OF_KIND = {
     "string": "s",
     "int": "i",

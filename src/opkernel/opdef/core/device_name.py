@@ -16,8 +16,6 @@ from typing import Any
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.records import dataclass, replace
 
-__all__ = ["DeviceName", "canonicalize_device_name", "device_name_to_cpu_device_name"]
-
 _WORD = "[A-Za-z][A-Za-z0-9_]*"
 _PART = re.compile(
     rf"/job:(?P<job>\*|{_WORD})"

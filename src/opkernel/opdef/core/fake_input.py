@@ -15,8 +15,6 @@ from opkernel.proto import NodeDef, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["FakeInput", "fake_input"]
-
 
 @dataclass(frozen=True)
 class FakeInput:

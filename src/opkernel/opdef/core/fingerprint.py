@@ -8,8 +8,6 @@ longer), all arithmetic is modulo 2**64, and words are read little-endian.
 import struct
 from collections.abc import Callable, Iterable
 
-__all__ = ["fingerprint64"]
-
 _MASK = (1 << 64) - 1
 _K0 = 0xC3A5C85C97CB3127
 _K1 = 0xB492B66FBE98F273

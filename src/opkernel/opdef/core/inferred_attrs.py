@@ -18,8 +18,6 @@ from opkernel.opdef.core.declarations import find_attr, is_list_arg
 from opkernel.proto import OpDef
 from opkernel.types import DataType, as_dtype, can_become, natural_dtype
 
-__all__ = ["CallInputs", "InputValues", "inferred_attr_names"]
-
 TypeOfTensor: TypeAlias = Callable[[Any], DataType | None]
 """The type of a tensor; None for a value that is to become one."""
 

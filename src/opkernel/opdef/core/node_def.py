@@ -19,22 +19,6 @@ from opkernel.opdef.core.attr_value_check import (
 from opkernel.proto import AttrValue, NodeDef, OpDef
 from opkernel.types import DataType
 
-__all__ = [
-    "MAX_LIST_TENSORS",
-    "add_defaults_to_node_def",
-    "attach_def",
-    "count_data_inputs",
-    "get_node_attr",
-    "in_out_types_for_node",
-    "input_types_for_node",
-    "name_ranges_for_node",
-    "num_outputs",
-    "output_types_for_node",
-    "strip_defaults_from_node_def",
-    "validate_external_node_def_syntax",
-    "validate_node_def",
-]
-
 _MIN_INT32, _MAX_INT32 = -(2**31), 2**31 - 1
 
 MAX_LIST_TENSORS = 2**20

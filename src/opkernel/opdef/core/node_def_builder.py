@@ -18,8 +18,6 @@ from opkernel.opdef.text.summary import summarize_op_def
 from opkernel.proto import AttrValue, NodeDef, OpDef
 from opkernel.types import DataType
 
-__all__ = ["NodeDefBuilder"]
-
 
 class NodeDefBuilder:
     """Collects the parts of a node; every method but `finalize` returns the builder.

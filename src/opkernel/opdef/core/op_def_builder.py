@@ -17,15 +17,6 @@ from opkernel.types import DataType
 if TYPE_CHECKING:
     from opkernel.opdef.shapes.inference_context import InferenceContext
 
-__all__ = [
-    "FunctionTypeInferrer",
-    "OpDefBuilder",
-    "OpRegistrationData",
-    "OpShapeInferenceFn",
-    "OpTypeConstructor",
-    "TypeInferenceFn",
-]
-
 OpShapeInferenceFn: TypeAlias = Callable[["InferenceContext"], None]
 """Sets the shapes of an op's outputs, or raises InvalidArgumentError."""
 

@@ -6,8 +6,6 @@ Source: TensorFlow python/framework/op_def_registry.py.
 from opkernel.opdef.core.op_registry import global_op_registry
 from opkernel.proto import OpDef
 
-__all__ = ["get_registered_ops"]
-
 
 def get_registered_ops() -> dict[str, OpDef]:
     """The declarations of all ops that the global registry knows, by name."""

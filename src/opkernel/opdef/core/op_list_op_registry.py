@@ -7,8 +7,6 @@ from opkernel.opdef.core.op_def_builder import OpRegistrationData
 from opkernel.opdef.core.op_registry import not_registered
 from opkernel.proto import OpDef, OpList
 
-__all__ = ["OpListOpRegistry"]
-
 
 class OpListOpRegistry:
     """The ops of an OpList, read-only: for graphs that bring their ops along."""

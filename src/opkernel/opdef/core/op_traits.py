@@ -14,8 +14,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from opkernel.errors import InvalidArgumentError
 
-__all__ = ["NO_TRAITS", "WHY_NO_KERNEL", "OpTraits", "ValueRule"]
-
 ValueRule: TypeAlias = str | Callable[..., Any]
 """A rule of `graph.inference.partial_values` by its name, or a function like these.
 

@@ -18,8 +18,6 @@ from opkernel.proto import OpDef
 from opkernel.records import dataclass, replace
 from opkernel.registrations import DeclaringSite, declaring_site
 
-__all__ = ["OpHandle", "register_op"]
-
 
 @dataclass(frozen=True)
 class _Declaration:

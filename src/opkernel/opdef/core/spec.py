@@ -22,8 +22,6 @@ from opkernel.opdef.text.escaping import c_unescape
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import NUMBER_TYPES, QUANTIZED_TYPES, REAL_NUMBER_TYPES, DataType
 
-__all__ = ["SpecError", "parse_arg_spec", "parse_attr_spec", "parse_doc_name"]
-
 _SP = r"[ \t\n\v\f\r]*"
 _SPACE = re.compile(_SP)
 _ATTR_NAME = re.compile(rf"([A-Za-z][A-Za-z0-9_]*){_SP}:{_SP}")

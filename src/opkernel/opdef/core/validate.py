@@ -17,8 +17,6 @@ from opkernel.opdef.text.attr_value_text import dtype_text
 from opkernel.proto import OpDef
 from opkernel.types import REF_OFFSET, DataType
 
-__all__ = ["validate_op_def"]
-
 _OP_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*(?:>[A-Z][A-Za-z0-9_]*)*")
 _LIST_KINDS = frozenset(f"list({kind})" for kind in FIELD_OF_KIND)
 

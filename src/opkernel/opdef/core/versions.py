@@ -8,13 +8,6 @@ import warnings
 from opkernel.errors import UnimplementedError
 from opkernel.proto import OpDef
 
-__all__ = [
-    "GRAPH_DEF_VERSION",
-    "GRAPH_DEF_VERSION_MIN_CONSUMER",
-    "GRAPH_DEF_VERSION_MIN_PRODUCER",
-    "check_op_deprecation",
-]
-
 GRAPH_DEF_VERSION = 2474
 """The producer version written into graphs: TensorFlow 2.21's (TF_GRAPH_DEF_VERSION)."""
 

@@ -11,16 +11,6 @@ from opkernel.opdef.core.op_def_builder import OpTypeConstructor
 from opkernel.opdef.full_type.type_id import FullTypeId
 from opkernel.proto import FullTypeDef, OpDef
 
-__all__ = [
-    "no_op",
-    "no_outputs",
-    "nullary",
-    "unary",
-    "unary_generic",
-    "unary_tensor_container",
-    "variadic_tensor_container",
-]
-
 
 def no_op() -> OpTypeConstructor | None:
     """No type constructor: types come from elsewhere."""

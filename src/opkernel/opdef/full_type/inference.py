@@ -21,25 +21,6 @@ from opkernel.opdef.full_type.relations import (
 from opkernel.opdef.full_type.type_id import FullTypeId
 from opkernel.proto import FullTypeDef
 
-__all__ = [
-    "batch_tensor",
-    "container_map",
-    "decode",
-    "encode",
-    "function_call",
-    "keep_existing",
-    "map_covariant",
-    "merge",
-    "multiary_unstack",
-    "replicate_input",
-    "shard_tensor",
-    "tensor",
-    "tuple_func",
-    "unary_container_add",
-    "unary_container_create",
-    "unstack_tensor",
-]
-
 Types: TypeAlias = Sequence[FullTypeDef]
 TypeMap: TypeAlias = Callable[[FullTypeDef], FullTypeDef]
 """The type that an element gets from the type it has."""

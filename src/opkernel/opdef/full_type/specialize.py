@@ -13,8 +13,6 @@ from opkernel.opdef.full_type.type_id import FullTypeId, map_dtype_to_tensor
 from opkernel.opdef.text.summary import format_node_def_for_error
 from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
 
-__all__ = ["full_type_of_node", "specialize_type"]
-
 
 def full_type_of_node(node_def: NodeDef, registration: OpRegistrationData) -> FullTypeDef | None:
     """The full type of a node by itself: the type that it carries, or the declaration of its op.

@@ -8,8 +8,6 @@ import enum
 from opkernel.proto import FullTypeDef
 from opkernel.types import DataType
 
-__all__ = ["FullTypeId", "map_dtype_to_child_of_tensor", "map_dtype_to_tensor"]
-
 
 class FullTypeId(enum.IntEnum):
     """The kind of a full type. Being ints, the members go straight into a FullTypeDef."""

@@ -8,8 +8,6 @@ import operator
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM, DimensionHandle, DimensionOrConstant
 
-__all__ = ["DimensionAlgebra", "make_dim", "merge_dims", "relax_dims"]
-
 _MAX_INT64 = 2**63 - 1
 
 

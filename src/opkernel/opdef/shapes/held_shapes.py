@@ -12,8 +12,6 @@ from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.opdef.shapes.shape_handles import ShapeAndType, ShapeHandle
 from opkernel.types import DataType
 
-__all__ = ["HeldShapes"]
-
 _Held: TypeAlias = Sequence[ShapeAndType]
 _Combine: TypeAlias = Callable[[_Held | None, _Held], list[ShapeAndType] | None]
 """The combination of old and new; None where they do not match, or nothing is learned."""

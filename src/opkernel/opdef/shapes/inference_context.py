@@ -29,8 +29,6 @@ from opkernel.opdef.shapes.shape_tensors import Array, integers, shape_from_tens
 from opkernel.proto import FullTypeDef, NodeDef, OpDef
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
-__all__ = ["InferenceContext", "InputShape", "ShapeFn"]
-
 ShapeFn: TypeAlias = Callable[["InferenceContext"], None]
 """A shape function: reads a context and sets its outputs."""
 InputShape: TypeAlias = ShapeHandle | TensorShape | PartialTensorShape | Sequence[int | None] | None

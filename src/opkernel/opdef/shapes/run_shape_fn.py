@@ -17,8 +17,6 @@ from opkernel.opdef.shapes.shape_handles import ShapeHandle
 from opkernel.proto import NodeDef
 from opkernel.types import as_dtype
 
-__all__ = ["UnsetOutputError", "infer_call", "run_shape_fn"]
-
 _MAX_VALUES = 256
 
 

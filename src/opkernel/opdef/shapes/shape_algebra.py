@@ -28,8 +28,6 @@ from opkernel.proto import TensorShapeProto
 from opkernel.types import PartialTensorShape, TensorShape
 from opkernel.types.shape import MAX_DIMENSIONS
 
-__all__ = ["ShapeAlgebra", "make_shape_handle"]
-
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
 

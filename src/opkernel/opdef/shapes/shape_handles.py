@@ -13,15 +13,6 @@ from typing import NamedTuple, TypeAlias
 from opkernel.proto import FullTypeDef
 from opkernel.types import DataType
 
-__all__ = [
-    "UNKNOWN_DIM",
-    "UNKNOWN_RANK",
-    "DimensionHandle",
-    "DimensionOrConstant",
-    "ShapeAndType",
-    "ShapeHandle",
-]
-
 UNKNOWN_DIM = -1
 """The value of an unknown dimension."""
 UNKNOWN_RANK = -1

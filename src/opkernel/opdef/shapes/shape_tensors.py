@@ -12,8 +12,6 @@ from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM, DimensionHandle, ShapeHandle
 from opkernel.types import MAX_DIMENSIONS, as_dtype
 
-__all__ = ["Array", "integers", "shape_from_tensor"]
-
 Array: TypeAlias = np.ndarray[Any, Any] | np.generic
 
 _MAX_DIMENSIONS = 1 << 25

@@ -13,8 +13,6 @@ from typing import TypeVar
 
 from opkernel.errors import InvalidArgumentError
 
-__all__ = ["FilterTensorFormat", "TensorFormat"]
-
 _T = TypeVar("_T")
 _SPACE = "DHW"
 

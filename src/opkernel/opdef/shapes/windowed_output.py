@@ -13,16 +13,6 @@ from typing import NamedTuple
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef.shapes.tensor_format import TensorFormat
 
-__all__ = [
-    "Padding",
-    "WindowedOutput",
-    "check_dilation_and_stride",
-    "check_valid_padding",
-    "get_explicit_padding_for_dim",
-    "get_windowed_output_size",
-    "get_windowed_output_size_verbose",
-]
-
 
 class Padding(enum.Enum):
     """How an input is padded before a window slides over it."""

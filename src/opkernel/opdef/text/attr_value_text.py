@@ -11,8 +11,6 @@ from opkernel.opdef.core.declarations import FIELD_OF_KIND
 from opkernel.proto import AttrValue, NameAttrList, TensorProto
 from opkernel.types import REF_OFFSET, DataType, shape_proto_debug_string
 
-__all__ = ["dtype_text", "has_placeholder", "parse_attr_value", "summarize_attr_value"]
-
 _SPACE = " \t\n\v\f\r"
 _MAX_TENSOR_NESTING = 100
 _MAX_STRING_LENGTH = 80

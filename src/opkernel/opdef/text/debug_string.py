@@ -12,8 +12,6 @@ from opkernel.opdef.text.escaping import c_escape
 from opkernel.opdef.text.field_label import is_repeated
 from opkernel.opdef.text.number_text import double_text, float_text
 
-__all__ = ["short_debug_string"]
-
 
 def short_debug_string(message: Any) -> str:
     """The set fields in the order of their numbers, maps by key (ShortDebugString)."""

@@ -6,8 +6,6 @@ CUnescape, which TensorFlow uses.
 
 import re
 
-__all__ = ["c_escape", "c_unescape", "utf8_safe_c_escape"]
-
 _NAMED = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _PLAIN = frozenset("\\?'\"")
 _ESCAPE_OF = {9: r"\t", 10: r"\n", 13: r"\r", 34: r"\"", 39: r"\'", 92: r"\\"}

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["is_packed", "is_repeated"]
-
 
 def is_repeated(field: Any) -> bool:
     """Whether the field is a list or a map; protobuf before 6 says so only by its label."""

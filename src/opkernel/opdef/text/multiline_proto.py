@@ -23,8 +23,6 @@ from opkernel.file_errors import file_errors
 from opkernel.opdef.text.escaping import c_escape, c_unescape
 from opkernel.proto import Message
 
-__all__ = ["parse_multiline", "pb_txt_from_multiline", "pb_txt_to_multiline", "read_multiline"]
-
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 _QUOTED = re.compile(r'(?P<head> *(?P<field>[^:]*)): *"(?P<escaped>.*)"(?P<rest>[^"]*)', re.DOTALL)

@@ -6,8 +6,6 @@ Source: TensorFlow tsl/platform/numbers.cc (LegacyPrecision).
 import math
 import struct
 
-__all__ = ["double_text", "float_text"]
-
 
 def float_text(value: float) -> str:
     """A float32 value in 6 digits or, where they do not suffice, in 9: "0.1", "0.333333343"."""

@@ -10,8 +10,6 @@ from opkernel.opdef.text.escaping import c_escape
 from opkernel.opdef.text.spec_text import arg_spec, attr_spec
 from opkernel.proto import OpDef
 
-__all__ = ["registration_text"]
-
 _FLAGS = {
     "is_aggregate": "SetIsAggregate",
     "is_commutative": "SetIsCommutative",

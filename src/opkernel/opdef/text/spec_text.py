@@ -8,8 +8,6 @@ from opkernel.opdef.text.debug_string import short_debug_string
 from opkernel.opdef.text.escaping import c_escape
 from opkernel.proto import AttrValue, OpDef
 
-__all__ = ["arg_spec", "attr_spec", "default_text"]
-
 
 def attr_spec(attr: OpDef.AttrDef) -> str:
     """The spec of an attr: `"T: {float, int32} = DT_FLOAT"`."""

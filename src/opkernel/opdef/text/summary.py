@@ -8,16 +8,6 @@ from collections.abc import Iterable
 from opkernel.opdef.text.attr_value_text import dtype_text, summarize_attr_value
 from opkernel.proto import NodeDef, OpDef
 
-__all__ = [
-    "OP_FLAGS",
-    "format_node_def_for_error",
-    "format_node_name_for_error",
-    "summarize_args",
-    "summarize_attrs",
-    "summarize_node_def",
-    "summarize_op_def",
-]
-
 OP_FLAGS = (
     "is_commutative",
     "is_aggregate",

@@ -21,14 +21,6 @@ from opkernel.types import (
     tensor_from_proto,
 )
 
-__all__ = [
-    "MAX_DECODED_BYTES",
-    "element_text",
-    "summarize_tensor",
-    "summarize_values",
-    "tensor_byte_size",
-]
-
 MAX_DECODED_BYTES = 32 * 1024 * 1024
 """Protos of tensors larger than this are decoded neither to print nor to compare them."""
 

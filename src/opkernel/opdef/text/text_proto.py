@@ -16,8 +16,6 @@ from opkernel.opdef.text.escaping import c_unescape
 from opkernel.opdef.text.field_label import is_repeated
 from opkernel.proto import message_class
 
-__all__ = ["TextProtoError", "merge_text"]
-
 _MAX_NESTING = 200  # of messages; far beyond what specs hold and within Python's own stack
 
 _SPACE = re.compile(r"(?:[ \t\n\v\f\r]+|#[^\n]*)*")

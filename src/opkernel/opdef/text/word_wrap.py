@@ -3,8 +3,6 @@
 Source: TensorFlow core/framework/op_gen_lib.cc.
 """
 
-__all__ = ["word_wrap"]
-
 
 def word_wrap(prefix: str, text: str, width: int) -> str:
     """The text behind a prefix, broken at blanks into lines of at most `width` (WordWrap).

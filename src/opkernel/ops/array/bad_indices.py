@@ -12,8 +12,6 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.types import TensorShape
 
-__all__ = ["BadIndicesPolicy", "bad_index_error", "find_bad_indices"]
-
 
 class BadIndicesPolicy(enum.Enum):
     """The attr `bad_indices_policy`. The default on the CPU is an error."""

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from opkernel.errors import InvalidArgumentError
 from opkernel.types import TensorShape
 
-__all__ = ["Band"]
-
 
 class Band(NamedTuple):
     """The diagonals from `lower` to `upper`."""

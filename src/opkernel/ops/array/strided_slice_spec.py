@@ -14,15 +14,6 @@ from typing import Any, NamedTuple
 from opkernel.errors import InvalidArgumentError
 from opkernel.types import TensorShape
 
-__all__ = [
-    "Masks",
-    "SparseSpec",
-    "StridedSlice",
-    "check_vectors",
-    "entries_of_single_indices",
-    "strided_slice",
-]
-
 _MAX_INDICES = 32
 """The masks have 32 bits."""
 

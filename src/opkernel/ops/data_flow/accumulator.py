@@ -24,13 +24,6 @@ from opkernel.ops.data_flow.waiting import (
 )
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
-__all__ = [
-    "ConditionalAccumulator",
-    "ConditionalAccumulatorBase",
-    "SparseConditionalAccumulator",
-    "SparseGradient",
-]
-
 _OF_PAIR, _OF_TURN = 200, 1 << 10
 """The bytes that two merged indices take as values of Python, and the work of merging them."""
 

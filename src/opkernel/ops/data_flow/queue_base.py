@@ -26,8 +26,6 @@ from opkernel.ops.data_flow.waiting import (
 )
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
-__all__ = ["UNBOUNDED", "Element", "QueueBase", "rows_of"]
-
 UNBOUNDED = 2**31 - 1
 """The capacity of a queue that never fills up."""
 

@@ -20,18 +20,6 @@ from opkernel.errors import CancelledError, OpError, as_op_error
 from opkernel.kernel import AsyncOpKernel, CancellationToken, OpKernelContext, ResourceBase
 from opkernel.ops.resource_op_kernel import resource_of_handle
 
-__all__ = [
-    "Attempt",
-    "Deliver",
-    "Done",
-    "Line",
-    "Steps",
-    "WaitingKernel",
-    "WaitingResource",
-    "finish_all",
-]
-
-
 Deliver = Callable[[Any], None]
 """Takes the outcome of an attempt, to set the outputs of the kernel."""
 

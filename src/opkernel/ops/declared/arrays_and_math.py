@@ -24,8 +24,6 @@ from opkernel.opdef.common_shapes import (
 from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.linalg.matrices import square_matrices, square_shape
 
-__all__ = ["SHAPE_FNS"]
-
 
 def _self_adjoint_eig_shape(c: InferenceContext) -> None:
     """[..., n, n] -> [..., n + 1, n]: the eigenvalues above the eigenvectors."""

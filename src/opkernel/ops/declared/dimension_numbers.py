@@ -7,8 +7,6 @@ Source: TensorFlow compiler/xla/xla_data.proto.
 
 from collections import defaultdict
 
-__all__ = ["dimension_numbers"]
-
 
 def dimension_numbers(text: str) -> defaultdict[int, list[int]]:
     """The integers of a message by the numbers of their fields; malformed fields are left out.

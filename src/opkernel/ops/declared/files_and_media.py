@@ -17,8 +17,6 @@ from opkernel.opdef.common_shapes.rules import (
     set_outputs,
 )
 
-__all__ = ["SHAPE_FNS"]
-
 
 def _microfrontend_shape(c: InferenceContext) -> None:
     """[samples] -> features [frames, channels], each with those of the frames around it.

@@ -12,8 +12,6 @@ from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.array.transpose import transpose_shape
 from opkernel.ops.declared.quantized import quantized_convolution_shape, quantized_matmul_shape
 
-__all__ = ["SHAPE_FNS"]
-
 
 def _held_shape(c: InferenceContext, index: int, rank: int) -> None:
     """An input holds the shape, of this rank."""

@@ -8,12 +8,6 @@ from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
 from opkernel.opdef.common_shapes.quantized import set_quantized_range
 from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars
 
-__all__ = [
-    "SHAPE_FNS",
-    "quantized_convolution_shape",
-    "quantized_matmul_shape",
-]
-
 
 def _with_range(
     shape_fn: OpShapeInferenceFn, *, scalars: tuple[int, ...] = (), vectors: tuple[int, ...] = ()

@@ -11,8 +11,6 @@ from opkernel.opdef.common_shapes.rules import (
     set_outputs,
 )
 
-__all__ = ["SHAPE_FNS"]
-
 
 def _cudnn_rnn_shape(c: InferenceContext) -> None:
     """Sequences, the states and what the gradient needs, of unknown shape."""

@@ -6,8 +6,6 @@ import zlib
 
 from opkernel.proto import OpDef, OpList
 
-__all__ = ["tensorflow_op_defs"]
-
 _GZIP = 31
 """For zlib: there is the header of a .gz file."""
 

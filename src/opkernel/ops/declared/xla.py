@@ -32,8 +32,6 @@ from opkernel.opdef.common_shapes.rules import (
 from opkernel.ops.declared.dimension_numbers import dimension_numbers
 from opkernel.types import PartialTensorShape
 
-__all__ = ["xla_dot_shape"]
-
 
 def xla_dot_shape(c: InferenceContext) -> None:
     """Batch dimensions, then those of each operand that are neither batched nor contracted."""

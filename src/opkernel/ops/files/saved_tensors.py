@@ -17,8 +17,6 @@ from opkernel.kernel import OpKernelContext
 from opkernel.ops.files.whole_files import matching_paths
 from opkernel.types import DataType, TensorShape
 
-__all__ = ["check_names", "opened", "restored", "single_text", "slice_of"]
-
 
 def single_text(what: str, value: Any) -> bytes:
     """The string of a tensor with one element.

@@ -17,21 +17,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
 from opkernel.types import DataType
 
-__all__ = [
-    "Matrices",
-    "NUMBERS",
-    "T_SPEC",
-    "adjoint",
-    "check_square",
-    "check_stacks",
-    "matrices",
-    "of_stack",
-    "seconds_of",
-    "square_matrices",
-    "square_shape",
-]
-
-
 NUMBERS = (
     DataType.DT_FLOAT,
     DataType.DT_DOUBLE,

@@ -18,8 +18,6 @@ from opkernel.ops.lookup.hash_tables import hash_of_key
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.types import DataType, TensorShape
 
-__all__ = ["MutableDenseHashTable"]
-
 _MIN_BUCKETS = 4
 
 

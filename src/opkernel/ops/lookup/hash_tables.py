@@ -26,9 +26,6 @@ from opkernel.ops.array.fill import zeros
 from opkernel.ops.lookup.lookup_table import LookupInterface, array_of_keys, flat_keys
 from opkernel.types import DataType
 
-__all__ = ["HashMapOrder", "HashTable", "MutableHashTable", "hash_of_key"]
-
-
 Key = int | bytes
 
 _MASK = (1 << 64) - 1

@@ -11,8 +11,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import ResourceBase
 from opkernel.types import DataType, TensorShape
 
-__all__ = ["LookupInterface", "array_of_keys", "flat_keys"]
-
 Shape = tuple[int, ...]
 
 

@@ -19,20 +19,6 @@ from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_sh
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
-__all__ = [
-    "COMPLEX_SPEC",
-    "FLOATS_SPEC",
-    "POINTWISE",
-    "Types",
-    "binary_op",
-    "flush_subnormals",
-    "kernel_of_body",
-    "register_body",
-    "register_flushed",
-    "register_ufunc",
-    "unary_op",
-]
-
 Types = Sequence[DataType]
 
 FLOATS_SPEC = "bfloat16, half, float, double"

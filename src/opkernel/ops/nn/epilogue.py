@@ -16,16 +16,6 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.records import dataclass
 
-__all__ = [
-    "FUSION_ATTRS",
-    "Epilogue",
-    "Fusion",
-    "conv2d_fusion",
-    "depthwise_fusion",
-    "finished",
-    "matmul_fusion",
-]
-
 FUSION_ATTRS = [
     "fused_ops: list(string) = []",
     "epsilon: float = 0.0001",

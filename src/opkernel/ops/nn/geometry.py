@@ -21,16 +21,6 @@ from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.nn.windows import Array, Geometry
 from opkernel.records import dataclass
 
-__all__ = [
-    "Windows",
-    "check_length",
-    "check_rank",
-    "check_shape",
-    "sizes_from_tensor",
-    "spatial_attr",
-    "windows_from_attrs",
-]
-
 _LETTERS = "DHW"
 
 

@@ -11,8 +11,6 @@ from opkernel.opdef.shapes.tensor_format import TensorFormat
 from opkernel.ops.nn.geometry import Windows, check_length, windows_from_attrs
 from opkernel.ops.nn.windows import Array, Geometry
 
-__all__ = ["Pool", "check_channels_last", "pool_from_attrs", "sizes_in_tensor"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pool:

@@ -18,15 +18,6 @@ from opkernel.kernel import allocate, cut, scratch
 from opkernel.ops.nn.windows import Array, Geometry, meetings, overlaps
 from opkernel.types import as_dtype
 
-__all__ = [
-    "argmax_windows",
-    "first_equal",
-    "lowest",
-    "reduce_windows",
-    "scatter_to_largest",
-    "window_sizes",
-]
-
 _TILE_BYTES = 1 << 20
 """Measured best between 128 KiB and 1 MiB, with 1 MiB of L2."""
 

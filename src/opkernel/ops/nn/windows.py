@@ -18,19 +18,6 @@ from opkernel.kernel import allocate, scratch
 from opkernel.records import dataclass, replace
 from opkernel.types import as_dtype
 
-__all__ = [
-    "Array",
-    "Geometry",
-    "clipped",
-    "meetings",
-    "overlaps",
-    "pad",
-    "spread",
-    "strided",
-    "turned_geometry",
-    "windows_of",
-]
-
 Array = np.ndarray[Any, Any]
 _Overlap = tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]
 

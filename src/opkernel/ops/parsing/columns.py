@@ -16,9 +16,6 @@ from opkernel.ops.parsing.features import Column
 from opkernel.ops.ragged.rows import lengths_to_splits, ranges
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["DenseFeature", "ragged_of", "sparse_of"]
-
-
 _ARRAYS = 6
 """Of indices that those of sparse values are made with."""
 

@@ -30,8 +30,6 @@ from opkernel.ops.ragged.rows import ranges
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
-__all__ = ["Column", "Spans", "column_of", "entries_of", "message_spans", "spans_of_features"]
-
 _KIND_OF = {DataType.DT_STRING: 1, DataType.DT_FLOAT: 2, DataType.DT_INT64: 3}
 _NAMES = {1: "string", 2: "float", 3: "int64"}
 _TAG_OF_BYTES = 0x0A

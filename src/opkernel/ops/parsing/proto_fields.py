@@ -22,8 +22,6 @@ from opkernel.ops.parsing.wire import WireError, read_varint, varints, write_var
 from opkernel.proto import TensorProto
 from opkernel.types import DataType
 
-__all__ = ["Column", "FieldCodec", "codec_of", "message_descriptor"]
-
 Column = Any
 """Elements of a field: an `array` of numbers, or a list of bytes."""
 

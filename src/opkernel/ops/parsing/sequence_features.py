@@ -32,17 +32,6 @@ from opkernel.ops.parsing.wire import WireError, fields
 from opkernel.ops.ragged.rows import lengths_to_splits, ranges
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = [
-    "DenseFeatureList",
-    "Part",
-    "StepColumn",
-    "list_of_one",
-    "of_one",
-    "part_of",
-    "step_columns",
-]
-
-
 _OF_STEP = 1 << 12
 """The work of reading a step."""
 _ARRAYS = 9

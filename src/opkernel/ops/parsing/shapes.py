@@ -13,15 +13,6 @@ from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
 from opkernel.opdef.common_shapes.rules import check_input_ranks, defined_shape, set_outputs
 from opkernel.types import PartialTensorShape
 
-__all__ = [
-    "parse_example_shape",
-    "parse_example_v2_shape",
-    "parse_sequence_example_shape",
-    "parse_sequence_example_v2_shape",
-    "parse_single_example_shape",
-    "parse_single_sequence_example_shape",
-]
-
 _PARTS = ("context", "feature_list")
 
 

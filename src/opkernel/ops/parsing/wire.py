@@ -7,17 +7,6 @@ import numpy as np
 
 from opkernel.device.work_clock import WorkClock
 
-__all__ = [
-    "Buffer",
-    "buffer_of",
-    "WireError",
-    "fields",
-    "read_lengths",
-    "read_varint",
-    "varints",
-    "write_varint",
-]
-
 _PADDING = bytes(16)
 _BYTES_WIRE = 2
 _AT_ONCE = 1 << 16

@@ -16,27 +16,6 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.types import DataType
 
-__all__ = [
-    "QUANTIZED_ATTR",
-    "Array",
-    "Range",
-    "as_int32",
-    "as_int64",
-    "dequantize",
-    "first_range",
-    "level_of",
-    "quantize",
-    "range_of_product",
-    "range_of_sum",
-    "requantize",
-    "round_half_away",
-    "scalar_range",
-    "to_int32",
-    "to_int64",
-    "unclamped_level_of",
-    "value_of",
-]
-
 Array = np.ndarray[Any, Any]
 
 QUANTIZED_ATTR = "{qint8, quint8, qint32, qint16, quint16}"

@@ -13,14 +13,6 @@ from opkernel.opdef import DimensionHandle, InferenceContext, OpShapeInferenceFn
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars
 
-__all__ = [
-    "NoOutputs",
-    "check_channel_scales",
-    "set_scalar_range",
-    "shape_with_range",
-    "unchanged_with_range",
-]
-
 
 def set_scalar_range(c: InferenceContext) -> None:
     """Outputs 1 and 2 are scalars."""

@@ -14,8 +14,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.proto import UniformQuantizedConvolutionDimensionNumbersAttr
 
-__all__ = ["Convolution", "ConvolutionAttrs", "Layout", "dilated"]
-
 
 class Layout(NamedTuple):
     """Where the dimensions of a tensor stand; images have a batch, filters channels put out."""

@@ -14,21 +14,6 @@ from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.quantized.conversion import Array, round_half_away, to_int32, to_int64
 from opkernel.types import TensorShape
 
-__all__ = [
-    "Limits",
-    "SCALED_INPUTS",
-    "along",
-    "axis_attrs",
-    "check_axis",
-    "check_left_axis",
-    "check_positive",
-    "check_scales",
-    "dynamically_quantized",
-    "multiplied",
-    "ratios_of_scales",
-    "requantized",
-]
-
 SCALED_INPUTS = [
     f"{side}_{of_side}"
     for side in ("lhs", "rhs", "output")

@@ -20,9 +20,6 @@ from opkernel.ops.quantized.conversion import Array, to_int32
 from opkernel.ops.quantized.uniform_convolution_attrs import Convolution, dilated
 from opkernel.types import DataType
 
-__all__ = ["PlacedConvolution", "sums_in_float", "wrapped_sums"]
-
-
 _EXACT_IN_DOUBLE, _EXACT_IN_FLOAT = 2**53, 2**24
 
 

@@ -10,15 +10,6 @@ from opkernel.kernel import check_allocation
 from opkernel.ops.kernel_types import POD_OR_STRING, QUANTIZED
 from opkernel.types import DataType
 
-__all__ = [
-    "VALUE_TYPES",
-    "check_splits",
-    "lengths_to_splits",
-    "nested_rows",
-    "ranges",
-    "row_numbers",
-]
-
 VALUE_TYPES = (*POD_OR_STRING, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)
 """The types of the values of most ops on ragged tensors."""
 

@@ -23,23 +23,6 @@ from opkernel.ops.philox import Philox
 from opkernel.ops.random.filling import BLOCKS_PER_OUTPUT, filled
 from opkernel.types import DataType
 
-__all__ = [
-    "Distribution",
-    "LEAST_UNIFORM",
-    "TRUNCATED_AT",
-    "full_int",
-    "log_of_float",
-    "normal",
-    "normals_of_words",
-    "numbers_in_block",
-    "sine_and_cosine_of_float",
-    "truncated_normal",
-    "uniform",
-    "uniform_int",
-    "uniforms_of_words",
-]
-
-
 Array = np.ndarray[Any, Any]
 
 # log: x = 2^k z, with z near one of 16 centres c: log x = log1p(z/c - 1) + log c + k log 2

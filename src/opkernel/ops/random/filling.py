@@ -16,9 +16,6 @@ from opkernel.kernel import OpKernelConstruction, allocate, cut, shard
 from opkernel.ops.philox import Philox
 from opkernel.types import DataType
 
-__all__ = ["BLOCKS_PER_OUTPUT", "GuardedPhilox", "filled"]
-
-
 BLOCKS_PER_OUTPUT = 256
 """Blocks that a generator skips for each number it gives, whatever the numbers need."""
 

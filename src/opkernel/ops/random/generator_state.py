@@ -15,8 +15,6 @@ from opkernel.ops.random.inputs import THREEFRY, check_philox, of_key
 from opkernel.ops.variables.var import Var, writing
 from opkernel.types import DataType
 
-__all__ = ["advanced_generator", "check_generator", "tagged_generator"]
-
 _STATE_SIZE = 3
 
 

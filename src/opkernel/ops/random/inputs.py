@@ -11,24 +11,6 @@ from opkernel.kernel import check_allocation
 from opkernel.ops.philox import Philox
 from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
-__all__ = [
-    "AUTO_SELECT",
-    "PHILOX",
-    "SEED_KEY",
-    "THREEFRY",
-    "bounds_of",
-    "check_algorithm",
-    "check_philox",
-    "check_scalar_bounds",
-    "check_seed",
-    "check_signed",
-    "key_and_counter",
-    "of_key",
-    "of_seed",
-    "philox_of",
-    "shape_of",
-]
-
 PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3
 """The numbers of the algorithms."""
 

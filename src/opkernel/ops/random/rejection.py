@@ -15,8 +15,6 @@ from opkernel.ops.philox import Philox
 from opkernel.ops.random.filling import BLOCKS_PER_OUTPUT, filled
 from opkernel.types import DataType
 
-__all__ = ["Buffer", "Streams", "sampled", "samples_per_parameter", "starts_of"]
-
 Array = np.ndarray[Any, Any]
 
 _TILE = 1 << 13

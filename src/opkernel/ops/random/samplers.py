@@ -21,8 +21,6 @@ from opkernel.kernel import check_allocation
 from opkernel.ops.philox import Philox, words_one_by_one
 from opkernel.types import DataType
 
-__all__ = ["FixedUnigram", "LearnedUnigram", "LogUniform", "Sampler", "ScalarDraws", "Uniform"]
-
 
 class ScalarDraws:
     """As `SimplePhilox`: draws from a stream, word by word."""

@@ -7,18 +7,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, common_shapes
 from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars
 
-__all__ = [
-    "check_bounds",
-    "check_key",
-    "check_seed_shape",
-    "keyed_int_shape",
-    "keyed_shape",
-    "per_parameter_shape",
-    "seeded_int_shape",
-    "seeded_shape",
-    "set_shape_held_by",
-]
-
 _KEY_SIZE = 1
 _SEED_SIZE = 2
 

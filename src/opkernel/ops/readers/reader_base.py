@@ -29,9 +29,6 @@ from opkernel.proto import DecodeError, ReaderBaseState
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["ReaderBase", "ReaderState", "Record", "Records", "Wait", "Waits", "run_waits"]
-
-
 Wait = Callable[[Done], None]
 """Starts to wait; the function that it is given is to be called when the wait is over."""
 

@@ -24,9 +24,6 @@ from opkernel.ops.libraries import library_or_none, warn_of_fallback
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
-__all__ = ["check_rank", "check_types", "cut", "lengths_of"]
-
-
 _COMPLEX = "Tcomplex: {complex64, complex128} = DT_COMPLEX64"
 _REAL = "Treal: {float, double} = DT_FLOAT"
 

@@ -28,16 +28,6 @@ from opkernel.types import (
     tensor_to_proto,
 )
 
-__all__ = [
-    "CsrSparseMatrix",
-    "Rows",
-    "matrix_of",
-    "row_pointers",
-    "sparse_times_dense",
-    "to_handle",
-]
-
-
 _GATHERED = 1 << 20
 """How many products NumPy makes at once."""
 

@@ -15,20 +15,6 @@ from opkernel.kernel import check_allocation
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
-__all__ = [
-    "check_bounds",
-    "check_entries",
-    "check_indices",
-    "check_parts",
-    "check_rank",
-    "check_sparse",
-    "in_bounds",
-    "run_starts",
-    "runs",
-    "sorted_order",
-    "sparse_keys",
-]
-
 _LARGEST_KEY = 2**62
 
 

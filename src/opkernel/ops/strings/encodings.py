@@ -18,8 +18,6 @@ from opkernel.device.string_tensors import joining
 from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 
-__all__ = ["CodePoints", "Encoding", "encoded_strings", "encoding_called"]
-
 _ERROR = 0xDC00
 """A byte sequence that is no character becomes this plus its length: no text has such a character."""
 

@@ -16,18 +16,6 @@ from opkernel.device.work_clock import array_work, in_time
 from opkernel.kernel import shard
 from opkernel.opdef.core.fingerprint import fingerprint64
 
-__all__ = [
-    "Rows",
-    "concatenated",
-    "fingerprints",
-    "murmur_hashes",
-    "of_each_length",
-    "row_fingerprints",
-    "sip_hashes",
-    "tile_of",
-]
-
-
 _BATCH = 1 << 18
 """Strings that are sorted by length together; the bytes of so many short ones are near the processor."""
 

@@ -19,8 +19,6 @@ from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.step_resources import kept
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
-__all__ = ["TensorArray"]
-
 
 @dataclass(slots=True)
 class _Element:

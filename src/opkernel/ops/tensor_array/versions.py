@@ -20,8 +20,6 @@ from opkernel.opdef.common_shapes.rules import check_handle
 from opkernel.ops.step_resources import InexpensiveKernel, resource_of_step
 from opkernel.ops.tensor_array.tensor_array import TensorArray
 
-__all__ = ["ElementKernel", "array_of", "check_handle_and_indices", "declare", "element_shape_of"]
-
 _Run = Callable[[Step, Sequence[Any]], list[Any]]
 
 _HANDLES = {"": "handle: Ref(string)", "V2": "handle: string", "V3": "handle: resource"}

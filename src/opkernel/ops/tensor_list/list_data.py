@@ -8,16 +8,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, ShapeAndType, ShapeHandle, full_type
 from opkernel.opdef.full_type import FullTypeId
 
-__all__ = [
-    "check_list_dtype",
-    "list_data",
-    "list_type",
-    "pass_list_on",
-    "read_shape",
-    "set_list_data",
-    "set_new_list",
-]
-
 list_type = full_type.unary_tensor_container(FullTypeId.TFT_ARRAY, "element_dtype")
 """Declares the op's first output to be a list of tensors of `element_dtype`."""
 

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Generic, TypeVar
 
-__all__ = ["PersistentList"]
-
 _T = TypeVar("_T")
 _BITS = 6
 _CHUNK = 1 << _BITS

@@ -7,8 +7,6 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.types import PartialTensorShape, TensorShape
 
-__all__ = ["check_row_shape", "check_rows", "rows_of"]
-
 _OF_ROW, _ONE_MORE = 200, 1 << 9
 """The bytes of a tensor that shows a row, and the work of making one."""
 

@@ -32,20 +32,6 @@ from opkernel.types import (
     tensor_to_proto,
 )
 
-__all__ = [
-    "Elements",
-    "ListMetadata",
-    "TensorList",
-    "as_list",
-    "decode_metadata",
-    "encode_metadata",
-    "handle_of",
-    "list_of",
-    "sum_of_elements",
-    "zeros_like_element",
-]
-
-
 _Element: TypeAlias = Any | None
 """A tensor, or None where none was set."""
 

@@ -29,8 +29,6 @@ from opkernel.ops.training.step_rules import (
 )
 from opkernel.types import DataType
 
-__all__ = ["OPTIMIZERS", "Optimizer"]
-
 _SINGLE_AND_DOUBLE = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
 _HALF_TO_DOUBLE = (DataType.DT_HALF, *_SINGLE_AND_DOUBLE)
 

@@ -38,8 +38,6 @@ from opkernel.ops.training.optimizers import OPTIMIZERS, Optimizer
 from opkernel.ops.variables.var import Var, change_all
 from opkernel.types import DataType, TensorShape
 
-__all__ = ["ApplyOp", "SparseApplyOp", "step_shape"]
-
 
 def _held_shape(c: InferenceContext, index: int) -> ShapeHandle | None:
     """The shape of the variable that an input is a handle to, if it is known to be one."""

@@ -17,27 +17,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "ada_max",
-    "adadelta",
-    "adagrad",
-    "adagrad_da",
-    "adagrad_v2",
-    "adam",
-    "adam_with_amsgrad",
-    "add_sign",
-    "centered_rms_prop",
-    "ftrl",
-    "ftrl_v2",
-    "gradient_descent",
-    "keras_momentum",
-    "momentum_descent",
-    "power_sign",
-    "proximal_adagrad",
-    "proximal_gradient_descent",
-    "rms_prop",
-]
-
 
 def gradient_descent(var: Any, alpha: Any, delta: Any) -> None:
     """Against the gradient."""

@@ -27,18 +27,6 @@ from opkernel.kernel import (
 from opkernel.state.lasting_values import note_lasting
 from opkernel.types import DataType, TensorShape
 
-__all__ = [
-    "Var",
-    "change_all",
-    "current",
-    "frozen",
-    "initialized_ref",
-    "known_variable",
-    "owned_input",
-    "variable_of",
-    "writing",
-]
-
 
 def owned_input(ctx: OpKernelContext, which: int | str) -> np.ndarray[Any, Any]:
     """An input to be kept, as `OpKernelContext.own_input` gives it, read-only from now on."""

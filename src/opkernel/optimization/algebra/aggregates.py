@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
 
-__all__ = ["aggregates"]
-
 _SUMS = {"AddV2": "AddN"}
 """Aggregates of two tensors that are broadcast, and those that do the same to a list of one shape."""
 

@@ -35,8 +35,6 @@ from opkernel.optimization.algebra.sums import (
     negated_term,
 )
 
-__all__ = ["arithmetic"]
-
 _OPPOSITES = {"Equal": "NotEqual", "NotEqual": "Equal"}
 
 

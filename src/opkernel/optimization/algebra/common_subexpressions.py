@@ -14,8 +14,6 @@ from opkernel.graph.core.tensor_name import format_input
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.proto import GraphDef
 
-__all__ = ["common_subexpressions", "equivalent_operations", "optimize_cse"]
-
 _MAX_CONSTANT_ELEMENTS = 1 << 14
 """Constants beyond this are not compared: it costs more than it saves."""
 

@@ -3,8 +3,6 @@
 from opkernel.graph import Operation
 from opkernel.graph.edit.graph_editor import GraphEditor
 
-__all__ = ["identities"]
-
 
 def identities(editor: GraphEditor) -> None:
     """Bypass Identity nodes."""

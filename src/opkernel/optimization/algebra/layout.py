@@ -15,8 +15,6 @@ from opkernel.graph import Operation
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.opdef import attr_to_python
 
-__all__ = ["layout"]
-
 _TO_LAST = {b"NCHW": (0, 2, 3, 1), b"NCDHW": (0, 2, 3, 4, 1)}
 _TO_FIRST = {b"NCHW": (0, 3, 1, 2), b"NCDHW": (0, 4, 1, 2, 3)}
 _LAST = {b"NCHW": "NHWC", b"NCDHW": "NDHWC"}

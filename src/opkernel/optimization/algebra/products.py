@@ -15,8 +15,6 @@ from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.optimization.algebra.redundant_ops import keeps_shape
 
-__all__ = ["combined_factors", "is_moderate", "power"]
-
 Array = np.ndarray[Any, Any]
 
 _LARGEST_FACTOR = 2.0**32

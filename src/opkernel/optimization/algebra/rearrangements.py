@@ -18,18 +18,6 @@ from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.opdef import UNKNOWN_DIM, DimensionHandle
 from opkernel.types import DataType
 
-__all__ = [
-    "cast_back",
-    "merged_bitcast",
-    "merged_concat",
-    "merged_reshape",
-    "packed_slice",
-    "size_of_shape",
-    "surely_reshapes",
-    "transposed_product",
-    "unpacked",
-]
-
 
 def merged_reshape(editor: GraphEditor, op: Operation) -> bool:
     """A Reshape of a reshaped tensor becomes a Reshape of the original tensor."""

@@ -15,8 +15,6 @@ import numpy as np
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
 
-__all__ = ["keeps_shape", "unchanged_input"]
-
 Array = np.ndarray[Any, Any]
 Rule = Callable[[GraphEditor, Operation], "Tensor | None"]
 

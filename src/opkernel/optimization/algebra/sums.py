@@ -13,14 +13,6 @@ from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.optimization.algebra.redundant_ops import keeps_shape
 
-__all__ = [
-    "common_factor",
-    "equal_terms",
-    "exponential_less_one",
-    "logarithm_of_one_more",
-    "negated_term",
-]
-
 
 def equal_terms(editor: GraphEditor, op: Operation) -> bool:
     """AddN of n times x is n * x."""

@@ -20,8 +20,6 @@ from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.types import DataType
 
-__all__ = ["transpose", "transposes"]
-
 Permutation = tuple[int, ...]
 Turn = Callable[[GraphEditor, Operation, Permutation], "list[Tensor] | None"]
 """The inputs of an operation that does the same on tensors which are not transposed yet."""

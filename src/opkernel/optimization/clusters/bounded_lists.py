@@ -18,8 +18,6 @@ from opkernel.graph.core.structural_ops import RETVAL_OPS
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.graph.inference.constant_values import constant_value
 
-__all__ = ["SIZE_INPUTS", "bounded_lists"]
-
 SIZE_INPUTS = {"EmptyTensorList": 1, "StackV2": 0}
 """Which input tells how long a list may get."""
 

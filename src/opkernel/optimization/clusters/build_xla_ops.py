@@ -25,8 +25,6 @@ from opkernel.optimization.clusters.encapsulate_subgraphs import (
 )
 from opkernel.proto import NameAttrList
 
-__all__ = ["build_xla_ops"]
-
 
 def build_xla_ops(editor: GraphEditor) -> None:
     """Have clusters launched."""

@@ -12,8 +12,6 @@ from opkernel.graph.core.edges import edges_of
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.proto import NodeDef
 
-__all__ = ["clone_constants_for_better_clustering"]
-
 _IN_PLACE = frozenset({"InplaceAdd", "InplaceSub", "InplaceUpdate"})
 """Ops that may write into a constant, for all its consumers to see."""
 _SMALL = 16

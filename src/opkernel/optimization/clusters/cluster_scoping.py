@@ -16,8 +16,6 @@ from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.optimization.clusters.marks import INTERNAL_SCOPE
 from opkernel.proto import AttrValue
 
-__all__ = ["cluster_scoping"]
-
 
 def cluster_scoping(editor: GraphEditor) -> None:
     """Put the operations before a Stage, and those behind an Unstage, into scopes."""

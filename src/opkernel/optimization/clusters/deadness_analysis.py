@@ -23,8 +23,6 @@ from opkernel.graph.edit.prune import Needs
 from opkernel.graph.inference.constant_values import constant_value
 from opkernel.optimization.clusters.predicates import Predicate, Predicates
 
-__all__ = ["DeadnessAnalysis"]
-
 _CONTROL = -1
 
 

@@ -20,15 +20,6 @@ from opkernel.optimization.clusters.marks import ALREADY_CLUSTERED, CLUSTER, clu
 from opkernel.proto import AttrValue, FunctionDef
 from opkernel.types import DataType
 
-__all__ = [
-    "COMPILE_MODE",
-    "ENGINE",
-    "NUM_CONSTANT_ARGS",
-    "NUM_LASTING_ARGS",
-    "NUM_RESOURCE_ARGS",
-    "encapsulate_subgraphs",
-]
-
 NUM_CONSTANT_ARGS = "_XlaNumConstantArgs"
 NUM_LASTING_ARGS = "_num_lasting_args"
 """The attr with the number of arguments that are constants of the graph; they come first."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["GraphCycles"]
-
 
 class GraphCycles:
     """A directed graph without cycles.

@@ -28,8 +28,6 @@ from opkernel.optimization.clusters.marks import (
 from opkernel.proto import AttrValue
 from opkernel.types import DataType
 
-__all__ = ["increase_dynamism_for_auto_jit"]
-
 _INT64 = DataType.DT_INT64
 _SIZE_ALONE = AttrValue(list=AttrValue.ListValue(s=[b"size"]))
 

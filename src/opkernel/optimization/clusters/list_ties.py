@@ -13,8 +13,6 @@ from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.edges import edges_of
 from opkernel.types import DataType
 
-__all__ = ["ListTies", "is_list"]
-
 
 def is_list(op: Operation, index: int) -> bool:
     """Whether an output of an operation is a list, or stands for one.

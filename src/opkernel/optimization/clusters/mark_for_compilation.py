@@ -39,8 +39,6 @@ from opkernel.optimization.clusters.resource_operations import ResourceOperation
 from opkernel.proto import AttrValue, GraphDef
 from opkernel.records import dataclass
 
-__all__ = ["mark_for_compilation"]
-
 _FREE = frozenset({"Const", "Identity"})
 """Ops that do not count in the size of a cluster."""
 _FUNCTIONAL = frozenset({"case", "if", "while"})

@@ -10,20 +10,6 @@ from opkernel.graph import Operation
 from opkernel.graph.functions.call_types import called_function
 from opkernel.proto import NodeDef
 
-__all__ = [
-    "ALREADY_CLUSTERED",
-    "CLUSTER",
-    "COMPILE",
-    "COMPILE_TIME_CONSTANT_INPUTS",
-    "INTERNAL_SCOPE",
-    "MUST_COMPILE",
-    "SCOPE",
-    "cluster_of",
-    "device_type_of",
-    "leave_cluster",
-    "mark_of",
-]
-
 CLUSTER = "_XlaCluster"
 """The attr that names the cluster of a node."""
 COMPILE = "_XlaCompile"

@@ -25,8 +25,6 @@ from opkernel.optimization.clusters.marks import CLUSTER, cluster_of, device_typ
 from opkernel.proto import NodeDef
 from opkernel.types import DataType
 
-__all__ = ["partially_decluster"]
-
 _SHAPE_CONSUMERS = frozenset({"Rank", "Shape", "Size"})
 _NOT_CLONED = _SHAPE_CONSUMERS | {"Const"}
 

@@ -10,8 +10,6 @@ from typing import Literal
 
 from opkernel.records import dataclass
 
-__all__ = ["Predicate", "Predicates"]
-
 _Kind = Literal["and", "or", "not", "symbol", "recurrence"]
 
 

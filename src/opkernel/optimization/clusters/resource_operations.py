@@ -20,8 +20,6 @@ from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.optimization.clusters.list_ties import is_list
 from opkernel.types import DataType
 
-__all__ = ["ResourceOperations", "ResourceUse", "resource_use"]
-
 
 class ResourceUse(Enum):
     """What an operation does with a resource that it is given."""

@@ -16,8 +16,6 @@ from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis
 from opkernel.optimization.clusters.predicates import Predicate
 from opkernel.records import dataclass
 
-__all__ = ["ConditionalForm", "Side", "conditional_forms"]
-
 
 @dataclass(frozen=True)
 class Side:

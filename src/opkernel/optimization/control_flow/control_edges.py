@@ -3,8 +3,6 @@
 from opkernel.graph import Operation
 from opkernel.graph.edit.graph_editor import GraphEditor
 
-__all__ = ["control_edges"]
-
 _MAX_SOURCES = 8
 """A node that waits for more nodes stays, so that its waiting nodes need not wait for each."""
 

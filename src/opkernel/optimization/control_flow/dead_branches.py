@@ -17,8 +17,6 @@ from opkernel.optimization.control_flow.dead_switches import (
 )
 from opkernel.proto import AttrValue, NameAttrList
 
-__all__ = ["dead_branches"]
-
 
 def dead_branches(editor: GraphEditor) -> None:
     """Take a branch directly if it is known to be taken."""

@@ -24,8 +24,6 @@ from opkernel.graph.core.control_flow_ops import (
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.types import DataType
 
-__all__ = ["known_choice", "pass_by_switches", "waits_of_choice"]
-
 _RUN_THOUGH_DEAD = TRANSFER_OPS | {"ControlTrigger"}
 
 

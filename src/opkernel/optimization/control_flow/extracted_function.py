@@ -15,15 +15,6 @@ from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.proto import FunctionDef, NodeDef
 from opkernel.types import DataType
 
-__all__ = [
-    "ExtractedFunction",
-    "check_may_move",
-    "device_of",
-    "has_own_state",
-    "is_small_constant",
-    "scope_of",
-]
-
 _SMALL = 1 << 10
 """Constants of so many bytes are part of the functions that need them, and no arguments."""
 

@@ -40,8 +40,6 @@ from opkernel.optimization.control_flow.extracted_function import (
 from opkernel.proto import FunctionDef, NameAttrList
 from opkernel.types import DataType
 
-__all__ = ["functionalize_cond"]
-
 
 def functionalize_cond(editor: GraphEditor) -> None:
     """Have conditionals outside of loops become If or Case.

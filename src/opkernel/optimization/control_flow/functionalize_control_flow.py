@@ -16,8 +16,6 @@ from opkernel.optimization.control_flow.functionalize_cond import functionalize_
 from opkernel.optimization.control_flow.functionalize_while import functionalize_while
 from opkernel.optimization.control_flow.functionalized_functions import FunctionalizedFunctions
 
-__all__ = ["functionalize", "functionalize_control_flow"]
-
 
 def functionalize_control_flow(editor: GraphEditor) -> None:
     """Have loops and conditionals become While and If where a compiler takes them."""

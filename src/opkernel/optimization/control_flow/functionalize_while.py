@@ -41,8 +41,6 @@ from opkernel.optimization.control_flow.functionalize_cond import functionalize_
 from opkernel.proto import FunctionDef, NameAttrList
 from opkernel.types import PartialTensorShape
 
-__all__ = ["functionalize_while"]
-
 _NEEDS = Needs(())
 
 

@@ -13,8 +13,6 @@ from opkernel.graph.edit.prune import prune_and_order
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.proto import AttrValue, NameAttrList
 
-__all__ = ["FunctionalizedFunctions"]
-
 _MAX_DEPTH = 50
 """Functions that call each other more deeply stay as they are; those that call themselves are among these."""
 

@@ -13,8 +13,6 @@ from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.edit.graph_editor import GraphEditor
 
-__all__ = ["cannot_fail", "loop_invariants"]
-
 
 class _Invariant(NamedTuple):
     """The results of an operation that are equal in every turn: tensors before the loop.

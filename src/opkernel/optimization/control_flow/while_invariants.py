@@ -20,8 +20,6 @@ from opkernel.optimization.control_flow.loop_invariants import cannot_fail
 from opkernel.proto import AttrValue, NameAttrList
 from opkernel.types import DataType
 
-__all__ = ["while_invariants"]
-
 _MAX_DEPTH = 4
 _MAX_INNER_LOOPS = 64
 """Loops within a loop are looked into so deep, and so many; a loop may be in its own body."""

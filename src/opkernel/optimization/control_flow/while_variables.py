@@ -21,8 +21,6 @@ from opkernel.opdef import attr_from_python
 from opkernel.optimization.optimize import OptimizedGraph, optimize_graph
 from opkernel.proto import AttrValue, NameAttrList
 
-__all__ = ["drop_variables"]
-
 _PASSES = (
     "arithmetic",
     "constant_folding",

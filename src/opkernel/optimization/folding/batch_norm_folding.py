@@ -21,8 +21,6 @@ from opkernel.types import DataType
 if TYPE_CHECKING:
     from opkernel.optimization.pass_registry import Pattern
 
-__all__ = ["batch_norm_folding"]
-
 Array = np.ndarray[Any, Any]
 
 _LINEAR: Pattern = frozenset({"Mul", "AddV2", "Add", "Sub", "BiasAdd"})

@@ -11,8 +11,6 @@ from opkernel.graph.core.runtime_hooks import CONSTANT_VALUES
 from opkernel.graph.core.structural_ops import INPUT_OPS
 from opkernel.graph.edit.graph_editor import GraphEditor
 
-__all__ = ["constant_folding", "fold_constants", "may_fold"]
-
 _MAX_BYTES = 10 << 20
 """Larger results are not kept, as in TensorFlow."""
 

@@ -12,8 +12,6 @@ from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.optimization.folding.constant_folding import may_fold
 
-__all__ = ["entered_constants"]
-
 
 def entered_constants(editor: GraphEditor) -> None:
     """Put constants from before a loop into it where something there depends on constants alone."""

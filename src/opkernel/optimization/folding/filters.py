@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["FILTERS", "Filter"]
-
 
 class Filter(NamedTuple):
     """The second input of an op.

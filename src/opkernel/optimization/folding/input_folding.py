@@ -23,8 +23,6 @@ from opkernel.optimization.algebra.redundant_ops import keeps_shape
 from opkernel.optimization.folding.filters import FILTERS
 from opkernel.types import DataType
 
-__all__ = ["input_folding"]
-
 Array = np.ndarray[Any, Any]
 
 _PADDED = frozenset({"Conv2D", "DepthwiseConv2dNative"})

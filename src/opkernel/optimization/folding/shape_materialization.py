@@ -16,8 +16,6 @@ from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.optimization.algebra.rearrangements import surely_reshapes
 from opkernel.types import DataType
 
-__all__ = ["replace_by_value", "shape_materialization"]
-
 _MAX_ELEMENTS = 1024
 """No shape is larger, nor much that is computed from shapes."""
 

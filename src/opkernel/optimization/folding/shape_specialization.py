@@ -16,8 +16,6 @@ from opkernel.opdef import OpTraits
 from opkernel.optimization.control_flow.while_variables import drop_variables
 from opkernel.optimization.folding.shape_materialization import replace_by_value
 
-__all__ = ["shape_specialization"]
-
 
 def _is_followed(traits: OpTraits) -> bool:
     return traits.calls == "while" or bool(traits.item_rule)

@@ -25,8 +25,6 @@ from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.optimization.optimize import OptimizedGraph, optimize_graph
 from opkernel.proto import FunctionDef, NodeDef
 
-__all__ = ["optimize_functions"]
-
 
 def optimize_functions(
     optimized: OptimizedGraph, passes: Collection[str] | None = None

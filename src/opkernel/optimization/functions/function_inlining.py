@@ -15,8 +15,6 @@ from opkernel.graph.functions.lowering import is_lowered
 from opkernel.optimization.clusters.marks import MUST_COMPILE, mark_of
 from opkernel.proto import ConfigProto, DecodeError
 
-__all__ = ["function_inlining"]
-
 _MAX_DEPTH = 8
 """Functions that call each other more deeply, or themselves, are inlined so far."""
 _MAX_GROWTH = 1000

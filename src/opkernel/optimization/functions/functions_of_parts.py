@@ -13,8 +13,6 @@ from collections import defaultdict
 from opkernel.graph import Operation
 from opkernel.graph.edit.graph_editor import GraphEditor
 
-__all__ = ["functions_of_parts"]
-
 
 def functions_of_parts(editor: GraphEditor) -> None:
     """Compute one function of a tensor where it is split and most parts go through that function."""

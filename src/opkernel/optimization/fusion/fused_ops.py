@@ -20,8 +20,6 @@ from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.optimization.pass_registry import Pattern
 from opkernel.types import DataType
 
-__all__ = ["fusion", "fusion_onednn"]
-
 _CONVOLUTION_TYPES = frozenset({DataType.DT_FLOAT, DataType.DT_DOUBLE})
 _TYPES = {
     "Conv2D": _CONVOLUTION_TYPES,

@@ -17,8 +17,6 @@ from typing import NamedTuple
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
 
-__all__ = ["Gelu", "find_gelu"]
-
 _DIGITS = 1e-6
 """How far constants may be off, relatively: float32 rounds them."""
 

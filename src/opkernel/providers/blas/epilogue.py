@@ -11,8 +11,6 @@ from opkernel.kernel import scratch
 from opkernel.ops.nn.bias import LANES
 from opkernel.ops.nn.epilogue import Epilogue
 
-__all__ = ["activate", "finish"]
-
 Array = np.ndarray[Any, Any]
 
 _Activation = Callable[[Array, float], object]

@@ -16,14 +16,6 @@ from opkernel.kernel import scratch
 from opkernel.providers.blas import BLAS
 from opkernel.providers.blas.small_kernels import LARGEST, has_small_kernels
 
-__all__ = [
-    "layout_of_panels",
-    "multiply_by_panels",
-    "panels_of",
-    "parts_of_panels",
-    "to_panels",
-]
-
 Array = np.ndarray[Any, Any]
 
 _ROWS = range(2, 65)

@@ -19,8 +19,6 @@ from opkernel.providers.blas.panels import multiply_by_panels, panels_of, parts_
 from opkernel.providers.blas.small_kernels import multiply
 from opkernel.types import as_dtype
 
-__all__ = ["SMALL_PRODUCT", "batch_product", "product", "small_product", "threads_for"]
-
 Array = np.ndarray[Any, Any]
 
 SMALL_PRODUCT = 1 << 18

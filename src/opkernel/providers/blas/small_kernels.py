@@ -16,8 +16,6 @@ import numpy as np
 
 from opkernel.kernel import openblas_functions, scratch
 
-__all__ = ["LARGEST", "has_small_kernels", "multiply", "multiply_transposed"]
-
 Array = np.ndarray[Any, Any]
 
 LARGEST = 10**6

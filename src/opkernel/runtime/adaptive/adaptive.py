@@ -21,16 +21,6 @@ from opkernel.interrupts import trying
 from opkernel.records import dataclass, field
 from opkernel.runtime.adaptive.findings import Finding, note
 
-__all__ = [
-    "DOUBLING",
-    "Adaptive",
-    "Candidate",
-    "Patience",
-    "Run",
-    "Search",
-    "take_turns",
-]
-
 Run = Callable[..., Sequence[Any]]
 """Runs one step: `run(step, *feeds)` gives the fetches."""
 

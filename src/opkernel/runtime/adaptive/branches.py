@@ -39,8 +39,6 @@ from opkernel.runtime.step.kernel_watcher import CallWatcher, KernelWatcher, Run
 from opkernel.runtime.watch.watched_computation import computation
 from opkernel.types import NUMBER_TYPES
 
-__all__ = ["BranchingPlan"]
-
 _LONG_STEP_S = 300e-6  # a shorter one is not worth the measurement
 _SHORT_STEPS = 100  # after which there is no hope of long ones
 _COMPILING_S = 100e-6  # a node, of a plan that is measured and one in stages

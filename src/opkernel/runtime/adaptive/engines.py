@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from opkernel.graph.edit.jit_options import JitOptions
     from opkernel.runtime.program.request import ProgramRequest
 
-__all__ = ["EngineTrial"]
-
 _TURNS = 2
 _TIMED = 3
 """So many steps a candidate is timed at a turn, after one that takes what variables hold from another's memory."""

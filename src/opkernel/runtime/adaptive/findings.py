@@ -8,8 +8,6 @@ from collections.abc import Mapping, MutableSequence, Sequence
 from opkernel.logs import logger
 from opkernel.records import dataclass
 
-__all__ = ["Finding", "note"]
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -25,8 +25,6 @@ from opkernel.types import TensorShape
 if TYPE_CHECKING:
     from opkernel.runtime.program.builder import Program, Shapes
 
-__all__ = ["Build", "FedShapes", "ShapeSpecializer", "facts_of", "fed", "shapes_of"]
-
 FedShapes = tuple[tuple[int, ...], ...]
 """The shapes that feeds had in a step."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.program.builder import Program
     from opkernel.runtime.program.executable import Executable
 
-__all__ = ["SpecializedProgram", "VariableSpecializer", "with_selected_values"]
-
 _MOST_PROGRAMS = 6
 _MOST_FAILURES = 3
 

@@ -23,8 +23,6 @@ from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
 from opkernel.runtime.program.kernels import version_of
 from opkernel.types import DataType
 
-__all__ = ["CallOp", "create_call_op"]
-
 
 class CallOp(AsyncOpKernel):
     """Runs a function as part of the step that it is computed in."""

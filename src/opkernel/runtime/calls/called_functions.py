@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
     from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
 
-__all__ = ["CalledFunctions"]
-
 _PARTITIONED = ("PartitionedCall", "StatefulPartitionedCall")
 """The ops for which an unknown function is an invalid argument, and not a missing one, as in TensorFlow."""
 

@@ -29,8 +29,6 @@ from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.step.run_step import RunStep
 from opkernel.types import tensor_from_proto
 
-__all__ = ["constant_values"]
-
 Array = np.ndarray[Any, Any]
 
 _MAX_BYTES = 10 << 20

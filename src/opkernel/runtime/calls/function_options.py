@@ -14,8 +14,6 @@ from opkernel.kernel import InstantiateOptions
 from opkernel.opdef.text.escaping import c_escape
 from opkernel.proto import AttrValue, ConfigProto, FunctionDef, NodeDef, OpDef
 
-__all__ = ["canonicalize", "check_multi_device", "executor_type_of", "options_of_call"]
-
 _NO_OPTIONS = InstantiateOptions()
 _EXECUTOR = "_executor"
 _INTS_ON_DEVICE = "experimental_ints_on_device"

@@ -21,8 +21,6 @@ from opkernel.runtime.program.error_report import raise_reported, report
 from opkernel.runtime.program.limits import Limits
 from opkernel.runtime.step.run_step import RunStep, SessionServices
 
-__all__ = ["FunctionRuntimeServices", "FunctionStep", "call_async", "run_in_step"]
-
 _Result = TypeVar("_Result")
 
 _OPTIONS = (

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from opkernel.kernel import GraphCollector, InstantiateOptions
     from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 
-__all__ = ["FunctionInstance", "InstantiatedFunction", "handle_of"]
-
 _numbers = itertools.count()
 _NO_OPTIONS = FunctionRunOptions()
 _MAX_VARIANTS = 8

@@ -17,8 +17,6 @@ from opkernel.opdef import (
 )
 from opkernel.proto import NodeDef, OpDef
 
-__all__ = ["kernel_function", "node_of"]
-
 
 def kernel_function(op: str, /, **attrs: Any) -> Callable[..., Any]:
     """The function that computes an op on the CPU, as the plans of sessions call it.

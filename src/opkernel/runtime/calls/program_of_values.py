@@ -39,8 +39,6 @@ from opkernel.types import (
 )
 from opkernel.types.held_tensors import LEAST_HELD_BYTES, held_proto
 
-__all__ = ["MadeProgram", "VariablesOfProgram"]
-
 
 class MadeProgram(NamedTuple):
     """A program for certain values of variables, to whose arrays nobody writes as long as this is kept.

@@ -33,8 +33,6 @@ from opkernel.slots import Slot
 if TYPE_CHECKING:
     from opkernel.graph import ConcreteFunction
 
-__all__ = ["answer_of", "make_runner", "note_site"]
-
 _Run = Callable[[Sequence[Any]], Any]
 _COMPILED_RUNNER: "Slot[Callable[[ConcreteFunction], _Run]]" = Slot("runner of a compiled function")
 

@@ -20,8 +20,6 @@ from opkernel.runtime.dataflow.node_item import NodeItem
 from opkernel.runtime.dataflow.offload import Offload, Report
 from opkernel.runtime.dataflow.stuck import describe_waiting
 
-__all__ = ["Elsewhere", "Started"]
-
 _GRACE_S = 1.0
 """How long kernels that wait are waited for once they were told that the step has failed."""
 

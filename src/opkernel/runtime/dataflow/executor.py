@@ -8,8 +8,6 @@ from opkernel.runtime.dataflow.graph_view import GraphView
 from opkernel.runtime.dataflow.node_item import NodeItem
 from opkernel.runtime.dataflow.run import DataflowRun
 
-__all__ = ["DataflowExecutor"]
-
 
 class DataflowExecutor:
     """Runs a graph node by node; used from any thread.

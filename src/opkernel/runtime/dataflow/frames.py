@@ -17,8 +17,6 @@ from opkernel.runtime.dataflow.function_frames import Requests
 from opkernel.runtime.dataflow.node_item import FrameInfo, Kind, NodeItem, RootInfo
 from opkernel.runtime.plan.services import DEAD
 
-__all__ = ["Call", "Frame", "Frames", "Iteration"]
-
 _MAX_CALLS = 10_000  # in one another: a recursion without end stops there
 
 

@@ -15,8 +15,6 @@ from opkernel.graph import Operation
 from opkernel.runtime.plan.functional_ops import Function, FunctionLibrary
 from opkernel.runtime.plan.services import branch_index, truth
 
-__all__ = ["Requests", "requests_of"]
-
 Requests = Generator[tuple[Function, Sequence[Any]], Sequence[Any], Sequence[Any]]
 """The calls that a node makes: functions with their arguments."""
 

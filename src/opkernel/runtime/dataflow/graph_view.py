@@ -16,8 +16,6 @@ from opkernel.runtime.plan.keys import RequiredOutputs
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
-__all__ = ["GraphView"]
-
 
 class _Border:
     """An operation that stands for the feeds or fetches of the caller."""

@@ -37,16 +37,6 @@ from opkernel.runtime.plan.services import DEAD
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.runtime.step.kernel_watcher import Computer, KernelWatcher, Runner, Starter
 
-__all__ = [
-    "bind_node",
-    "call",
-    "check_number",
-    "context_of",
-    "function_of_lists",
-    "inputs_of",
-    "outputs_of",
-]
-
 StepFunction = Callable[[Step, Sequence[Any]], Sequence[Any]]
 
 _KINDS: dict[str, Kind] = {

@@ -13,8 +13,6 @@ from typing import Any
 from opkernel.graph import Operation
 from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel
 
-__all__ = ["Edge", "FrameInfo", "Kind", "NodeItem", "RootInfo"]
-
 _PARAMS = ContextParams()
 
 

@@ -19,8 +19,6 @@ from typing import Any
 from opkernel.runtime.dataflow.node_item import NodeItem
 from opkernel.runtime.step.inter_op_pool import InterOpPool
 
-__all__ = ["Offload", "is_worth_a_thread"]
-
 _WORTH_A_THREAD_S = 50e-6  # several times what handing a kernel to a thread takes
 _WEIGHT = 0.1  # of the newest measurement
 

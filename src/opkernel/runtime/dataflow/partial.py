@@ -12,8 +12,6 @@ from opkernel.runtime.dataflow.node_item import RootInfo
 from opkernel.runtime.dataflow.run import DataflowRun
 from opkernel.runtime.plan.services import check_alive
 
-__all__ = ["PartialDataflowRun"]
-
 
 class PartialDataflowRun(DataflowRun):
     """Computes, whenever it is asked to, the nodes that it can; each node once. For one thread at a time.

@@ -36,8 +36,6 @@ from opkernel.runtime.plan.services import DEAD, check_alive
 from opkernel.runtime.program.error_report import describe_value, report
 from opkernel.runtime.step.call_step import CallStep
 
-__all__ = ["DataflowRun", "node_of_frame"]
-
 _STEP, _CONSTANT = int(Kind.STEP), int(Kind.CONSTANT)  # faster than the members
 
 

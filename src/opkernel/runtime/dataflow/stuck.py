@@ -7,8 +7,6 @@ from opkernel.graph.core.edges import is_head_of_loop
 from opkernel.runtime.dataflow.frames import Iteration
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
 
-__all__ = ["describe_next", "describe_waiting", "missing_inputs"]
-
 _MAX_SHOWN = 5
 
 

@@ -15,8 +15,6 @@ from opkernel.kernel import under_budget
 from opkernel.runtime.engines.late_work import unattended
 from opkernel.runtime.step.inter_op_pool import InterOpPool
 
-__all__ = ["in_background"]
-
 _MOST_S = 300.0
 
 _thread = InterOpPool(1, "compile")

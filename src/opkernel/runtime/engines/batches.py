@@ -19,8 +19,6 @@ from opkernel.records import dataclass
 from opkernel.runtime.engines.engine import CompiledCluster, ResourceUpdate
 from opkernel.types import PartialTensorShape
 
-__all__ = ["ROW_RULES", "Batch", "BatchSizes", "PaddedProgram"]
-
 _Shapes = Sequence[tuple[int, ...]]
 
 

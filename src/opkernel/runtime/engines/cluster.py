@@ -25,8 +25,6 @@ from opkernel.runtime.engines.batches import Batch, BatchSizes, PaddedProgram
 from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster
 from opkernel.types import DataType, as_dtype
 
-__all__ = ["Cluster", "Uninitialized"]
-
 _Shape = tuple[int, ...]
 _Key = tuple[Hashable, tuple[_Shape, ...]]
 """The values that are known at compile time, and the shapes of the other arguments."""

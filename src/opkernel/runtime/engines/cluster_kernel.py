@@ -36,8 +36,6 @@ from opkernel.runtime.engines.late_work import LateWork
 from opkernel.runtime.engines.variables import Variables
 from opkernel.state.resource_handle import handle_from_input
 
-__all__ = ["CLUSTER_CONTRACT", "ClusterKernel"]
-
 CLUSTER_CONTRACT = KernelContract(outputs_as_declared=True, may_alias=True, ignores_call=True)
 
 

@@ -10,8 +10,6 @@ from opkernel.optimization import Grouping, copy_to_optimize
 from opkernel.records import dataclass
 from opkernel.runtime.engines.engine import Engine
 
-__all__ = ["ClusterNodes", "Clusters", "clusters_of"]
-
 
 @dataclass(frozen=True)
 class ClusterNodes:

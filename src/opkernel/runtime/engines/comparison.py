@@ -19,8 +19,6 @@ from opkernel.graph.edit.prune import prune_and_order
 from opkernel.runtime.engines.cluster import Cluster
 from opkernel.runtime.engines.engine import Engine
 
-__all__ = ["difference", "first_difference"]
-
 _TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-6}
 """How far floating-point numbers may be apart, by their bytes: of the largest one, and of each."""
 _LOWER_TOLERANCES = {"bfloat16": 0.1, "float16": 2e-2}

@@ -24,8 +24,6 @@ from opkernel.records import dataclass
 from opkernel.runtime.engines.cluster_kernel import CLUSTER_CONTRACT, ClusterKernel
 from opkernel.types import object_scalar
 
-__all__ = ["XlaCompileOp", "XlaRunOp"]
-
 
 @dataclass(frozen=True)
 class _Closure:

@@ -25,16 +25,6 @@ from opkernel.registrations import Registrations, declaring_site, load_plugins
 from opkernel.slots import NamedSlots
 from opkernel.types import DataType, as_dtype
 
-__all__ = [
-    "ClusterArgument",
-    "CompiledCluster",
-    "Engine",
-    "ResourceUpdate",
-    "engine_named",
-    "register_engine",
-    "registered_engines",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class ClusterArgument:

@@ -28,8 +28,6 @@ from opkernel.errors import DeadlineExceededError, ResourceExhaustedError
 from opkernel.kernel import under_budget
 from opkernel.runtime.step.inter_op_pool import InterOpPool
 
-__all__ = ["LateWork", "StoppableWork", "current_work", "unattended"]
-
 _T = TypeVar("_T")
 
 _MOST_ABANDONED = 8

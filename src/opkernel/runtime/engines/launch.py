@@ -27,8 +27,6 @@ from opkernel.runtime.engines.cluster_kernel import CLUSTER_CONTRACT, ClusterKer
 from opkernel.runtime.engines.comparison import difference, first_difference
 from opkernel.runtime.engines.engine import CompiledCluster
 
-__all__ = ["XlaLaunchOp"]
-
 
 @register_kernel("XlaLaunch", device=CPU.device_type, contract=CLUSTER_CONTRACT)
 class XlaLaunchOp(ClusterKernel):

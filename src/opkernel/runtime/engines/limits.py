@@ -8,8 +8,6 @@ from typing import Any
 
 from opkernel.device.budget import current_budget
 
-__all__ = ["CompileLimits"]
-
 
 class CompileLimits:
     """Keeps the compilation of one cluster to the budget of the thread.

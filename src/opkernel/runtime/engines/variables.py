@@ -18,8 +18,6 @@ from opkernel.runtime.engines.engine import ResourceUpdate
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["Variables"]
-
 
 class Variables:
     """The arguments of a cluster of which the last are variables.

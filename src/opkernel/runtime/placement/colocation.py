@@ -22,8 +22,6 @@ from opkernel.runtime.placement.device_set import DeviceSet, asked_device
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS
 from opkernel.types import DataType
 
-__all__ = ["ColocationGraph"]
-
 
 @dataclass(eq=False, slots=True)
 class _Group:

@@ -17,8 +17,6 @@ from opkernel.graph import Operation
 from opkernel.opdef import DeviceName
 from opkernel.records import replace
 
-__all__ = ["DeviceSet", "OneDevice", "asked_device"]
-
 
 class DeviceSet:
     """Some devices; operations that ask for none run on the first, unless the placer knows better.

@@ -15,8 +15,6 @@ from opkernel.kernel.registry.lookup import no_supported_device_error
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 
-__all__ = ["check_placement"]
-
 _PARTITIONED_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall", "TPUPartitionedCall"})
 _RUN_BY_EXECUTORS = STRUCTURAL_OPS
 

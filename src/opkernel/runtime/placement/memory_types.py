@@ -18,12 +18,6 @@ from opkernel.graph import Graph, Operation, Tensor
 from opkernel.kernel import KernelRegistry, MemoryType, memory_types_for_node
 from opkernel.opdef import format_node_def_for_error
 
-__all__ = [
-    "ensure_memory_types",
-    "memory_type_for_output",
-    "validate_memory_types",
-]
-
 _FIRST_NODE_ID = 2  # TensorFlow numbers the nodes of a graph after its source and its sink
 _tensor_numbers = itertools.count()
 

@@ -14,8 +14,6 @@ from opkernel.runtime import placement
 from opkernel.runtime.placement.placer import Assignment
 from opkernel.runtime.program.subgraph import Subgraph
 
-__all__ = ["Partition", "arg_name", "partition"]
-
 
 @dataclass(frozen=True, slots=True)
 class Partition:

@@ -21,8 +21,6 @@ from opkernel.runtime.program.builder import Program, prepare
 from opkernel.runtime.program.request import ProgramRequest
 from opkernel.runtime.program.subgraph import Subgraph
 
-__all__ = ["collect_graphs", "graphs_of_functions", "partition_graph", "partition_graphs"]
-
 
 def partition_graphs(program: Program) -> list[GraphDef]:
     """The graphs of the devices that the steps of a program run something on."""

@@ -31,8 +31,6 @@ from opkernel.runtime.placement.placer import Assignment
 from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.types import DataType
 
-__all__ = ["Partitioning"]
-
 
 class _Place(NamedTuple):
     """Where a tensor is, or is wanted: the memory of a device, or the host's beside it."""

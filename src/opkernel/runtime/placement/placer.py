@@ -16,9 +16,6 @@ from opkernel.records import dataclass
 from opkernel.runtime import placement
 from opkernel.runtime.placement.device_set import DeviceSet
 
-__all__ = ["Assignment", "Placed", "place", "place_with_reasons"]
-
-
 _NOTHING_PLACED: Mapping[str, LocalDevice] = {}
 
 

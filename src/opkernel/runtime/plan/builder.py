@@ -38,8 +38,6 @@ from opkernel.runtime.plan.tree import Block, Expression, Item, Name, Path, Stat
 if TYPE_CHECKING:
     from opkernel.runtime.step.kernel_watcher import Computer, KernelWatcher
 
-__all__ = ["PlanBuilder"]
-
 _OF_OUTPUT = 1 << 13
 """The work that naming an output is."""
 

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.plan.raising import Arrangement
     from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
-__all__ = ["CompiledPlan", "KernelMayWaitError", "compile_plan"]
-
 _PASSING_ON = SWITCH_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"LoopCond"}
 """Ops whose outputs are their first input."""
 

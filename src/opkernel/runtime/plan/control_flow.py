@@ -32,8 +32,6 @@ from opkernel.runtime.plan.tree import Block, Condition, Expression, Name, Path
 if TYPE_CHECKING:
     from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
-__all__ = ["ControlFlowBuilder"]
-
 
 class ControlFlowBuilder(PlanBuilder):
     """Builds the program of an arranged graph.

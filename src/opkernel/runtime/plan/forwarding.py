@@ -15,8 +15,6 @@ from typing import Any
 
 from opkernel.kernel import FunctionKernel
 
-__all__ = ["ArraysOfPlan"]
-
 _Shape = frozenset[str | tuple[int, ...]]
 
 _LARGEST_SHAPE = 8

@@ -20,18 +20,6 @@ from opkernel.runtime.plan.services import DEAD, branch_index, scalar_of, switch
 if TYPE_CHECKING:
     from opkernel.kernel import GraphCollector
 
-__all__ = [
-    "FUNCTIONAL_OPS",
-    "STRUCTURAL_OPS",
-    "Choice",
-    "Function",
-    "FunctionLibrary",
-    "Loop",
-    "call_by_name",
-    "switch",
-    "switch_n",
-]
-
 
 class Function(Protocol):
     """A function of the graph's library."""

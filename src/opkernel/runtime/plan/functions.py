@@ -5,8 +5,6 @@ from itertools import chain
 
 from opkernel.runtime.plan.tree import Block, PlanFunction, PlanTree, Statement, blocks_of
 
-__all__ = ["LINES_A_PART", "MAX_DEPTH", "inner_blocks", "plan_functions"]
-
 LINES_A_PART = 1200  # compiling time and memory grow faster than linearly beyond
 MAX_DEPTH = 10  # of blocks in one function: Python allows 20 loops
 

@@ -20,8 +20,6 @@ from opkernel.runtime.plan.raising import Key, key_of, keys_of_inputs
 if TYPE_CHECKING:
     from opkernel.runtime.plan.elementwise import ElementwiseGroup
 
-__all__ = ["GroupedNodes", "NodesOfGroups"]
-
 _NODES_AN_INPUT = 2
 """For so many nodes the size of one more input is looked at: it must not weigh against them."""
 

@@ -10,8 +10,6 @@ from functools import cached_property
 from opkernel.graph import Operation, Tensor
 from opkernel.kernel import ContextParams
 
-__all__ = ["Key", "RequiredOutputs", "key_of", "keys_of_inputs"]
-
 Key = tuple[str, int]
 """A tensor, as the name of its operation and its place among the outputs."""
 

@@ -12,8 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from opkernel.runtime.plan import tree
 from opkernel.runtime.plan.tree import Block, Branches, Name, Path, Statement, While
 
-__all__ = ["first_mentions", "mark_lifetimes"]
-
 _Names = dict[str, None]
 """Names in the order in which they were found."""
 

@@ -9,8 +9,6 @@ import keyword
 import re
 from collections.abc import Iterable
 
-__all__ = ["NOT_IDENTIFIER", "Names"]
-
 NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
 _MAX_NAME = 60
 _IDENTIFIER = re.compile(rf"[A-Za-z](?:[A-Za-z0-9_]{{0,{_MAX_NAME - 2}}}[A-Za-z0-9])?")

@@ -12,16 +12,6 @@ import numpy as np
 
 from opkernel.kernel import FunctionKernel
 
-__all__ = [
-    "ARITHMETIC",
-    "as_number",
-    "fills_out",
-    "is_elementwise",
-    "operator_of",
-    "takes_out_by_keyword",
-    "ufunc_of",
-]
-
 ARITHMETIC: dict[Any, str] = {
     np.add: "+",
     np.subtract: "-",

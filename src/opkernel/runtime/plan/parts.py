@@ -14,8 +14,6 @@ from opkernel.runtime.plan.lifetimes import first_mentions
 from opkernel.runtime.plan.text import deletions
 from opkernel.runtime.plan.tree import Block, Item, Name, PlanFunction, Statement, blocks_of
 
-__all__ = ["cut"]
-
 
 def cut(plan: tree.PlanTree) -> list[PlanFunction]:
     """The functions of a plan that is too large for one; the last, `plan`, is the one to call."""

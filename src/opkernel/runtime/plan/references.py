@@ -13,14 +13,6 @@ from opkernel.graph.core.tensor_name import parse_input
 from opkernel.kernel import ContextParams, OpKernel, Step, TensorRef
 from opkernel.kernel.context.op_kernel_context import function_of_step
 
-__all__ = [
-    "dereferenced",
-    "fetched_value",
-    "function_of_references",
-    "referred_value",
-    "runner_of_references",
-]
-
 
 def function_of_references(
     kernel: OpKernel, params: ContextParams

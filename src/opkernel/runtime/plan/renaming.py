@@ -8,8 +8,6 @@ from typing import Any, TypeVar, cast
 
 from opkernel.runtime.plan.tree import Name, Node, Plain
 
-__all__ = ["names_in", "renamed"]
-
 _T = TypeVar("_T")
 
 

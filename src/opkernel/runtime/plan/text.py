@@ -9,8 +9,6 @@ from typing import Any
 from opkernel.runtime.plan import tree
 from opkernel.runtime.plan.tree import Expression, Item, Name, Statement
 
-__all__ = ["Line", "Writer", "comment_of", "deletions", "text_of", "tuple_text", "value_text"]
-
 Line = tuple[str, Item | None]
 """A line of text, and what of the tree stands there."""
 

@@ -33,37 +33,6 @@ from opkernel.graph import Operation
 from opkernel.kernel import OpKernel
 from opkernel.records import dataclass, field
 
-__all__ = [
-    "Apply",
-    "Assign",
-    "Block",
-    "Branch",
-    "Branches",
-    "Call",
-    "CheckScalar",
-    "Condition",
-    "Expression",
-    "ForwardingCall",
-    "FunctionCall",
-    "Global",
-    "Item",
-    "Name",
-    "Node",
-    "Plain",
-    "OperatorCall",
-    "Path",
-    "PlanFunction",
-    "PlanTree",
-    "Select",
-    "Statement",
-    "TiledCall",
-    "PlacedCall",
-    "While",
-    "blocks_of",
-    "names_set",
-    "statements",
-]
-
 Name = str
 """A local of the plan, `step`, or a global."""
 

@@ -10,8 +10,6 @@ from opkernel.proto import FunctionDef
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS, FunctionLibrary
 from opkernel.types.device_types import DEVICE_CPU
 
-__all__ = ["any_call_waits"]
-
 _never_wait: WeakKeyDictionary[FunctionLibrary, tuple[int, dict[str, FunctionDef]]] = (
     WeakKeyDictionary()
 )

@@ -32,8 +32,6 @@ from opkernel.slots import NamedSlots
 if TYPE_CHECKING:
     from opkernel.runtime.adaptive.adaptive import Adaptive
 
-__all__ = ["Program", "Shapes", "build_program", "prepare"]
-
 Shapes = Sequence[Sequence[int]]
 """The shapes of all feeds, in order."""
 

@@ -23,8 +23,6 @@ from opkernel.kernel.context.declared_outputs import kind_of
 from opkernel.runtime.plan.compiled_plan import CompiledPlan
 from opkernel.types import as_dtype
 
-__all__ = ["at_node", "check_results", "describe_value", "raise_reported", "report"]
-
 _NOT_BROADCAST = re.compile(
     r"could not be broadcast together|cannot be broadcast to a single shape"
 )

@@ -12,8 +12,6 @@ from opkernel.runtime.program.builder import Program
 from opkernel.runtime.program.limits import Limits
 from opkernel.runtime.step.run_step import RunStep
 
-__all__ = ["Executable", "LimitedExecutable", "Specializer"]
-
 _ANY_STEP = RunStep()
 
 

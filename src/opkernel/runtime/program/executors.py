@@ -38,15 +38,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.step.inter_op_pool import InterOpPool
     from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
-__all__ = [
-    "Executor",
-    "ExecutorArgs",
-    "ExecutorFactory",
-    "new_executor",
-    "register_executor",
-    "registered_executors",
-]
-
 
 class Executor(Protocol):
     """A graph that is ready to be run."""

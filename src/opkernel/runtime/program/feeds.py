@@ -12,8 +12,6 @@ from opkernel.runtime.step.session_state import LocalSessionState
 from opkernel.runtime.step.tensor_handle import TensorHandle
 from opkernel.types import DataType, check_handles, holds_handles
 
-__all__ = ["Feed", "as_feed_dict", "as_feed_list", "converters", "holds_bytes", "string_array"]
-
 
 def as_feed_dict(feed_dict: Any) -> Mapping[Any, Any]:
     """The feeds of a step, none for None.

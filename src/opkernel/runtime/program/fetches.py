@@ -15,8 +15,6 @@ from opkernel.runtime.program.results import Result, result_of
 from opkernel.runtime.step.session_state import LocalSessionState
 from opkernel.runtime.step.tensor_handle import SESSION_HANDLE_OPS, TensorHandle
 
-__all__ = ["FetchPlan"]
-
 Build = Callable[[Sequence[Any]], Any]
 
 

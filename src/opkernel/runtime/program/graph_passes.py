@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from opkernel.kernel import Device
     from opkernel.optimization import OptimizedGraph
 
-__all__ = ["GraphPasses", "PassFailedError"]
-
 _Grouping = Literal["PRE_PLACEMENT", "POST_PLACEMENT", "POST_REWRITE_FOR_EXEC", "POST_PARTITIONING"]
 
 

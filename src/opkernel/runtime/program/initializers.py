@@ -8,8 +8,6 @@ from opkernel.errors import OpError
 from opkernel.graph import Graph, Operation
 from opkernel.graph.edit.prune import prune_and_order
 
-__all__ = ["initializer_of", "tell_initializer"]
-
 _VARIABLE_OPS = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 _ASSIGN_OPS = frozenset({"AssignVariableOp", "Assign"})
 _RESTORE_OPS = frozenset({"RestoreV2", "Restore", "RestoreSlice"})

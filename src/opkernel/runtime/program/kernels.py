@@ -24,8 +24,6 @@ from opkernel.types import PartialTensorShape
 if TYPE_CHECKING:
     from opkernel.runtime.program.op_segment import SessionSegment
 
-__all__ = ["AnyVersion", "KernelCache", "is_kernel_of", "version_of"]
-
 _PLACES = ("_scoped_allocator", "_forward_input")
 """The attrs that say in which memory outputs are to be."""
 

@@ -13,9 +13,6 @@ from opkernel.kernel.bounded import KnownOutputs, known_outputs
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS
 from opkernel.runtime.program.kernels import KernelCache
 
-__all__ = ["check_known_sizes"]
-
-
 _OF_OUTPUT = 1 << 14
 """The work that finding the shape of an output is."""
 

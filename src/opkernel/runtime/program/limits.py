@@ -13,8 +13,6 @@ from opkernel.interrupts import contextmanager
 from opkernel.kernel import intra_op_parallelism, under_budget
 from opkernel.records import dataclass
 
-__all__ = ["Limits", "step_time"]
-
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
 

@@ -14,8 +14,6 @@ from opkernel.kernel import OpKernel
 from opkernel.runtime.program.kernels import is_kernel_of
 from opkernel.state.keyed_lock import KeyedLock
 
-__all__ = ["OpSegment", "SessionSegment", "should_own_kernel"]
-
 
 @dataclass(slots=True)
 class _Session:

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.step.inter_op_pool import InterOpPool
     from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
-__all__ = [
-    "NO_JIT",
-    "GlobalJitLevel",
-    "Jit",
-    "Passes",
-    "ProgramRequest",
-    "Variant",
-    "choose_jit",
-    "is_deterministic",
-]
-
 Passes = bool | Collection[str]
 """All optimisation passes, none, or those of these names."""
 

@@ -17,8 +17,6 @@ from opkernel.device.budget import current_budget
 from opkernel.kernel import is_recycled
 from opkernel.types import DataType, detached
 
-__all__ = ["Result", "owned", "owned_of", "result_of"]
-
 Result = Callable[..., Any]
 """Takes values, and the index of one unless it is the first; that value as the caller gets it."""
 

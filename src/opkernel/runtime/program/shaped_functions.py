@@ -11,8 +11,6 @@ from opkernel.graph.inference.whole_graph_refiner import WholeGraphRefiner
 from opkernel.runtime.plan.functional_ops import Function, FunctionLibrary
 from opkernel.runtime.program.subgraph import read_shapes
 
-__all__ = ["ShapedFunctions"]
-
 
 class ShapedFunctions:
     """Gives functions compiled for what the graph of the call knows of the arguments.

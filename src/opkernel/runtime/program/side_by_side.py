@@ -14,8 +14,6 @@ from opkernel.errors import CancelledError, as_op_error
 from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.step.run_step import RunStep
 
-__all__ = ["SideBySide"]
-
 
 class SideBySide:
     """Runs one executor on the thread that calls, and the others on a thread each.

@@ -15,8 +15,6 @@ from opkernel.proto import NodeDef
 from opkernel.records import dataclass
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS
 
-__all__ = ["Subgraph", "read_shapes"]
-
 _TAKES_SHAPES = "BroadcastGradientArgs"
 """An op of shapes, whose own shape is not what counts."""
 

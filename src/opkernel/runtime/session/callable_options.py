@@ -12,8 +12,6 @@ from opkernel.proto import CallableOptions as CallableOptionsProto
 from opkernel.proto import Message
 from opkernel.runtime.session.run_options import AnyRunOptions
 
-__all__ = ["AnyCallableOptions", "CallableOptions"]
-
 
 @dataclass(frozen=True)
 class CallableOptions:

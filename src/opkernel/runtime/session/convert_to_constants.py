@@ -16,8 +16,6 @@ from opkernel.runtime.session.session import Session
 from opkernel.runtime.session.table_contents import of_session, with_table_contents
 from opkernel.types import DataType
 
-__all__ = ["convert_variables_to_constants"]
-
 
 def convert_variables_to_constants(
     session: Session,

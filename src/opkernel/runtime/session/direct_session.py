@@ -31,8 +31,6 @@ from opkernel.runtime.session.session_config import AnyConfig, SessionConfig
 from opkernel.runtime.session.step_signature import StepSignature
 from opkernel.runtime.session.tensor_connections import connected
 
-__all__ = ["DirectSession"]
-
 Feeds = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
 

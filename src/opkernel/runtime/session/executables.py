@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.step.inter_op_pool import InterOpPool
     from opkernel.runtime.watch.sanitizer import Sanitizer
 
-__all__ = ["ExecutableParams", "Executables", "as_tensor"]
-
 _MOST_FINDINGS = 1000
 
 

@@ -27,8 +27,6 @@ from opkernel.runtime.session.step_runner import StepRunner
 from opkernel.runtime.step.run_step import RunStep
 from opkernel.runtime.step.session_state import LocalSessionState
 
-__all__ = ["PartialRuns"]
-
 _NO_SETUP = "Must run 'setup' before performing partial runs!"
 
 

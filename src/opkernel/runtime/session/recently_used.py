@@ -12,8 +12,6 @@ import sys
 from collections.abc import Hashable
 from typing import TypeVar
 
-__all__ = ["RecentlyUsed"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

@@ -23,8 +23,6 @@ from opkernel.runtime.session.step_options import Recording
 if TYPE_CHECKING:
     from opkernel.runtime.traces import CostModel
 
-__all__ = ["Recorder"]
-
 
 class Recorder:
     """The records of the steps of a session.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.program.request import Variant
     from opkernel.runtime.session.step_runner import StepRunner
 
-__all__ = ["RegisteredGraph"]
-
 
 class RegisteredGraph:
     """A graph whose `_Arg` nodes are fed and whose `_Retval` nodes are fetched, in the order of their index.

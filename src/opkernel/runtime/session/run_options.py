@@ -13,8 +13,6 @@ from opkernel.proto import Message
 from opkernel.proto import RunOptions as RunOptionsProto
 from opkernel.records import dataclass
 
-__all__ = ["AnyRunOptions", "RunOptions", "TraceLevel"]
-
 
 class TraceLevel(IntEnum):
     """The amount that is recorded of a step."""

@@ -16,8 +16,6 @@ from opkernel.runtime.program.request import GlobalJitLevel, Jit, Passes, choose
 if TYPE_CHECKING:
     from opkernel.runtime.step.inter_op_pools import InterOpPools, ThreadPoolOption
 
-__all__ = ["AnyConfig", "SessionConfig", "SessionMetadata"]
-
 _SWITCHES = {
     "arithmetic_optimization": ("arithmetic", "transposes"),
     "common_subgraph_elimination": ("common_subexpressions",),

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.program.executable import Executable
     from opkernel.runtime.traces import StepStatsCollector
 
-__all__ = ["Recording", "StepOptions"]
-
 
 class Recording:
     """The records of one step.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.step.inter_op_pool import InterOpPool
     from opkernel.runtime.step.inter_op_pools import InterOpPools
 
-__all__ = ["SessionSteps", "StepRunner"]
-
 
 class SessionSteps:
     """What all steps of a session share.

@@ -13,8 +13,6 @@ from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.tensor_name import parse_input
 from opkernel.messages import perhaps
 
-__all__ = ["StepSignature"]
-
 
 @dataclass(frozen=True, slots=True)
 class StepSignature:

@@ -14,8 +14,6 @@ from opkernel.proto import NodeDef
 from opkernel.runtime.session.session import Session
 from opkernel.types import DataType
 
-__all__ = ["of_session", "with_table_contents"]
-
 _FROM_TENSORS = frozenset({"InitializeTable", "InitializeTableV2"})
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.program.request import ProgramRequest
     from opkernel.runtime.session.session_config import SessionConfig
 
-__all__ = ["SessionTarget", "TargetOptions", "TargetSession", "ThisProcess", "new_session"]
-
 
 @dataclass(frozen=True)
 class TargetOptions:

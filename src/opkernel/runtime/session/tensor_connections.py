@@ -13,8 +13,6 @@ from opkernel.graph import Graph, Tensor, import_graph_def
 from opkernel.graph.core.tensor_name import format_input, parse_input
 from opkernel.messages import perhaps
 
-__all__ = ["connected"]
-
 
 def connected(graph: Graph, connections: Sequence[tuple[str, str]]) -> Graph:
     """A copy of a graph with other edges; it shares the graph's functions.

@@ -12,8 +12,6 @@ from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.types import DataType
 
-__all__ = ["is_independent", "may_branch"]
-
 _WITH_STATE = frozenset({DataType.DT_RESOURCE, DataType.DT_VARIANT})
 
 

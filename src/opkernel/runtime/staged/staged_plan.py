@@ -23,8 +23,6 @@ from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.runtime.program.executors import ExecutorArgs
 from opkernel.runtime.staged.stages import Stage
 
-__all__ = ["StagedPlan"]
-
 _Slots = list[Any]
 
 

@@ -18,8 +18,6 @@ from typing import NamedTuple
 
 from opkernel.graph import Operation
 
-__all__ = ["Branch", "Stage", "find_stages", "without_branches"]
-
 _LONG_S = 20e-6  # a node that takes less is not worth the thought of it
 _MOST_NODES = 1000
 _LEAST_SAVED_S = 50e-6

@@ -14,8 +14,6 @@ from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import TensorRef
 from opkernel.types import DataType, natural_dtype
 
-__all__ = ["FunctionCallFrame", "check_args"]
-
 _UNSET: Any = object()
 
 

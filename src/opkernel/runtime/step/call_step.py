@@ -13,8 +13,6 @@ from opkernel.kernel import Step
 from opkernel.runtime.step.call_frame import FunctionCallFrame
 from opkernel.types import DataType
 
-__all__ = ["CallStep", "CallSteps"]
-
 _lock = threading.Lock()
 
 

@@ -12,9 +12,6 @@ from queue import Empty, SimpleQueue
 
 from opkernel.logs import logger
 
-__all__ = ["InterOpPool"]
-
-
 _Work = Callable[[], object]
 
 _pools: weakref.WeakSet[InterOpPool] = weakref.WeakSet()

@@ -14,8 +14,6 @@ from typing import NamedTuple, Self
 from opkernel.errors import InvalidArgumentError
 from opkernel.runtime.step.inter_op_pool import InterOpPool
 
-__all__ = ["InterOpPools", "ThreadPoolOption", "named_inter_op_pool", "shared_inter_op_pool"]
-
 _IN_CALLERS_THREAD = -1
 
 _shared: dict[int, InterOpPool] = {}

@@ -6,8 +6,6 @@ from typing import Any, Protocol
 from opkernel.graph import Operation
 from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel, OpKernelContext
 
-__all__ = ["CallWatcher", "Computer", "KernelWatcher", "Requests", "Runner", "Starter"]
-
 Runner = Callable[..., Sequence[Any]]
 """A kernel, or function, of the step and the inputs, which gives the outputs."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     )
     from opkernel.runtime.step.inter_op_pool import InterOpPool
 
-__all__ = ["RunStep", "SessionServices"]
-
 _step_ids = itertools.count(1)
 _lock = threading.Lock()
 _GRACE_S = 1.0

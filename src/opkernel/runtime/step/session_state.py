@@ -15,8 +15,6 @@ from opkernel.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from opkernel.kernel import SessionState, TensorAndKey
 
-__all__ = ["LocalSessionState", "LocalTensorStore"]
-
 
 class LocalSessionState:
     """Tensors by handle (fulfils `opkernel.kernel.SessionState`)."""

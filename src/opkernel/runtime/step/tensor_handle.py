@@ -14,8 +14,6 @@ from opkernel.types import DataType
 if TYPE_CHECKING:
     from opkernel.runtime.step.session_state import LocalSessionState
 
-__all__ = ["SESSION_HANDLE_OPS", "TensorHandle"]
-
 SESSION_HANDLE_OPS = frozenset({"GetSessionHandle", "GetSessionHandleV2"})
 """The ops whose fetched outputs are handles."""
 

@@ -14,8 +14,6 @@ from opkernel.foreign_text import json_text
 from opkernel.proto import Message
 from opkernel.runtime.traces.timeline import Slice, Timeline, arguments_of, timeline_of
 
-__all__ = ["write_chrome_trace"]
-
 _Event = dict[str, Any]
 
 

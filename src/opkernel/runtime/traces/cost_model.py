@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from opkernel.graph import Operation
 from opkernel.proto import CostGraphDef, NodeExecStats, NodeOutput, StepStats
 
-__all__ = ["CostModel"]
-
 
 @dataclass(slots=True)
 class _Cost:

@@ -10,8 +10,6 @@ import numpy as np
 
 from opkernel.device.ownership import counts_mean_ownership, others
 
-__all__ = ["Allocation", "LiveMemory"]
-
 Array = np.ndarray[Any, Any]
 _now = time.perf_counter_ns
 _ids = itertools.count(1)

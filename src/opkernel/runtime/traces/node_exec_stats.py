@@ -21,8 +21,6 @@ from opkernel.types import DataType, as_dtype
 if TYPE_CHECKING:
     from opkernel.runtime.traces.step_stats_collector import StepStatsCollector
 
-__all__ = ["NodeExecStatsWrapper", "memory_changes"]
-
 ALLOCATOR = "cpu"
 """The name of the allocator that arrays come from."""
 

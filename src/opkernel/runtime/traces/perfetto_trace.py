@@ -18,8 +18,6 @@ from opkernel.file_errors import checked_path
 from opkernel.proto import POOL, Message, message_class
 from opkernel.runtime.traces.timeline import Slice, Timeline, Track, arguments_of, timeline_of
 
-__all__ = ["write_perfetto_trace"]
-
 _Trace: Any = message_class(POOL.FindMessageTypeByName("perfetto.protos.Trace"))
 
 _SLICE_BEGIN, _SLICE_END, _COUNTER = 1, 2, 4  # types of events

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from opkernel.runtime.traces.step_stats_collector import StepStatsCollector
 
-__all__ = ["Place", "current_place", "enter", "in_place"]
-
 
 class Place:
     """A place in a step.

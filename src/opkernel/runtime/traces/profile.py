@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from opkernel.proto import Message
 from opkernel.runtime.traces.timeline import Slice, timeline_of
 
-__all__ = ["Profile", "ProfileRow", "profile_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:

@@ -17,8 +17,6 @@ from opkernel.runtime.traces.live_memory import LiveMemory
 from opkernel.runtime.traces.node_exec_stats import NodeExecStatsWrapper, memory_changes
 from opkernel.runtime.traces.place import current_place
 
-__all__ = ["StepStatsCollector"]
-
 _LOGGER = logging.getLogger("opkernel.step_stats")
 _MAX_COLLECTED_NODES = 1 << 20
 _REPORTED_NODES = 100

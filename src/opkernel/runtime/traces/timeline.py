@@ -19,8 +19,6 @@ from opkernel.graph.core.control_flow_ops import TRANSFER_OPS
 from opkernel.proto import Message, NodeExecStats, NodeOutput, StepStats
 from opkernel.types import DataType
 
-__all__ = ["Counter", "Slice", "Timeline", "Track", "arguments_of", "timeline_of"]
-
 _DATA_TYPES = frozenset(DataType)
 _LABEL = re.compile(r"(?:\[[^\]]*\] )*(?P<name>\S+) = (?P<op>[^\s(]+)\((?P<inputs>.*)\)", re.DOTALL)
 

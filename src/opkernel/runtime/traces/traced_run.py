@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.dataflow.node_item import NodeItem
     from opkernel.runtime.dataflow.run import DataflowRun
 
-__all__ = ["run_traced"]
-
 _now = time.perf_counter_ns
 _MAX_CALLS = 8  # that a name tells, the innermost ones
 

@@ -31,8 +31,6 @@ from opkernel.runtime.traces.place import Place, current_place, enter, in_place
 from opkernel.runtime.watch.watched_computation import computation
 from opkernel.types import DataType
 
-__all__ = ["TracingWatcher"]
-
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"  # of nodes that no kernel computes
 
 

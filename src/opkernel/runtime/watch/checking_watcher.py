@@ -23,8 +23,6 @@ from opkernel.runtime.step.kernel_watcher import (
 from opkernel.runtime.watch.pieces import check_cost, stops_between_pieces
 from opkernel.runtime.watch.watched_computation import computation
 
-__all__ = ["CheckingWatcher", "watcher_of_steps"]
-
 
 def watcher_of_steps(steps: Variant, inner: KernelWatcher | None) -> KernelWatcher:
     """The watcher of kernels in steps that can be stopped, or are traced; another watcher may be in it."""

@@ -16,8 +16,6 @@ from opkernel.kernel.pieces import may_go_in_pieces, piecewise
 from opkernel.kernel.work import least_seconds
 from opkernel.runtime.watch.watched_computation import Computation, MemoryTaker
 
-__all__ = ["check_cost", "stops_between_pieces"]
-
 
 def check_cost(op: Operation, inputs: Sequence[Any], seconds_left: float) -> None:
     """Raise DeadlineExceededError where a product or a sort is sure to take longer than there is time.

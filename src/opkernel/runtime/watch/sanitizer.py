@@ -38,8 +38,6 @@ from opkernel.runtime.plan.references import dereferenced
 from opkernel.runtime.step.kernel_watcher import KernelWatcher, Runner
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["POISON", "GuardedMemory", "Sanitizer", "fingerprint", "kernel_name", "wrong_elements"]
-
 POISON = 0xCB
 """The byte that fills memory before a kernel gets it; floats of it are NaN."""
 

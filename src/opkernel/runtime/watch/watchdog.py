@@ -21,8 +21,6 @@ from opkernel.kernel import AsyncOpKernel
 from opkernel.runtime.dataflow import node_of_frame
 from opkernel.runtime.plan.compiled_plan import CompiledPlan
 
-__all__ = ["BlockedKernel", "BlockedKernelWatchdog"]
-
 _LOGGER = logging.getLogger("opkernel.watchdog")
 _SAMPLES = 8  # while a kernel waits for as long as is reported
 _BUSY = 0.1  # the share of a processor above which a kernel works and does not wait

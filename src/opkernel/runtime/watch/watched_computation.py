@@ -9,8 +9,6 @@ from opkernel.runtime.dataflow.node_functions import function_of_lists
 from opkernel.runtime.plan.references import dereferenced
 from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
-__all__ = ["Computation", "MemoryTaker", "computation"]
-
 
 class MemoryTaker(Protocol):
     """Takes what a kernel has allocated."""

@@ -15,8 +15,6 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp, wide_types
 
-__all__ = ["XlaAllocator"]
-
 _COUNTS = ("num_allocs", "bytes_in_use", "peak_bytes_in_use", "largest_alloc_size", "bytes_limit")
 """JAX's names are those of AllocatorStats."""
 

@@ -24,8 +24,6 @@ from opkernel.types import DataType
 from opkernel.xla.devices.programs import Programs, programs_of
 from opkernel.xla.resource import XlaResource
 
-__all__ = ["ResourceOnDemandOp", "compile_on_demand"]
-
 
 def compile_on_demand(*, construction: OpKernelConstruction) -> Callable[..., Any]:
     """The kernel of an operation on tensors."""

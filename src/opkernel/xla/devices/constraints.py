@@ -13,8 +13,6 @@ from opkernel.proto import KernelDef, OpDef
 from opkernel.types import DataType
 from opkernel.xla.op_registry import SUPPORTED_TYPES
 
-__all__ = ["restricted", "without"]
-
 _Types = Mapping[str, AbstractSet[int]]
 
 

@@ -16,8 +16,6 @@ from opkernel.device.local_device import LocalDevice
 from opkernel.xla.devices.allocator import XlaAllocator
 from opkernel.xla.jax_numpy import jax, jnp, wide_types
 
-__all__ = ["XlaDevice"]
-
 
 class XlaDevice(LocalDevice):
     """A device of JAX's. Kernels start their work on it in order and do not wait for its end; `to_host` does.

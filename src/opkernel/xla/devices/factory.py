@@ -18,8 +18,6 @@ from opkernel.xla.devices.device import XlaDevice
 from opkernel.xla.devices.kernels import register_kernels_of
 from opkernel.xla.jax_numpy import jax
 
-__all__ = ["XlaDeviceFactory", "offer", "why_missing"]
-
 
 @dataclass(frozen=True)
 class _Type:

@@ -9,8 +9,6 @@ from opkernel.device.local_device import CPU
 from opkernel.kernel import OpKernel, OpKernelConstruction
 from opkernel.kernel.registry.memory_types import MemoryTypes
 
-__all__ = ["constant", "on_cpu"]
-
 
 def constant(*, value: Any, construction: OpKernelConstruction) -> Callable[[], Any]:
     """The kernel of Const."""

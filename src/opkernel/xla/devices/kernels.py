@@ -33,8 +33,6 @@ from opkernel.xla.kernels.dynamic_sizes import DynamicSizeOp
 from opkernel.xla.op_kernel import WholeProgramOp
 from opkernel.xla.op_registry import SUPPORTED_TYPES, global_xla_op_registry
 
-__all__ = ["kernels_of", "register_kernels_of"]
-
 _WITH_RESOURCES = SUPPORTED_TYPES | {DataType.DT_RESOURCE}
 _INT32 = (DataType.DT_INT32,)
 _NEVER_READ = (*_INT32, DataType.DT_STRING, DataType.DT_VARIANT)

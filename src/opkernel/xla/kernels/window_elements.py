@@ -14,8 +14,6 @@ import numpy as np
 from opkernel.ops.nn.windows import Geometry
 from opkernel.xla.jax_numpy import jnp, lax
 
-__all__ = ["are_apart", "elements_of_windows", "first_largest_in_windows", "given_to_windows"]
-
 _MOST = 64
 """Windows of more elements make large programs."""
 

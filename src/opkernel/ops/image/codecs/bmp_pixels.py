@@ -12,8 +12,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.types import DataType
 
-__all__ = ["bmp_pixels"]
-
 _HEADER_BYTES = 32
 _START, _SIZE, _BITS = (struct.Struct(f"<{code}") for code in ("i", "ii", "h"))
 

@@ -7,8 +7,6 @@ from enum import Enum
 
 from opkernel.errors import InvalidArgumentError
 
-__all__ = ["MAX_VALUES", "FileFormat", "file_format", "invalid_data"]
-
 MAX_VALUES = 1 << 29
 """TensorFlow refuses JPEG and PNG files of this many values and more."""
 

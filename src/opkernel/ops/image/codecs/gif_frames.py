@@ -23,8 +23,6 @@ from opkernel.ops.image.codecs.file_format import FileFormat, invalid_data
 from opkernel.ops.libraries import library
 from opkernel.types import DataType
 
-__all__ = ["gif_frames"]
-
 _TRAILER, _EXTENSION, _IMAGE = 0x3B, 0x21, 0x2C
 _GRAPHIC_CONTROL = 0xF9
 _INTERLACED = 0x40

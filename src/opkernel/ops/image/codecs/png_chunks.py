@@ -14,8 +14,6 @@ from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
 from opkernel.ops.image.codecs.file_format import FileFormat, invalid_data
 
-__all__ = ["SIGNATURE", "PngFile", "chunk", "png_file"]
-
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _OF_CHUNK = 1 << 11
 """The work of reading a chunk."""

@@ -23,9 +23,6 @@ from opkernel.ops.image.codecs.png_chunks import SIGNATURE, PngFile, chunk, png_
 from opkernel.ops.libraries import library_or_none
 from opkernel.types import DataType
 
-__all__ = ["png_pixels", "unfiltered"]
-
-
 _TYPE_OF_PIXEL_BYTES = {1: 0, 2: 4, 3: 2, 4: 6}
 """The types of color of 8 bits a sample."""
 _FILTERS = 5

@@ -14,8 +14,6 @@ from opkernel.kernel import check_allocation
 from opkernel.ops.libraries import library
 from opkernel.types import DataType
 
-__all__ = ["webp_frames"]
-
 _OF_CHUNK = 1 << 10
 """The work of finding a chunk."""
 _ALPHA, _ANIMATION = 0x10, 0x02

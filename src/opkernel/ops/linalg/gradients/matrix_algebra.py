@@ -7,23 +7,6 @@ from opkernel.graph import constant
 from opkernel.ops.kernel_types import REAL_OF
 from opkernel.types import DataType
 
-__all__ = [
-    "adjoint",
-    "cast",
-    "diagonal",
-    "differences",
-    "from_diagonal",
-    "halved_diagonal",
-    "minus",
-    "mul",
-    "plus",
-    "real_part",
-    "scaled",
-    "times",
-    "triangle",
-    "with_diagonal",
-]
-
 
 def mul(x: Any, y: Any, *, adj_x: bool = False, adj_y: bool = False) -> Any:
     """The product of matrices, or of their adjoints."""

@@ -17,18 +17,6 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.ops.math.special.error_functions import polynomial
 
-__all__ = [
-    "digamma",
-    "gamma_sample_slope",
-    "igamma",
-    "igamma_grad_a",
-    "igammac",
-    "lgamma",
-    "polygamma",
-    "zeta",
-]
-
-
 _SHIFT = 8
 _LGAMMA_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 """Stirling's series: B(2k) / (2k (2k - 1)), by powers of 1 / x**2."""

@@ -5,15 +5,6 @@ from collections.abc import Sequence
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.ops.nn.geometry import Windows, check_length, spatial_attr, windows_from_attrs
 
-__all__ = [
-    "check_num_spatial",
-    "check_unit_dilations",
-    "conv2d_windows",
-    "conv3d_windows",
-    "depthwise_windows",
-    "windows_of_conv",
-]
-
 
 def conv2d_windows(
     strides: Sequence[int],

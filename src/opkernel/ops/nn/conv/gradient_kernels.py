@@ -21,8 +21,6 @@ from opkernel.ops.nn.conv.reference import Algorithms
 from opkernel.ops.nn.geometry import Windows, check_rank, check_shape, sizes_from_tensor
 from opkernel.ops.nn.windows import Array, Geometry
 
-__all__ = ["GradientKernels"]
-
 Kernel = Callable[[Array, Array, Array], Array]
 SizesOf = Callable[[str, Array, Array, Array], Sequence[int]]
 """The shape of the gradient, from the op, the input that tells it, the other one, and the gradient."""

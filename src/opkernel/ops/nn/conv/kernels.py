@@ -35,8 +35,6 @@ from opkernel.ops.nn.windows import Array, Geometry
 from opkernel.records import dataclass
 from opkernel.types import DataType, as_dtype
 
-__all__ = ["ConvolutionKernels", "check_filter", "convolution"]
-
 Compute = Callable[[Array, Array, Geometry, Windows], Array]
 
 

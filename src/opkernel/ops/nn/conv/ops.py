@@ -27,14 +27,6 @@ from opkernel.ops.nn.conv.reference import REFERENCE, Algorithms
 from opkernel.ops.nn.epilogue import FUSION_ATTRS
 from opkernel.types import DataType
 
-__all__ = [
-    "fused_pad_conv2d_shape",
-    "padded_convolution_shape",
-    "register_convolutions",
-    "shape_like",
-    "shape_told_by",
-]
-
 
 def shape_like(index: int, rank: int) -> Callable[[InferenceContext], None]:
     """The shape of input `index`."""

@@ -21,8 +21,6 @@ from opkernel.providers.blas.small_kernels import LARGEST, has_small_kernels
 from opkernel.records import replace
 from opkernel.types import as_dtype
 
-__all__ = ["convolve", "weights_for"]
-
 _TILE_BYTES = 4 << 20
 _MOST_CHANNELS = 64
 _LEAST_ROWS = 16

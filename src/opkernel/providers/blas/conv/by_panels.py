@@ -11,8 +11,6 @@ from opkernel.providers.blas.panels import multiply_by_panels, panels_of, parts_
 from opkernel.providers.blas.products import threads_for
 from opkernel.types import as_dtype
 
-__all__ = ["convolve", "weights_for"]
-
 
 def weights_for(x: Array, filters: Array, geometry: Geometry) -> Array | None:
     """The filters as panels; None where these do not pay, or the filters may be others in each step."""

@@ -37,8 +37,6 @@ from opkernel.providers.blas.products import threads_for
 from opkernel.records import dataclass, replace
 from opkernel.types import as_dtype
 
-__all__ = ["depthwise", "depthwise_by_filters", "depthwise_by_input"]
-
 _TILE_BYTES = 4 << 20
 """Measured on one thread and on two; of 1 MiB, threads wait for each other between the steps."""
 _COST = 16

@@ -13,8 +13,6 @@ import numpy as np
 
 from opkernel.ops.nn.windows import Array
 
-__all__ = ["MOST", "Inside", "are_even_filters", "are_even_tiles"]
-
 MOST = 64.0
 """The largest ratio of two numbers that are mixed: six bits may be lost."""
 

@@ -10,9 +10,6 @@ from opkernel.providers.blas.conv import by_lines, by_panels, im2col, winograd
 from opkernel.providers.blas.conv.depthwise import depthwise
 from opkernel.providers.blas.epilogue import finish
 
-__all__ = ["convolve"]
-
-
 _Choice = Callable[[Array, Array, Geometry], Array | None]
 """The filters of a call in the form that an algorithm wants; None where it does not pay."""
 

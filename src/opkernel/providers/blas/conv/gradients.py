@@ -23,8 +23,6 @@ from opkernel.providers.blas.products import threads_for
 from opkernel.providers.blas.small_kernels import multiply, multiply_transposed
 from opkernel.types import as_dtype
 
-__all__ = ["by_filters", "by_input"]
-
 _MANY = 8
 """Output channels for one of the input, from which on the windows of the gradient are too large."""
 

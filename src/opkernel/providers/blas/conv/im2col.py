@@ -25,8 +25,6 @@ from opkernel.providers.blas.small_kernels import multiply
 from opkernel.records import replace
 from opkernel.types import as_dtype
 
-__all__ = ["COST", "Index", "convolve", "rows_of_windows", "tiles"]
-
 _TILE_BYTES = 4 << 20
 """Measured: 4 MiB are within 5 % of one matrix product of the same size, on one thread and on two;
 1 MiB loses 10 to 30 % where the filter is large, as BLAS packs it anew for each tile."""

@@ -34,8 +34,6 @@ from opkernel.providers.blas.panels import (
 from opkernel.providers.blas.products import threads_for
 from opkernel.types import as_dtype
 
-__all__ = ["convolve", "weights_for"]
-
 _BLOCK_BYTES = 4 << 20
 """The size of a block in the basis, before and after the products; 1 MiB is a fifth slower."""
 _FEW_TILES = 48

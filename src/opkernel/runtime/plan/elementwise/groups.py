@@ -15,8 +15,6 @@ from opkernel.records import dataclass
 from opkernel.runtime.plan.elementwise.pointwise import FEWEST, PointwiseFunction
 from opkernel.runtime.plan.raising import Key, keys_of_inputs
 
-__all__ = ["ElementwiseGroup", "find_groups"]
-
 _MOST = 256
 
 

@@ -15,8 +15,6 @@ import numpy as np
 
 from opkernel.records import dataclass
 
-__all__ = ["TILE", "Cut", "Rows", "broadcast", "choose_rows"]
-
 TILE = 1 << 16
 """Elements of a tile at least: of float32, some such tiles fit into a processor's own cache."""
 

@@ -13,8 +13,6 @@ from opkernel.records import dataclass
 from opkernel.runtime.plan.operators import is_elementwise
 from opkernel.types import DataType
 
-__all__ = ["FEWEST", "PointwiseFunction", "pointwise_function"]
-
 FEWEST = 4
 """Nodes that a group has: asking for the sizes of its inputs must not weigh against them."""
 

@@ -20,8 +20,6 @@ from opkernel.kernel import intra_op_threads, is_recycled, recycled, scratch, sh
 from opkernel.runtime.plan.elementwise.layout import TILE, Cut, Rows, Shape, broadcast, choose_rows
 from opkernel.runtime.plan.elementwise.pointwise import PointwiseFunction
 
-__all__ = ["BIG", "TiledNode", "TiledFunction"]
-
 BIG = 2 * TILE
 """Elements that an array must have at least."""
 

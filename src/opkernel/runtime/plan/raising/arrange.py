@@ -26,8 +26,6 @@ from opkernel.runtime.plan.raising.items import (
 from opkernel.runtime.plan.raising.loops import check_borders
 from opkernel.runtime.plan.raising.schedule import Placed, schedule
 
-__all__ = ["arrange"]
-
 
 def arrange(
     order: Sequence[Operation],

@@ -12,8 +12,6 @@ from typing import Literal
 from opkernel.graph import Operation, Tensor
 from opkernel.records import dataclass
 
-__all__ = ["ALWAYS", "Context", "Predicate", "all_of", "are_exclusive", "both", "either"]
-
 Context = tuple[tuple[int, int], ...]
 
 ALWAYS: Context = ()

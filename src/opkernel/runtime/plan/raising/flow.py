@@ -10,8 +10,6 @@ from opkernel.graph.edit.prune import Needs
 from opkernel.runtime.plan.keys import Key, key_of
 from opkernel.runtime.plan.raising.contexts import ALWAYS, Context, Predicate, all_of, both
 
-__all__ = ["Flow"]
-
 
 class Flow:
     """The frames of operations, and their contexts as they become known.

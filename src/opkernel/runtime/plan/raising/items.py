@@ -10,16 +10,6 @@ from opkernel.graph.core.loop_form import Variable
 from opkernel.records import dataclass
 from opkernel.runtime.plan.raising.contexts import Context, Predicate
 
-__all__ = [
-    "Arrangement",
-    "Choose",
-    "Conditional",
-    "FirstAlive",
-    "Item",
-    "Loop",
-    "NotRaisedError",
-]
-
 
 class NotRaisedError(UnimplementedError):
     """The control flow of a graph has no form in Python: the dataflow executor runs it."""

@@ -8,8 +8,6 @@ from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS
 from opkernel.graph.core.loop_form import ControlFlowFormError, check_sources
 from opkernel.graph.edit.prune import Needs
 
-__all__ = ["check_borders"]
-
 
 def check_borders(
     order: Sequence[Operation],

@@ -5,8 +5,6 @@ from typing import Generic, TypeVar
 
 from opkernel.runtime.plan.raising.contexts import ALWAYS, Context
 
-__all__ = ["Ready"]
-
 T = TypeVar("T")
 
 _Predicates = tuple[int, ...]

@@ -24,8 +24,6 @@ from opkernel.runtime.plan.raising.flow import Flow
 from opkernel.runtime.plan.raising.items import Choose, FirstAlive, NotRaisedError
 from opkernel.runtime.plan.raising.ready import Ready
 
-__all__ = ["Placed", "schedule"]
-
 _MAX_DEPTH = 100
 
 _Item = Operation | LoopFrame | Choose | FirstAlive
