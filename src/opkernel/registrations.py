@@ -6,8 +6,9 @@ registered something may register it again, in another run. Nobody else may.
 """
 
 import weakref
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from opkernel.errors import AlreadyExistsError
 from opkernel.logs import logger
@@ -75,6 +76,7 @@ class Registrations(Generic[_T]):
     def __init__(self, what: str) -> None:
         self._what = what
         self._entries: dict[str, tuple[_T, DeclaringSite]] = {}
+        _all.add(self)
 
     def add(self, name: str, thing: _T, site: DeclaringSite) -> None:
         """Register a thing, in place of one that an earlier run of the same place has registered.
@@ -117,6 +119,18 @@ class Registrations(Generic[_T]):
     def things(self) -> list[_T]:
         """All things, in the order in which their names were first registered."""
         return [thing for thing, _ in list(self._entries.values())]
+
+
+_all = weakref.WeakSet[Registrations[Any]]()
+
+
+def registered_by(is_owner: Callable[[str], bool]) -> Iterator[tuple[Registrations[Any], str]]:
+    """What modules have registered, in any Registrations: where, and by which name."""
+    for registrations in list(_all):
+        for name in registrations.names():
+            site = registrations.site(name)
+            if site is not None and is_owner(site.owner):
+                yield registrations, name
 
 
 def no_rule(kind: str, op: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from opkernel.plugins import Contents, contents_of, load_plugins, loading
 from opkernel.plugins.contents import remove_contents
 
-NOTHING = Contents(*[frozenset()] * 5)
+NOTHING = Contents(*[frozenset()] * 6)
 
 OP = """
 import opkernel

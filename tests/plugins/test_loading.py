@@ -14,6 +14,7 @@ from tests.plugins.conftest import Plugins, op
 import opkernel
 from opkernel.device.device_factory import device_factory, device_types
 from opkernel.device.local_device import CpuFactory
+from opkernel.engines import registered_engines
 from opkernel.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
@@ -26,6 +27,7 @@ from opkernel.kernel import (
     registered_providers,
 )
 from opkernel.opdef import global_op_registry
+from opkernel.optimization import optimization_passes
 from opkernel.plugins import contents_of, load_plugins
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
@@ -445,6 +447,19 @@ def test_an_engine_is_found_by_its_name(plugins: Plugins):
     plugins.install("boiler", ENGINE)
     code = "from opkernel.engines import engine_named\nprint(engine_named('steam').refusal(None))"
     assert run(code, plugins) == "it is too cold\n"
+
+
+def test_what_a_plugin_that_fails_has_registered_is_taken_back(plugins: Plugins):
+    registers = """
+from opkernel.optimization import Grouping, register_optimization
+@register_optimization(Grouping.PRE_PLACEMENT, 0)
+def boil(editor):
+    'Boil.'
+"""
+    plugins.put("boiler", f"{ENGINE}{registers}raise ValueError('no steam')")
+    assert "no steam" in problem_of("boiler")
+    assert "steam" not in registered_engines()
+    assert "boil" not in [one.name for one in optimization_passes()]
 
 
 TOY = (SOURCES.parent / "examples/device/toy_device.py").read_text()

@@ -1,7 +1,8 @@
-"""The contents of a plugin: modules, the ops they declare, kernels, providers, devices."""
+"""The contents of a plugin: modules, and what they register: ops, kernels, providers, devices, engines, passes."""
 
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 from opkernel.device.device_factory import (
     device_factory,
@@ -17,6 +18,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import global_op_registry
 from opkernel.plugins.plugin import FOLDERS_PACKAGE, Plugin
+from opkernel.registrations import Registrations, registered_by
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Contents:
         kernels: The kernels that come from the plugin's modules, and all kernels of its ops.
         providers: The kernel providers that they register.
         device_types: The types of devices that their factories make.
+        registrations: What else they register by name: engines, optimisation passes, executors.
     """
 
     modules: frozenset[str]
@@ -36,6 +39,7 @@ class Contents:
     kernels: frozenset[KernelRegistration]
     providers: frozenset[KernelProvider]
     device_types: frozenset[str]
+    registrations: frozenset[tuple[Registrations[Any], str]]
 
 
 def contents_of(plugin: Plugin) -> Contents:
@@ -56,12 +60,15 @@ def contents_of(plugin: Plugin) -> Contents:
             for name in device_types()
             if _is_in(type(device_factory(name)).__module__, packages)
         ),
+        registrations=frozenset(registered_by(lambda module: _is_in(module, packages))),
     )
 
 
 def remove_contents(plugin: Plugin, *, but: Contents) -> None:
-    """Take back the ops and kernels that a plugin has brought beyond `but`."""
+    """Take back what a plugin has registered beyond `but`."""
     contents = contents_of(plugin)
+    for registrations, name in contents.registrations - but.registrations:
+        registrations.remove(name)
     for provider in contents.providers - but.providers:
         unregister_provider(provider.name)
     for device_type in contents.device_types - but.device_types:
