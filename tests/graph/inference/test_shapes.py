@@ -5,30 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.graph.builders import REGISTRY, const, identity, node, parse
+from tests.graph.shape_builders import constant, element, op, placeholder
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Tensor, import_graph_def
 from opkernel.opdef import InferenceContext, OpRegistry, ShapeAndType, register_op
 from opkernel.types import float32, int32, int64
-
-
-def placeholder(graph: Graph, shape=None, dtype=float32) -> Tensor:
-    attrs = {"dtype": dtype, "shape": shape}
-    return graph.create_op("Placeholder", attrs=attrs).outputs[0]
-
-
-def constant(graph: Graph, value: object, dtype=int32) -> Tensor:
-    attrs = {"value": np.asarray(value, dtype.numpy_dtype), "dtype": dtype}
-    return graph.create_op("Const", attrs=attrs).outputs[0]
-
-
-def op(graph: Graph, name: str, *inputs: object, **attrs: object) -> Tensor:
-    return graph.create_op(name, inputs, attrs=attrs).outputs[0]
-
-
-def element(graph: Graph, vector: Tensor, index: int) -> Tensor:
-    """`vector[index]`."""
-    return op(graph, "StridedSlice", vector, [index], [index + 1], [1], shrink_axis_mask=1)
 
 
 def filled(graph: Graph, dims: object) -> list[int | None] | None:
