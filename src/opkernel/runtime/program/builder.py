@@ -23,10 +23,10 @@ from opkernel.records import dataclass, replace
 from opkernel.runtime.placement.partition import Partition, partition
 from opkernel.runtime.placement.placer import Assignment, place
 from opkernel.runtime.plan.functional_ops import FunctionLibrary
-from opkernel.runtime.program.executors import Executor, ExecutorArgs, new_executor
+from opkernel.runtime.program.executors import Executor, new_executor
 from opkernel.runtime.program.graph_passes import GraphPasses, PassFailedError
 from opkernel.runtime.program.request import Passes, ProgramRequest
-from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.runtime.program.subgraph import ExecutorArgs, Subgraph
 from opkernel.slots import NamedSlots
 
 if TYPE_CHECKING:
