@@ -181,15 +181,15 @@ def _with_kernels(one: Partition, request: ProgramRequest) -> ExecutorArgs:
     if watcher is not None and watcher.reads_arrays and one.device.has_own_memory:
         watcher = None
     return ExecutorArgs(
-        part.feeds,
-        part.fetches,
-        part.targets,
-        request.kernels.on(one.device),
-        _library(request, part),
-        watcher,
-        request.pool,
-        part.operations,
-        request.findings,
+        feeds=part.feeds,
+        fetches=part.fetches,
+        targets=part.targets,
+        kernels=request.kernels.on(one.device),
+        library=_library(request, part),
+        watcher=watcher,
+        pool=request.pool,
+        operations=part.operations,
+        findings=request.findings,
     )
 
 
