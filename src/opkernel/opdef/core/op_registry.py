@@ -20,11 +20,11 @@ Source: TensorFlow core/framework/op.cc.
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from opkernel.errors import AlreadyExistsError, OpError
 from opkernel.opdef import text as summaries
-from opkernel.opdef.core.op_def_builder import OpDefBuilder, OpRegistrationData
+from opkernel.opdef.core.op_def_builder import OpDeclaration, OpDefBuilder, OpRegistrationData
 from opkernel.opdef.core.op_lookup import (
     CATALOGUE,
     SYSTEM_OPS,
@@ -35,7 +35,7 @@ from opkernel.opdef.core.op_lookup import (
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
 from opkernel.opdef.core.validate import validate_op_def
 from opkernel.proto import OpDef, OpList
-from opkernel.registrations import DeclaringSite, warn_of_second
+from opkernel.registrations import warn_of_second
 
 Factory: TypeAlias = Callable[[], OpRegistrationData]
 Loader: TypeAlias = Callable[[str], OpRegistrationData | None]
@@ -46,33 +46,6 @@ OpCheck: TypeAlias = Callable[[OpDef], None]
 
 Watcher: TypeAlias = Callable[[OpError | None, OpDef], OpError | None]
 """Sees each op that comes in, with the error if it is refused; its result is the outcome."""
-
-
-class OpDeclaration(Protocol):
-    """A declaration that is built on demand."""
-
-    @property
-    def name(self) -> str:
-        """The op's name."""
-
-    @property
-    def owner(self) -> str:
-        """The module that declares the op; it alone may declare it anew."""
-
-    @property
-    def site(self) -> DeclaringSite:
-        """The place of the declaration."""
-
-    @property
-    def traits(self) -> OpTraits:
-        """The traits of the op, which passes rely on."""
-
-    @property
-    def is_system(self) -> bool:
-        """Whether every selection of ops holds the op."""
-
-    def build(self) -> OpRegistrationData:
-        """Build the op; raises InvalidArgumentError where its specs are wrong."""
 
 
 def _nobody(name: str) -> str | None:
