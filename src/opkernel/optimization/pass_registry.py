@@ -90,10 +90,6 @@ class OptimizationPass(NamedTuple):
         return not self.ops.isdisjoint(types) or any(map(self.where or _never, types.values()))
 
 
-def _name(run: Callable[[GraphEditor], None]) -> str:
-    return getattr(run, "__name__", type(run).__name__)
-
-
 def _never(traits: OpTraits) -> bool:
     return False
 
@@ -131,20 +127,31 @@ class OptimizationPassRegistry:
         on_request: bool = False,
         ops: Iterable[str] = (),
         where: Where | None = None,
+        *,
+        for_functions: bool = False,
+        for_engines: bool = False,
+        site: DeclaringSite | None = None,
     ) -> None:
         """Add a pass, named after its function, whose docstring's first line says what it does.
 
-        The place that registered a pass may register it again in another run.
+        The place that registered a pass, which is `site` or else the caller's, may register it again in another run.
 
         Raises:
             AlreadyExistsError: there is a pass of this name.
         """
-        one = OptimizationPass(grouping, phase, _name(run), run, on_request, frozenset(ops), where)
-        self.add(one, declaring_site(sys._getframe(1)))
-
-    def add(self, one: OptimizationPass, site: DeclaringSite) -> None:
-        """Add a pass that is registered at a place; raises as `register` does."""
-        self._passes.add(one.name, one, site)
+        name = getattr(run, "__name__", type(run).__name__)
+        one = OptimizationPass(
+            grouping,
+            phase,
+            name,
+            run,
+            on_request=on_request,
+            ops=frozenset(ops),
+            where=where,
+            for_functions=for_functions,
+            for_engines=for_engines,
+        )
+        self._passes.add(name, one, site or declaring_site(sys._getframe(1)))
 
     def __iter__(self) -> Iterator[OptimizationPass]:
         return iter(sorted(self._passes.things(), key=lambda known: known[:3]))
@@ -224,18 +231,19 @@ def register_built_in(
 ) -> None:
     """Register a pass of this room by its place: `algebra.layout.layout`."""
     module, _, name = f"{__package__}.{place}".rpartition(".")
-    one = OptimizationPass(
+    site = declaring_site(sys._getframe(1))
+    run = PassOfModule(module, name)
+    _registry.register(
         grouping,
         phase,
-        name,
-        PassOfModule(module, name),
+        run,
         on_request=on_request,
-        ops=frozenset(ops),
+        ops=ops,
         where=where,
         for_functions=for_functions,
         for_engines=for_engines,
+        site=site,
     )
-    _registry.add(one, declaring_site(sys._getframe(1)))
 
 
 def register_optimization(
@@ -256,8 +264,7 @@ def register_optimization(
     site = declaring_site(sys._getframe(1))
 
     def register(run: Callable[[GraphEditor], None]) -> Callable[[GraphEditor], None]:
-        one = OptimizationPass(grouping, phase, _name(run), run, on_request, frozenset(ops), where)
-        _registry.add(one, site)
+        _registry.register(grouping, phase, run, on_request, ops, where, site=site)
         return run
 
     return register
