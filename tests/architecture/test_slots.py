@@ -18,7 +18,7 @@ from tests.architecture.source_code import PACKAGE, modules
 from opkernel.device.device_factory import DevicesOfType
 from opkernel.errors import UnimplementedError
 from opkernel.graph.core import runtime_hooks
-from opkernel.opdef.core.op_registry import OpCatalogue
+from opkernel.opdef.core.op_lookup import OpCatalogue
 from opkernel.registrations import Plugins
 from opkernel.slots import NamedSlots, Slot
 from opkernel.wiring import NAMED_SLOTS, SLOTS

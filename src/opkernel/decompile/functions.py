@@ -19,7 +19,7 @@ from opkernel.runtime.plan.renaming import names_in
 from opkernel.runtime.plan.tree import Global, Name, PlanTree
 from opkernel.runtime.program.builder import prepare
 from opkernel.runtime.program.kernels import KernelCache
-from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.runtime.program.subgraph import ExecutorArgs, Subgraph
 
 _HAS_STATE = ", which has state"
 _OF_STEP = ("TensorArray", "Stack")
@@ -105,9 +105,15 @@ class _Compiler:
         request = replace(request, passes=self._passes())
         part, _ = prepare(request)
         self._note_state(part.operations)
-        plan = compile_plan(
-            part.operations, part.feeds, part.fetches, kernels, request.library, in_groups=False
+        args = ExecutorArgs(
+            part.feeds,
+            part.fetches,
+            part.targets,
+            kernels,
+            request.library,
+            operations=part.operations,
         )
+        plan = compile_plan(args, in_groups=False)
         return PlanOfFunction(function, plan.tree)
 
     def check(self) -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from opkernel.errors import AlreadyExistsError, NotFoundError
 from opkernel.messages import like
 from opkernel.opdef import OpHandle, global_op_registry
-from opkernel.opdef.core.op_registry import CATALOGUE
+from opkernel.opdef.core.op_lookup import CATALOGUE
 from opkernel.records import dataclass
 from opkernel.registrations import DeclaringSite, declaring_site, warn_of_second
 

@@ -24,8 +24,6 @@ from opkernel.opdef.common_shapes.arrays import (
     segment_reduction_with_num_segments_shape as segment_reduction_with_num_segments_shape,
 )
 from opkernel.opdef.common_shapes.arrays import slice_shape as slice_shape
-from opkernel.opdef.common_shapes.bias import bias_add_grad_shape as bias_add_grad_shape
-from opkernel.opdef.common_shapes.bias import bias_add_shape as bias_add_shape
 from opkernel.opdef.common_shapes.convolution import (
     conv2d_backprop_filter_with_bias_shape as conv2d_backprop_filter_with_bias_shape,
 )
@@ -85,6 +83,8 @@ from opkernel.opdef.common_shapes.linear_algebra import batch_matmul_shape as ba
 from opkernel.opdef.common_shapes.linear_algebra import (
     batch_matmul_v2_shape as batch_matmul_v2_shape,
 )
+from opkernel.opdef.common_shapes.linear_algebra import bias_add_grad_shape as bias_add_grad_shape
+from opkernel.opdef.common_shapes.linear_algebra import bias_add_shape as bias_add_shape
 from opkernel.opdef.common_shapes.linear_algebra import matmul_shape as matmul_shape
 from opkernel.opdef.common_shapes.normalization import (
     fused_batch_norm_ex_shape as fused_batch_norm_ex_shape,
@@ -230,12 +230,12 @@ from opkernel.opdef.core.op_def_builder import OpShapeInferenceFn as OpShapeInfe
 from opkernel.opdef.core.op_def_builder import TypeInferenceFn as TypeInferenceFn
 from opkernel.opdef.core.op_def_registry import get_registered_ops as get_registered_ops
 from opkernel.opdef.core.op_list_op_registry import OpListOpRegistry as OpListOpRegistry
-from opkernel.opdef.core.op_registry import SYSTEM_OPS as SYSTEM_OPS
+from opkernel.opdef.core.op_lookup import SYSTEM_OPS as SYSTEM_OPS
+from opkernel.opdef.core.op_lookup import OpRegistryInterface as OpRegistryInterface
+from opkernel.opdef.core.op_lookup import UnregisteredOpError as UnregisteredOpError
+from opkernel.opdef.core.op_lookup import not_registered as not_registered
 from opkernel.opdef.core.op_registry import OpRegistry as OpRegistry
-from opkernel.opdef.core.op_registry import OpRegistryInterface as OpRegistryInterface
-from opkernel.opdef.core.op_registry import UnregisteredOpError as UnregisteredOpError
 from opkernel.opdef.core.op_registry import global_op_registry as global_op_registry
-from opkernel.opdef.core.op_registry import not_registered as not_registered
 from opkernel.opdef.core.op_traits import OpTraits as OpTraits
 from opkernel.opdef.core.register_op import OpHandle as OpHandle
 from opkernel.opdef.core.register_op import register_op as register_op

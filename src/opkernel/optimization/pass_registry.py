@@ -127,6 +127,7 @@ class OptimizationPassRegistry:
         on_request: bool = False,
         ops: Iterable[str] = (),
         where: Where | None = None,
+        *,
         for_functions: bool = False,
         for_engines: bool = False,
         site: DeclaringSite | None = None,
@@ -140,8 +141,15 @@ class OptimizationPassRegistry:
         """
         name = getattr(run, "__name__", type(run).__name__)
         one = OptimizationPass(
-            *(grouping, phase, name, run, on_request, frozenset(ops), where, for_functions),
-            for_engines,
+            grouping,
+            phase,
+            name,
+            run,
+            on_request=on_request,
+            ops=frozenset(ops),
+            where=where,
+            for_functions=for_functions,
+            for_engines=for_engines,
         )
         self._passes.add(name, one, site or declaring_site(sys._getframe(1)))
 
@@ -226,7 +234,15 @@ def register_built_in(
     site = declaring_site(sys._getframe(1))
     run = PassOfModule(module, name)
     _registry.register(
-        grouping, phase, run, on_request, ops, where, for_functions, for_engines, site
+        grouping,
+        phase,
+        run,
+        on_request=on_request,
+        ops=ops,
+        where=where,
+        for_functions=for_functions,
+        for_engines=for_engines,
+        site=site,
     )
 
 

@@ -18,12 +18,12 @@ from opkernel.runtime.placement.memory_types import validate_memory_types as val
 from opkernel.runtime.plan.compiled_plan import CompiledPlan as CompiledPlan
 from opkernel.runtime.plan.tree import PlanTree as PlanTree
 from opkernel.runtime.program.executors import Executor as Executor
-from opkernel.runtime.program.executors import ExecutorArgs as ExecutorArgs
 from opkernel.runtime.program.executors import ExecutorFactory as ExecutorFactory
 from opkernel.runtime.program.executors import register_executor as register_executor
 from opkernel.runtime.program.executors import registered_executors as registered_executors
 from opkernel.runtime.program.op_segment import OpSegment as OpSegment
 from opkernel.runtime.program.op_segment import should_own_kernel as should_own_kernel
+from opkernel.runtime.program.subgraph import ExecutorArgs as ExecutorArgs
 from opkernel.runtime.session.callable_options import CallableOptions as CallableOptions
 from opkernel.runtime.session.convert_to_constants import (
     convert_variables_to_constants as convert_variables_to_constants,

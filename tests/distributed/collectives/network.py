@@ -9,6 +9,7 @@ from typing import Any
 
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.cluster_collective_executor import ClusterCollectiveExecutor
+from opkernel.distributed.collectives.messages import TaskLinks
 from opkernel.distributed.collectives.object_store import ObjectStore
 from opkernel.errors import UnavailableError
 
@@ -37,14 +38,9 @@ class Network:
     def start(self, task: TaskName) -> None:
         """Start a task, which knows nothing of an earlier start."""
         self._incarnation += 1
+        links = TaskLinks(self.tasks[0], self._call, self._call, ObjectStore())
         self.executors[task] = ClusterCollectiveExecutor(
-            task,
-            self._incarnation,
-            self.tasks[0],
-            self._call,
-            self._call,
-            ObjectStore(),
-            self._small_bytes,
+            task, self._incarnation, links, self._small_bytes
         )
 
     def kill(self, task: TaskName) -> None:

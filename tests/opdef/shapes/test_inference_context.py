@@ -17,7 +17,7 @@ from opkernel.opdef import (
     UnsetOutputError,
     run_shape_fn,
 )
-from opkernel.opdef.shapes.inference_context import InputShape
+from opkernel.opdef.shapes.input_values import InputShape
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 F, I32 = DataType.DT_FLOAT, DataType.DT_INT32

@@ -30,8 +30,9 @@ from opkernel.opdef import register_op, scalar_shape
 from opkernel.runtime import DataflowExecutor
 from opkernel.runtime.calls.called_functions import CalledFunctions
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-from opkernel.runtime.program.executors import ExecutorArgs, new_executor
+from opkernel.runtime.program.executors import new_executor
 from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.program.subgraph import ExecutorArgs
 from opkernel.runtime.step.run_step import RunStep
 
 ALICE, BOB = "/job:j/replica:0/task:0/cpu:0", "/job:j/replica:0/task:0/cpu:1"

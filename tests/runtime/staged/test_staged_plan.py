@@ -12,8 +12,9 @@ from opkernel.graph.edit.prune import Needs
 from opkernel.kernel import Step
 from opkernel.runtime.calls.called_functions import CalledFunctions
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-from opkernel.runtime.program.executors import ExecutorArgs, new_executor
+from opkernel.runtime.program.executors import new_executor
 from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.program.subgraph import ExecutorArgs
 from opkernel.runtime.staged.candidates import is_independent
 from opkernel.runtime.staged.staged_plan import StagedPlan
 from opkernel.runtime.staged.stages import Branch, find_stages

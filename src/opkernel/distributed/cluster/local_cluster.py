@@ -16,6 +16,7 @@ from opkernel.distributed.cluster.cluster import Cluster
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.cluster.worker import Worker
+from opkernel.distributed.collectives.messages import TaskLinks
 from opkernel.distributed.collectives.object_store import ObjectStore
 from opkernel.distributed.coordination.coordination_config import CoordinationConfig
 from opkernel.distributed.coordination.coordination_service import CoordinationService
@@ -77,10 +78,8 @@ class LocalCluster(Cluster):
 
     def start(self, task: TaskName) -> None:
         """Start a task, which has no state yet."""
-        leader = self.spec.tasks[0]
-        self._workers[task] = Worker(
-            task, self.call, self._config, self.call, leader, ObjectStore(), self._coordination
-        )
+        links = TaskLinks(self.spec.tasks[0], self.call, self.call, ObjectStore())
+        self._workers[task] = Worker(task, self._config, links, self._coordination)
         self._devices.pop(task, None)
 
     def stop(self, task: TaskName) -> None:

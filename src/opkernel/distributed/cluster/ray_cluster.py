@@ -17,6 +17,7 @@ from opkernel.distributed.cluster.cluster import Cluster
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
 from opkernel.distributed.cluster.task_libraries import TaskLibrary, task_libraries
 from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.collectives.messages import TaskLinks
 from opkernel.distributed.collectives.ray_object_store import RayObjectStore
 from opkernel.distributed.coordination.coordination_config import CoordinationConfig
 from opkernel.distributed.coordination.coordination_service_agent import Coordination
@@ -183,8 +184,8 @@ class TaskActor:
             library.load()
         self._cluster = cluster
         self._peers: dict[TaskName, Any] = {}
-        store = RayObjectStore()
-        self._worker = Worker(task, self._tell, config, self._call, leader, store, coordination)
+        links = TaskLinks(leader, self._tell, self._call, RayObjectStore())
+        self._worker = Worker(task, config, links, coordination)
 
     def call(self, method: str, args: Sequence[Any]) -> tuple[OpError | None, Any]:
         """Call a method of the worker: its error, and its result."""

@@ -12,7 +12,7 @@ import os
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -25,8 +25,7 @@ from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.cluster_collective_executor import (
     ClusterCollectiveExecutor,
 )
-from opkernel.distributed.collectives.messages import Call
-from opkernel.distributed.collectives.object_store import ObjectStore
+from opkernel.distributed.collectives.messages import TaskLinks
 from opkernel.distributed.coordination.coordination_service_agent import (
     Coordination,
     CoordinationServiceAgent,
@@ -51,9 +50,6 @@ from opkernel.runtime.program.request import ProgramRequest
 from opkernel.runtime.session.registered_graph import RegisteredGraph
 from opkernel.runtime.session.step_options import Recording, StepOptions
 from opkernel.runtime.session.target import TargetOptions
-
-Tell = Callable[..., object]
-"""Calls a method of another task's worker, `tell(task, method, *args)`, and waits for nothing."""
 
 _MOST_ENDED = 10_000
 """The ended steps that are remembered, so that a tensor that comes late is dropped."""
@@ -102,22 +98,16 @@ class Worker:
 
     Args:
         task: The task.
-        tell: How to call another task.
         config: How many devices it has, and how many threads each.
-        call: How to call another task for a result.
-        leader: The task that brings the members of groups together.
-        store: Where large tensors of groups are shared.
+        links: How it reaches the workers of other tasks.
         coordination: The coordination service, where the cluster has one; the task connects to it at once.
     """
 
     def __init__(
         self,
         task: TaskName,
-        tell: Tell,
         config: SessionConfig,
-        call: Call,
-        leader: TaskName,
-        store: ObjectStore,
+        links: TaskLinks,
         coordination: Coordination | None = None,
     ) -> None:
         self.task = task
@@ -127,21 +117,20 @@ class Worker:
             intra_op_threads=config.intra_op_parallelism_threads,
         )
         self.incarnation = secrets.randbits(63)
-        self.collectives = ClusterCollectiveExecutor(
-            task,
-            self.incarnation,
-            leader,
-            lambda peer, method, *args: tell(peer, "collective", method, *args),
-            lambda peer, method, *args: call(peer, "collective", method, *args),
-            store,
+        to_executors = TaskLinks(
+            links.leader,
+            lambda peer, method, *args: links.tell(peer, "collective", method, *args),
+            lambda peer, method, *args: links.call(peer, "collective", method, *args),
+            links.store,
         )
+        self.collectives = ClusterCollectiveExecutor(task, self.incarnation, to_executors)
         self._agent: CoordinationServiceAgent | None = None
         if coordination is not None:
             self._agent = CoordinationServiceAgent(task, self.incarnation, coordination)
             with suppress(OpError):  # which the agent keeps
                 self._agent.connect()
         self._op_segment = OpSegment()
-        self._outbox = Outbox(lambda receiver, sent: tell(receiver, "receive", sent))
+        self._outbox = Outbox(lambda receiver, sent: links.tell(receiver, "receive", sent))
         self._sessions: dict[str, Session] = {}
         self._graphs: dict[tuple[str, str], RegisteredGraph] = {}
         self._steps: dict[str, _Step] = {}

@@ -23,15 +23,13 @@ from typing import Any
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.exchange import Exchange, send_failure
 from opkernel.distributed.collectives.messages import (
-    Call,
     Join,
     Part,
     Resolution,
-    Tell,
+    TaskLinks,
     Token,
     failure,
 )
-from opkernel.distributed.collectives.object_store import ObjectStore
 from opkernel.distributed.collectives.participant import Participant
 from opkernel.distributed.collectives.peer_watch import Peers, PeerWatch
 from opkernel.distributed.collectives.resolver import CollectiveResolver
@@ -62,10 +60,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
     Args:
         task: The task.
         incarnation: A number that no earlier start of the task had.
-        leader: The task that brings members together.
-        tell: Calls a method of another task's executor, and waits for nothing.
-        call: The same, for the result.
-        store: Where tensors are shared.
+        links: How it reaches the executors of other tasks.
         small_bytes: Of a group whose tensors have no more bytes together, each member gets all.
 
     Attributes:
@@ -78,20 +73,14 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         self,
         task: TaskName,
         incarnation: int,
-        leader: TaskName,
-        tell: Tell,
-        call: Call,
-        store: ObjectStore,
+        links: TaskLinks,
         small_bytes: int = SMALL_BYTES,
     ) -> None:
         self.task = task
         self.incarnation = incarnation
-        self._leader = leader
-        self._tell_other = tell
-        self._call = call
-        self._store = store
+        self._links = links
         self._small_bytes = small_bytes
-        self.watch = PeerWatch(task, lambda peer: call(peer, "get_incarnation"))
+        self.watch = PeerWatch(task, lambda peer: links.call(peer, "get_incarnation"))
         self._resolver = CollectiveResolver(incarnation, self._tell, self.watch)
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -127,12 +116,12 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         cancelled = participant.wait(cancellation_manager, partial(self._fail, token))
         shared = None
         if tensor is not None and _total_bytes(params) <= self._small_bytes:
-            shared = self._store.share(tensor)
+            shared = self._links.store.share(tensor)
         join = Join(self.task, token, member, _named(params), shared)
-        if self._leader == self.task:
+        if self._links.leader == self.task:
             self._resolver.join(join)
         else:
-            answer = self._call(self._leader, "join", join)
+            answer = self._links.call(self._links.leader, "join", join)
             answer.add_done_callback(partial(self._joined, token))
         if cancelled is not None:
             self._fail(token, cancelled)
@@ -195,7 +184,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         if error is not None:
             self._fail(token, error)
         else:
-            self._depend_on({self._leader: answer.result()}, token)
+            self._depend_on({self._links.leader: answer.result()}, token)
 
     def _depend_on(self, peers: Peers, token: Token) -> None:
         """Have a member fail when one of some tasks dies."""
@@ -210,7 +199,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
             return
         is_source = [place.is_source for place in resolution.places]
         try:
-            tensors = self._store.fetch(resolution.tensors or ())
+            tensors = self._links.store.fetch(resolution.tensors or ())
             result = collective_result(participant.params, tensors, is_source, resolution.rank)
         except Exception as error:  # a merge op may raise anything
             self._end(token, as_op_error(error), None)
@@ -231,7 +220,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
                     resolution,
                     participant.params,
                     participant.tensor,
-                    self._store,
+                    self._links.store,
                     self._send,
                     partial(self._end, token),
                 )
@@ -256,7 +245,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         if participant.exchange is not None:
             send_failure(participant.exchange.resolution, reason, self._tell_part)
         else:
-            self._tell(self._leader, "leave", self.task, token, reason)
+            self._tell(self._links.leader, "leave", self.task, token, reason)
         participant.complete(error, None)
 
     def _end(self, token: Token, error: OpError | None, result: Any) -> None:
@@ -298,7 +287,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         if task == self.task:
             self.receive(part)
         else:
-            self._tell_other(task, "receive", part)
+            self._links.tell(task, "receive", part)
 
     def _tell(self, task: TaskName, method: str, *args: Any) -> None:
         """Call a method of a task's executor; one that is not there is noticed by those who depend on it."""
@@ -306,7 +295,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
             getattr(self, method)(*args)
             return
         try:
-            self._tell_other(task, method, *args)
+            self._links.tell(task, method, *args)
         except Exception as error:
             logger(__name__).warning("%s could not be told: %s", task, error)
 

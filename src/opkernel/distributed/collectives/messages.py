@@ -1,4 +1,4 @@
-"""What tasks tell each other about collectives.
+"""What tasks tell each other about collectives, and how they reach each other.
 
 Source: TensorFlow core/protobuf/worker.proto (CompleteGroup, CompleteInstance, RecvBuf).
 """
@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
 from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.collectives.object_store import ObjectStore
 from opkernel.errors import OpError, UnavailableError
 from opkernel.kernel import CollectiveMember, CollectiveParams
 
@@ -22,6 +23,22 @@ class Call(Protocol):
 
     def __call__(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
         """The result; fails with UnavailableError where the task is not there."""
+
+
+class TaskLinks(NamedTuple):
+    """How a task reaches the others.
+
+    Attributes:
+        leader: The task that brings the members of groups together.
+        tell: Calls another task, and waits for nothing.
+        call: Calls another task for a result.
+        store: Where large tensors of groups are shared.
+    """
+
+    leader: TaskName
+    tell: Tell
+    call: Call
+    store: ObjectStore
 
 
 def failure(answer: Future[Any]) -> OpError | None:

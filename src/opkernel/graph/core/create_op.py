@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
+from opkernel.graph.core.edges import check_inputs
 from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.tensor import Tensor, tensors_in
@@ -101,7 +102,7 @@ def make_operation(
     if signature is None:
         op.write_inputs()
         op.signature = graph.resolve(node, len(inputs), registration)
-        op.check_inputs(inputs, op.signature)
+        check_inputs(op, inputs, op.signature)
     else:
         op.signature, op.stale = signature, True
     return op

@@ -1,6 +1,6 @@
 """Graph: operations, and the scopes of new ones.
 
-State: `_operations` in the order of making, which is topological but for the back edges of loops.
+The operations themselves, and what is noted of each, hold `OperationTable`, the base of Graph.
 
 Source: TensorFlow python/framework/ops.py.
 """
@@ -8,22 +8,20 @@ Source: TensorFlow python/framework/ops.py.
 from __future__ import annotations
 
 import copy
-import itertools
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.core.control_flow_context import BuildsInContext, MadeInContext
 from opkernel.graph.core.create_op import NodeRequest, build_node
 from opkernel.graph.core.default_graph import as_default
 from opkernel.graph.core.definition_site import capture_site
 from opkernel.graph.core.elements import as_operation, find_element
-from opkernel.graph.core.fanout import Fanout
-from opkernel.graph.core.names_in_use import NamesInUse
 from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.operation_table import OperationTable
 from opkernel.graph.core.runtime_hooks import DRAWING
 from opkernel.graph.core.scopes import DeviceFunction, Scopes
 from opkernel.graph.core.signature import SignatureResolver
@@ -31,7 +29,6 @@ from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import is_valid_node_name
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.inference.shape_refiner import ShapeRefiner
-from opkernel.graph.io.node_order import order_by_inputs
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     GRAPH_DEF_VERSION_MIN_CONSUMER,
@@ -41,34 +38,27 @@ from opkernel.proto import GraphDef, NodeDef, OpDef, VersionDef
 
 if TYPE_CHECKING:
     from opkernel.graph.core.captured_value import CapturedValue
-    from opkernel.graph.core.undo import Undo
     from opkernel.graph.edit.graph_edit import GraphEdit
     from opkernel.graph.inference.graph_shapes import GraphShapes
     from opkernel.opdef import OpRegistry
 
 
-class Graph(BuildsInContext):
+class Graph(OperationTable, BuildsInContext):
     """A dataflow graph: operations, and the tensors between them.
 
     Attributes:
         function_library: the functions that its operations may call, by name.
         graph_def_versions: its versions; `producer` tells which ops it may hold.
-        finalized: whether it can no longer be changed.
-        edits: how often inputs or attrs of its operations have changed. Programs compiled before the last
-            change are stale.
         assigned_devices: the devices on which a placer has put operations, by their full names.
         control_flow_contexts: the contexts of the operations that were made in a control-flow context.
         building_function: whether it is the body of a function, which takes tensors of the graphs
             around it.
-        by_name: its operations by name.
         lock: the lock that code holds while it changes the graph, or reads much of it.
         scopes: the scopes of new operations in this thread.
         refiner: the known shapes of its tensors.
-        fanout: the consumers of each operation's outputs.
         traces: the traces of functions that are traced for it, by function.
-        undos: its state before each edit under way.
 
-    Methods and these attributes are for everybody to read; only methods change the graph.
+    Methods, these attributes and those of `OperationTable` are for everybody to read; only methods change the graph.
     """
 
     building_function = False
@@ -86,41 +76,23 @@ class Graph(BuildsInContext):
             function_library: the functions, shared with other users of the library; by default a
                 new library in front of `op_registry`.
         """
+        super().__init__()
         self.function_library = (
             FunctionLibraryDefinition(op_registry) if function_library is None else function_library
         )
         self.graph_def_versions = VersionDef(
             producer=GRAPH_DEF_VERSION, min_consumer=GRAPH_DEF_VERSION_MIN_CONSUMER
         )
-        self.finalized = False
-        self.edits = 0
         self.assigned_devices: dict[Operation, str] = {}
         self.control_flow_contexts: dict[MadeInContext, Any] = {}
         self.lock = threading.RLock()
-        self._operations: list[Operation] = []
-        self.by_name: dict[str, Operation] = {}
-        self.names = NamesInUse(self._operations)
-        self.name_counter = itertools.count()  # of the names that rewriting gives
-        self.fanout = Fanout(self._operations)
         self._collections: dict[Any, list[Any]] = {}
         self.traces: dict[Any, Any] = {}
-        self.undos: list[Undo] = []
         self.scopes = Scopes()
         self._resolver = SignatureResolver(self.function_library.look_up)
         self.refiner = ShapeRefiner(self)
 
     # A graph as a collection of its operations, shown and copied.
-
-    def __len__(self) -> int:
-        """How many operations it has; a graph without any is true all the same."""
-        return len(self._operations)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[Operation]:
-        """Its operations, in the order in which they were made."""
-        return iter(self.get_operations())
 
     def __contains__(self, element: object) -> bool:
         """Whether it has a tensor or operation, given as such or by name."""
@@ -297,15 +269,6 @@ class Graph(BuildsInContext):
         """The ops that are not functions of the library."""
         return self.function_library.op_registry
 
-    @property
-    def version(self) -> int:
-        """How many operations it has had; changes whenever one is added."""
-        return len(self._operations)
-
-    def get_operations(self) -> list[Operation]:
-        """Its operations, in the order in which they were made."""
-        return list(self._operations)
-
     def get_operation_by_name(self, name: str) -> Operation:
         """The operation of a name.
 
@@ -379,10 +342,6 @@ class Graph(BuildsInContext):
             for op, full_type in infer_full_types(self).items():
                 op.set_full_type(full_type)
 
-    def finalize(self) -> None:
-        """Make any further change an error."""
-        self.finalized = True
-
     def as_graph_def(self, add_shapes: bool = False) -> GraphDef:
         """The graph as a message.
 
@@ -439,52 +398,6 @@ class Graph(BuildsInContext):
         registration = registration or self.function_library.look_up(node.op)
         return self._resolver.resolve(node, num_inputs, registration)
 
-    def append(self, ops: Sequence[Operation]) -> None:
-        """Take in new operations, which are numbered and linked."""
-        named = {op.name: op for op in ops}
-        self.by_name |= named  # no call divides the two, and so no interrupt
-        self._operations += ops
-
-    def changing(self, op: Operation) -> None:
-        """Note that an operation is about to be changed; call it before each change.
-
-        Raises:
-            FailedPreconditionError: the graph is finalized.
-            InvalidArgumentError: the operation was removed.
-        """
-        self.check_not_finalized()
-        self.check_own(op, "changed node")
-        for undo in self.undos:
-            undo.note(op)
-
-    def put_in_order(self, ops: list[Operation]) -> None:
-        """Let these be its operations, each after its inputs and control inputs.
-
-        Raises:
-            InvalidArgumentError: they depend on each other in a cycle.
-        """
-        for number, op in enumerate(ops):
-            op.number = number
-        self.hold(order_by_inputs(ops))
-
-    def rename(self, names: Mapping[Operation, str]) -> None:
-        """Give operations other names, which are free."""
-        for op in names:
-            del self.by_name[op.name]
-        for op, name in names.items():
-            op.name = name
-            self.by_name[name] = op
-            self.names.mark(name)
-
-    def hold(self, ops: Iterable[Operation]) -> None:
-        """Let these be its operations, in this order."""
-        self._operations[:] = ops
-        for number, op in enumerate(self._operations):
-            op.number = number
-        self.by_name = {op.name: op for op in self._operations}
-        self.fanout = Fanout(self._operations)
-        self.names.index_again()
-
     def _new_name(self, name: str) -> str:
         stem = name.removesuffix("/")
         if not is_valid_node_name(stem, allow_internal=bool(self.scopes.name)):
@@ -495,11 +408,6 @@ class Graph(BuildsInContext):
             raise InvalidArgumentError(f"Duplicate node name in graph: '{stem}'", node=stem)
         self.names.mark(stem)
         return stem
-
-    def check_not_finalized(self) -> None:
-        """Raise FailedPreconditionError where the graph can no longer be changed."""
-        if self.finalized:
-            raise FailedPreconditionError("Graph is finalized and cannot be modified.")
 
     def as_own(self, tensor: Tensor) -> Tensor:
         """The tensor of this graph that stands for a tensor which is used in it."""
@@ -515,17 +423,3 @@ class Graph(BuildsInContext):
             f"{value.name!r} cannot be used in a graph for sessions, which have variables of their own. "
             f"Use it in opkernel.function, or make the graph's variable with raw_ops.VarHandleOp"
         )
-
-    def check_own(self, op: Operation, what: str, of: str = "") -> None:
-        """Raise InvalidArgumentError where an operation is of another graph, or was removed.
-
-        Args:
-            op: the operation.
-            what: the role that it is to have.
-            of: the node that it is to have this role for.
-        """
-        if op.graph is not self or self.by_name.get(op.name) is not op:
-            what = f"{what} of {of!r}" if of else what
-            raise InvalidArgumentError(
-                f"{op.name!r} cannot be a {what}: it is not an element of this graph.", node=op.name
-            )

@@ -16,16 +16,13 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.foreign_text import terminal_text
 from opkernel.graph.core.control_flow_context import MadeInContext
 from opkernel.graph.core.definition_site import DefinitionSite, format_site, with_start_lines
-from opkernel.graph.core.node_signature import (
-    NO_SIGNATURE,
-    NodeSignature,
-    input_type_error,
-    types_compatible,
-)
+from opkernel.graph.core.edges import check_input, check_inputs, check_outputs
+from opkernel.graph.core.node_signature import NO_SIGNATURE, NodeSignature
 from opkernel.graph.core.runtime_hooks import run_fetches
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import CONTROL_SLOT, format_input
 from opkernel.messages import perhaps
+from opkernel.opdef.core.attr_value import attr_as_given
 from opkernel.opdef.core.op_traits import OpTraits
 from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
 from opkernel.types import DataType
@@ -227,7 +224,7 @@ class Operation(MadeInContext):
                 node=self.name,
                 op=self.type,
             )
-        return _attr_as_given(self.attr[name])
+        return attr_as_given(self.attr[name])
 
     def colocation_groups(self) -> list[bytes]:
         """The groups whose operations share its device: `b"loc:@name"`."""
@@ -277,7 +274,7 @@ class Operation(MadeInContext):
                 node=self.name,
                 op=self.type,
             )
-        self.check_input(index, tensor, self.signature)
+        check_input(self, index, tensor, self.signature)
         self.graph.fanout.forget(self.edges[2 * index], self, index)
         edges = list(self.edges)
         edges[2 * index : 2 * index + 2] = tensor.op, tensor.value_index
@@ -291,7 +288,7 @@ class Operation(MadeInContext):
             InvalidArgumentError: they are too few or too many, or one is of another graph or type.
         """
         self.graph.changing(self)
-        self.check_inputs(tensors, self.signature)
+        check_inputs(self, tensors, self.signature)
         self._lead(tensors)
 
     def add_control_input(self, op: Operation) -> None:
@@ -357,8 +354,8 @@ class Operation(MadeInContext):
         self.graph.changing(self)
         node.input[:] = [tensor.name for tensor in inputs]
         signature = self.graph.resolve(node, len(inputs))
-        self.check_inputs(inputs, signature)
-        self._check_outputs(signature)
+        check_inputs(self, inputs, signature)
+        check_outputs(self, signature)
         self.message, self.signature = node, signature
         self._lead(inputs)
         self._resize_outputs()
@@ -401,38 +398,6 @@ class Operation(MadeInContext):
             kept = self._outputs[:count]
             self._outputs = kept + tuple([Tensor(self, i) for i in range(len(kept), count)])
 
-    def check_inputs(self, tensors: Sequence[Tensor], signature: NodeSignature) -> None:
-        """Raise InvalidArgumentError where tensors cannot be the inputs of a node of a signature."""
-        if len(tensors) != len(signature.input_types):
-            raise InvalidArgumentError(
-                f"Node {self.name!r} ({signature.op_type}) takes {len(signature.input_types)} inputs, "
-                f"not {len(tensors)}",
-                node=self.name,
-                op=signature.op_type,
-            )
-        for index, tensor in enumerate(tensors):
-            self.check_input(index, tensor, signature)
-
-    def check_input(self, index: int, tensor: Tensor, signature: NodeSignature) -> None:
-        """Raise InvalidArgumentError where a tensor cannot be an input of such a node."""
-        self.graph.check_own(tensor.op, "input", self.name)
-        expected = signature.input_types[index]
-        if not types_compatible(expected, tensor.dtype):
-            raise input_type_error(self.name, signature, index, tensor.name, tensor.dtype)
-
-    def _check_outputs(self, signature: NodeSignature) -> None:
-        before, after = self.output_types, signature.output_types
-        if before == after[: len(before)]:
-            return
-        taken = {c.edges[2 * at + 1] for c, at in self.consumer_edges() if at >= 0}
-        if any(before[index : index + 1] != after[index : index + 1] for index in taken):
-            raise InvalidArgumentError(
-                f"Node '{self.name}' ({self.type}) cannot become a {signature.op_type}: its outputs "
-                f"are of other types",
-                node=self.name,
-                op=self.type,
-            )
-
     def _rewire(self, edges: tuple[Any, ...]) -> None:
         self.edges = edges
         self.graph.refiner.forget(self)
@@ -474,16 +439,3 @@ def _copy(node: NodeDef) -> NodeDef:
     copy = NodeDef()
     copy.CopyFrom(node)
     return copy
-
-
-def _attr_as_given(value: AttrValue) -> Any:
-    kind = value.WhichOneof("value")
-    if kind is None:
-        return []
-    if kind == "type":
-        return DataType(value.type)
-    if kind != "list":
-        return getattr(value, kind)
-    for field, items in value.list.ListFields():
-        return [DataType(item) for item in items] if field.name == "type" else list(items)
-    return []

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opkernel.device.budget import check_time
+from opkernel.graph.core.edges import check_inputs
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.edit.graph_copy import link_copies
@@ -49,7 +50,7 @@ def rewrite(
     graph.append([*axes, *copies.values()])
     graph.put_in_order(graph.get_operations())
     for copy in copies.values():
-        copy.check_inputs(copy.inputs, copy.signature)
+        check_inputs(copy, copy.inputs, copy.signature)
     for op, device in body.graph.assigned_devices.items():
         if op in copies:
             graph.assigned_devices[copies[op]] = device

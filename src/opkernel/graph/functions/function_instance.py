@@ -103,14 +103,14 @@ def instantiate_into(
     importer.prepare()
     importer.commit()
     return FunctionBody(
-        function_def,
-        bound,
-        graph,
-        tuple(result.arg_types),
-        tuple(result.ret_types),
-        _by_index(graph, ARG_OPS),
-        _by_index(graph, RETVAL_OPS),
-        _control_returns(function_def, graph),
+        function_def=function_def,
+        attrs=bound,
+        graph=graph,
+        arg_types=tuple(result.arg_types),
+        ret_types=tuple(result.ret_types),
+        arg_nodes=_by_index(graph, ARG_OPS),
+        ret_nodes=_by_index(graph, RETVAL_OPS),
+        control_ret_nodes=_control_returns(function_def, graph),
     )
 
 

@@ -12,11 +12,8 @@ from threading import Lock, RLock
 
 from opkernel.errors import NotFoundError
 from opkernel.kernel.registry.registration import Choices, KernelRegistration
-from opkernel.opdef.core.op_registry import (
-    SYSTEM_OPS,
-    global_op_registry,
-    load_from_catalogue,
-)
+from opkernel.opdef.core.op_lookup import SYSTEM_OPS, load_from_catalogue
+from opkernel.opdef.core.op_registry import global_op_registry
 from opkernel.proto import NodeDef, OpDef
 from opkernel.registrations import load_plugins
 

@@ -11,8 +11,6 @@ from opkernel.opdef.common_shapes.arrays import (
     segment_reduction_with_num_segments_shape as segment_reduction_with_num_segments_shape,
 )
 from opkernel.opdef.common_shapes.arrays import slice_shape as slice_shape
-from opkernel.opdef.common_shapes.bias import bias_add_grad_shape as bias_add_grad_shape
-from opkernel.opdef.common_shapes.bias import bias_add_shape as bias_add_shape
 from opkernel.opdef.common_shapes.convolution import (
     conv2d_backprop_filter_with_bias_shape as conv2d_backprop_filter_with_bias_shape,
 )
@@ -72,6 +70,8 @@ from opkernel.opdef.common_shapes.linear_algebra import batch_matmul_shape as ba
 from opkernel.opdef.common_shapes.linear_algebra import (
     batch_matmul_v2_shape as batch_matmul_v2_shape,
 )
+from opkernel.opdef.common_shapes.linear_algebra import bias_add_grad_shape as bias_add_grad_shape
+from opkernel.opdef.common_shapes.linear_algebra import bias_add_shape as bias_add_shape
 from opkernel.opdef.common_shapes.linear_algebra import matmul_shape as matmul_shape
 from opkernel.opdef.common_shapes.normalization import (
     fused_batch_norm_ex_shape as fused_batch_norm_ex_shape,

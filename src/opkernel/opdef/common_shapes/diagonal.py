@@ -8,8 +8,8 @@ Source: TensorFlow core/framework/common_shape_fns.cc.
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.input_values import Array
 from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM, ShapeHandle
-from opkernel.opdef.shapes.shape_tensors import Array
 
 
 def matrix_diag_part_v2_shape(c: InferenceContext) -> None:

@@ -1,4 +1,4 @@
-"""Shapes of matrix products, einsum and operations on diagonals.
+"""Shapes of matrix products and of the addition of biases to them.
 
 Source: TensorFlow core/framework/common_shape_fns.cc.
 """
@@ -31,6 +31,25 @@ def batch_matmul_v2_shape(c: InferenceContext) -> None:
     product = _matrix_product(c, a, b)
     batch = broadcast_binary_op_output_shape(c, c.subshape(a, 0, -2), c.subshape(b, 0, -2))
     c.set_output(0, c.concatenate(batch, product))
+
+
+def bias_add_shape(c: InferenceContext) -> None:
+    """Input 0, its last dimension (for NCHW its second) merged with the length of input 1."""
+    channels_first = c.find_attr("data_format") == "NCHW"
+    shape = c.with_rank_at_least(c.input(0), 3 if channels_first else 2)
+    bias = c.with_rank(c.input(1), 1)
+    if not c.rank_known(shape):
+        c.set_output(0, c.unknown_shape())
+        return
+    axis = 1 if channels_first else -1
+    c.set_output(0, c.replace_dim(shape, axis, c.merge(c.dim(shape, axis), c.dim(bias, 0))))
+
+
+def bias_add_grad_shape(c: InferenceContext) -> None:
+    """A vector as long as the last dimension (for NCHW the second) of input 0."""
+    channels_first = c.find_attr("data_format") == "NCHW"
+    shape = c.with_rank_at_least(c.input(0), 3 if channels_first else 2)
+    c.set_output(0, c.vector(c.dim(shape, 1 if channels_first else -1)))
 
 
 def _matrices(c: InferenceContext) -> tuple[ShapeHandle, ShapeHandle]:

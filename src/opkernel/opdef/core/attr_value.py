@@ -128,6 +128,20 @@ def attr_to_python(value: AttrValue, type: str) -> Any:
     return kind.to_python(getattr(value, kind.field))
 
 
+def attr_as_given(value: AttrValue) -> Any:
+    """The Python value as `tf.Operation.get_attr` gives it: strings are bytes, and messages stay what they are."""
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return []
+    if kind == "type":
+        return DataType(value.type)
+    if kind != "list":
+        return getattr(value, kind)
+    for field, items in value.list.ListFields():
+        return [DataType(item) for item in items] if field.name == "type" else list(items)
+    return []
+
+
 def attr_from_python(value: Any, type: str) -> AttrValue:
     """The AttrValue of a Python object for an attr of `type`; an AttrValue stays as it is.
 

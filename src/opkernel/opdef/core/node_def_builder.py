@@ -12,7 +12,8 @@ from opkernel.opdef.core.attr_value_check import are_attr_values_equal
 from opkernel.opdef.core.declarations import find_attr, is_list_arg
 from opkernel.opdef.core.fake_input import FakeInput
 from opkernel.opdef.core.node_def import add_defaults_to_node_def
-from opkernel.opdef.core.op_registry import OpRegistryInterface, global_op_registry
+from opkernel.opdef.core.op_lookup import OpRegistryInterface
+from opkernel.opdef.core.op_registry import global_op_registry
 from opkernel.opdef.text.attr_value_text import summarize_attr_value
 from opkernel.opdef.text.summary import summarize_op_def
 from opkernel.proto import AttrValue, NodeDef, OpDef

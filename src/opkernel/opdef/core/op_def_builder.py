@@ -5,13 +5,14 @@ Source: TensorFlow core/framework/op_def_builder.cc.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
 from opkernel.opdef.core.spec import SpecError, parse_arg_spec, parse_attr_spec, parse_doc_name
 from opkernel.proto import FullTypeDef, OpDef, OpDeprecation
 from opkernel.records import dataclass, replace
+from opkernel.registrations import DeclaringSite
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
@@ -57,6 +58,33 @@ class OpRegistrationData:
     reverse_type_input: int = 0
     traits: OpTraits = NO_TRAITS
     is_system: bool = False
+
+
+class OpDeclaration(Protocol):
+    """A declaration that is built on demand."""
+
+    @property
+    def name(self) -> str:
+        """The op's name."""
+
+    @property
+    def owner(self) -> str:
+        """The module that declares the op; it alone may declare it anew."""
+
+    @property
+    def site(self) -> DeclaringSite:
+        """The place of the declaration."""
+
+    @property
+    def traits(self) -> OpTraits:
+        """The traits of the op, which passes rely on."""
+
+    @property
+    def is_system(self) -> bool:
+        """Whether every selection of ops holds the op."""
+
+    def build(self) -> OpRegistrationData:
+        """Build the op; raises InvalidArgumentError where its specs are wrong."""
 
 
 class OpDefBuilder:

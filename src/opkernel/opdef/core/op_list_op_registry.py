@@ -4,7 +4,7 @@ Source: TensorFlow core/framework/op.cc.
 """
 
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
-from opkernel.opdef.core.op_registry import not_registered
+from opkernel.opdef.core.op_lookup import not_registered
 from opkernel.proto import OpDef, OpList
 
 

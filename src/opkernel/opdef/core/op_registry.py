@@ -20,29 +20,22 @@ Source: TensorFlow core/framework/op.cc.
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-from opkernel.errors import AlreadyExistsError, NotFoundError, OpError
-from opkernel.messages import perhaps
+from opkernel.errors import AlreadyExistsError, OpError
 from opkernel.opdef import text as summaries
-from opkernel.opdef.core.op_def_builder import OpDefBuilder, OpRegistrationData
+from opkernel.opdef.core.op_def_builder import OpDeclaration, OpDefBuilder, OpRegistrationData
+from opkernel.opdef.core.op_lookup import (
+    CATALOGUE,
+    SYSTEM_OPS,
+    load_op,
+    loadable_ops,
+    not_registered,
+)
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
 from opkernel.opdef.core.validate import validate_op_def
 from opkernel.proto import OpDef, OpList
-from opkernel.registrations import PLUGINS, DeclaringSite, load_plugins, warn_of_second
-from opkernel.slots import Slot
-
-__all__ = [
-    "CATALOGUE",
-    "SYSTEM_OPS",
-    "OpCatalogue",
-    "OpDeclaration",
-    "OpRegistry",
-    "OpRegistryInterface",
-    "global_op_registry",
-    "UnregisteredOpError",
-    "not_registered",
-]
+from opkernel.registrations import warn_of_second
 
 Factory: TypeAlias = Callable[[], OpRegistrationData]
 Loader: TypeAlias = Callable[[str], OpRegistrationData | None]
@@ -53,98 +46,6 @@ OpCheck: TypeAlias = Callable[[OpDef], None]
 
 Watcher: TypeAlias = Callable[[OpError | None, OpDef], OpError | None]
 """Sees each op that comes in, with the error if it is refused; its result is the outcome."""
-
-
-SYSTEM_OPS = frozenset(
-    {"NoOp", "_Arg", "_ArrayToList", "_DeviceArg", "_DeviceRetval", "_ListToArray", "_Recv"}
-    | {"_Retval", "_Send"}
-)
-"""Ops that the runtime puts into graphs by itself: the catalogue's ops with `system=True`."""
-
-
-class OpRegistryInterface(Protocol):
-    """Finds ops by name: a registry, or the functions of a library on top of one."""
-
-    def look_up(self, name: str) -> OpRegistrationData:
-        """The op of that name, or NotFoundError."""
-
-    def look_up_op_def(self, name: str) -> OpDef:
-        """The declaration of the op of that name, or NotFoundError."""
-
-
-class OpCatalogue(Protocol):
-    """The ops that come with opkernel, each declared in a module that is imported when it is needed."""
-
-    def load_op(self, name: str) -> OpRegistrationData | None:
-        """Import the module that registers an op and its kernels, or give what is known of the op without one."""
-
-    def load_gradient(self, name: str) -> None:
-        """Import the module that registers the gradient of an op, if there is one."""
-
-    def module_of_op(self, name: str) -> str | None:
-        """The module that registers an op; None for ops without one."""
-
-    def traits_of_op(self, name: str) -> OpTraits:
-        """The traits of an op."""
-
-    def all_op_names(self) -> frozenset[str]:
-        """The ops that `load_op` knows."""
-
-
-CATALOGUE: Slot[OpCatalogue] = Slot("catalogue of ops")
-
-
-class OpDeclaration(Protocol):
-    """A declaration that is built on demand."""
-
-    @property
-    def name(self) -> str:
-        """The op's name."""
-
-    @property
-    def owner(self) -> str:
-        """The module that declares the op; it alone may declare it anew."""
-
-    @property
-    def site(self) -> DeclaringSite:
-        """The place of the declaration."""
-
-    @property
-    def traits(self) -> OpTraits:
-        """The traits of the op, which passes rely on."""
-
-    @property
-    def is_system(self) -> bool:
-        """Whether every selection of ops holds the op."""
-
-    def build(self) -> OpRegistrationData:
-        """Build the op; raises InvalidArgumentError where its specs are wrong."""
-
-
-class UnregisteredOpError(NotFoundError):
-    """An op that is asked for is not registered."""
-
-
-def not_registered(name: str, registered: Iterable[str] = ()) -> UnregisteredOpError:
-    """The error for an op that a registry does not have, with registered ops of similar names."""
-    import platform  # slow to import, and needed here alone
-
-    return UnregisteredOpError(
-        f"Op type not registered '{name}' in binary running on {platform.node()}"
-        f"{perhaps(name, registered)}. Make sure the "
-        "Op and Kernel are registered in the binary running in this process: import the module "
-        f"that registers them first, or install a plugin that has them.{_broken_plugins()}"
-    )
-
-
-def _broken_plugins() -> str:
-    """A sentence on the plugins that could not be loaded: one of them may be what is missing."""
-    plugins = PLUGINS.if_loaded()
-    names = plugins.names_of_broken_plugins() if plugins else []
-    if not names:
-        return ""
-    told = ", ".join(map(repr, names))
-    return f" Not loaded, and perhaps what has them: plugin {told} (`opkernel doctor` says why)."
 
 
 def _nobody(name: str) -> str | None:
@@ -510,36 +411,10 @@ def _as_factory(op: OpRegistrationData | OpDefBuilder | Factory) -> Factory:
     return op.finalize if isinstance(op, OpDefBuilder) else op
 
 
-def load_from_catalogue(name: str) -> OpRegistrationData | None:
-    """Import the module that declares the op `name` and registers its kernels, if there is one.
-
-    Returns:
-        The registration of an op that no module declares.
-    """
-    return CATALOGUE.get().load_op(name)
-
-
-def _load_op(name: str) -> OpRegistrationData | None:
-    known = load_from_catalogue(name)
-    if known is None and _may_be_of_plugin(name) and CATALOGUE.get().module_of_op(name) is None:
-        load_plugins()
-    return known
-
-
-def _may_be_of_plugin(name: str) -> bool:
-    """False of the names that functions have (`while_body_7`, `__inference_call_7`): plugins are slow to look for."""
-    return name[:1].isupper() or (name.startswith("_") and not name.startswith("__"))
-
-
-def _loadable_ops() -> Iterable[str]:
-    load_plugins()
-    return CATALOGUE.get().all_op_names()
-
-
 _GLOBAL = OpRegistry()
 _GLOBAL.set_loader(
-    _load_op,
-    names=_loadable_ops,
+    load_op,
+    names=loadable_ops,
     owner=lambda name: CATALOGUE.get().module_of_op(name),
     traits=lambda name: CATALOGUE.get().traits_of_op(name),
 )

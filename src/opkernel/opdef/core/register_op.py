@@ -1,4 +1,7 @@
-"""`register_op`: declare an op in one call."""
+"""`register_op`: declare an op in one call.
+
+A module may declare an op again, as a notebook's cell does that is run twice: the last declaration counts.
+"""
 
 import sys
 import threading
@@ -20,41 +23,53 @@ from opkernel.registrations import DeclaringSite, declaring_site
 
 
 @dataclass(frozen=True)
+class _Interface:
+    """The name of an op, its description, and the specs of its inputs, outputs and attrs."""
+
+    name: str
+    doc: str
+    specs: dict[str, tuple[str, ...]]
+
+    def builder(self) -> OpDefBuilder:
+        builder = OpDefBuilder(self.name).doc(self.doc)
+        for kind, specs in self.specs.items():
+            for spec in specs:
+                getattr(builder, kind)(spec)
+        return builder
+
+
+@dataclass(frozen=True)
+class _Inference:
+    """The functions that infer shapes and full types."""
+
+    shape_fn: OpShapeInferenceFn
+    type_constructor: OpTypeConstructor | None
+    forward_type_fn: TypeInferenceFn | None
+
+
+@dataclass(frozen=True)
 class _Declaration:
     """The arguments of `register_op`."""
 
-    name: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attrs: tuple[str, ...]
-    shape_fn: OpShapeInferenceFn
-    doc: str
+    interface: _Interface
+    inference: _Inference
     flags: dict[str, bool]
     deprecated: tuple[int, str] | None
-    type_constructor: OpTypeConstructor | None
-    forward_type_fn: TypeInferenceFn | None
     traits: OpTraits
     is_system: bool
 
     def builder(self) -> OpDefBuilder:
-        _check_shape_fn(self.name, self.shape_fn)
-        builder = OpDefBuilder(self.name).set_shape_fn(self.shape_fn).doc(self.doc)
-        builder.set_traits(self.traits)
-        for spec in self.inputs:
-            builder.input(spec)
-        for spec in self.outputs:
-            builder.output(spec)
-        for spec in self.attrs:
-            builder.attr(spec)
+        inference = self.inference
+        _check_shape_fn(self.interface.name, inference.shape_fn)
+        builder = self.interface.builder().set_traits(self.traits)
+        builder.set_shape_fn(inference.shape_fn)
+        builder.set_type_constructor(inference.type_constructor)
+        builder.set_forward_type_fn(inference.forward_type_fn)
         for flag, is_set in self.flags.items():
             if is_set:
                 getattr(builder, f"set_{flag}")()
         if self.deprecated is not None:
             builder.deprecated(*self.deprecated)
-        if self.type_constructor is not None:
-            builder.set_type_constructor(self.type_constructor)
-        if self.forward_type_fn is not None:
-            builder.set_forward_type_fn(self.forward_type_fn)
         return builder
 
 
@@ -69,7 +84,7 @@ class OpHandle:
     __slots__ = ("_declaration", "_lock", "_registration", "name", "site")
 
     def __init__(self, declaration: _Declaration, site: DeclaringSite) -> None:
-        self.name = declaration.name
+        self.name = declaration.interface.name
         self.site = site
         self._declaration = declaration
         self._registration: OpRegistrationData | None = None
@@ -97,7 +112,8 @@ class OpHandle:
 
     def with_shape_fn(self, shape_fn: OpShapeInferenceFn) -> "OpHandle":
         """The same declaration with another shape function; it is not registered."""
-        return OpHandle(replace(self._declaration, shape_fn=shape_fn), self.site)
+        inference = replace(self._declaration.inference, shape_fn=shape_fn)
+        return OpHandle(replace(self._declaration, inference=inference), self.site)
 
     @property
     def traits(self) -> OpTraits:
@@ -147,8 +163,7 @@ def register_op(
         inputs: e.g. `"x: T"`, `"values: N * T"`, `"args: Tin"`, `"ref: Ref(float)"`.
         outputs: The same.
         attrs: e.g. `"T: {float, int32} = DT_FLOAT"`, `"N: int >= 1"`, `"mode: {'a', 'b'}"`.
-        shape_fn: Infers the shapes of the outputs; `unknown_shape` for those that nothing is
-            known of.
+        shape_fn: Infers the shapes of the outputs; `unknown_shape` if nothing is known of them.
         doc: A summary line, a description, then `name: text` for inputs, outputs and attrs.
         is_stateful: Calls with equal inputs may differ.
         is_commutative: The two inputs may be swapped.
@@ -158,16 +173,13 @@ def register_op(
         deprecated: The GraphDef version from which on the op is gone, and the op to use instead.
         type_constructor: Completes the full types of the declaration.
         forward_type_fn: Infers the full types of outputs.
-        traits: The facts that passes may assume of the op, as OpTraits or in words: `"pointwise cannot_fail"`,
-            `"value_rule=add"`. Nothing is assumed that is not said.
+        traits: All that passes may assume, as OpTraits or in words: `"pointwise cannot_fail"`, `"value_rule=add"`.
         system: `OpRegistry.select` keeps the op in every selection (REGISTER_SYSTEM_OP).
         registry: Where the op is registered; the global registry if None.
 
     Raises:
-        AlreadyExistsError: another module has registered an op of that name. The same module may
-            declare it anew (a notebook's cell run twice); the last declaration counts.
-        TypeError: a string stands where a list of specs is wanted, or `shape_fn` is no function of one
-            argument.
+        AlreadyExistsError: another module has registered an op of that name.
+        TypeError: a string stands where a list of specs is wanted, or `shape_fn` is no function of one argument.
         InvalidArgumentError: a spec breaks the grammar, the declaration contradicts itself, there is no
             such trait, or a kernel that was registered for the op before does not fit it.
     """
@@ -178,26 +190,20 @@ def register_op(
         "allows_uninitialized_input": allows_uninitialized_input,
         "is_distributed_communication": is_distributed_communication,
     }
-    declaration = _Declaration(
-        name,
-        _specs(inputs, "inputs", name),
-        _specs(outputs, "outputs", name),
-        _specs(attrs, "attrs", name),
-        shape_fn,
-        doc,
-        flags,
-        deprecated,
-        type_constructor,
-        forward_type_fn,
-        OpTraits.from_words(traits) if isinstance(traits, str) else traits,
-        system,
-    )
-    handle = OpHandle(declaration, declaring_site(sys._getframe(1)))
+    interface = _Interface(name, doc, _specs(name, input=inputs, output=outputs, attr=attrs))
+    inference = _Inference(shape_fn, type_constructor, forward_type_fn)
+    declared = _Declaration(interface, inference, flags, deprecated, _as_traits(traits), system)
+    handle = OpHandle(declared, declaring_site(sys._getframe(1)))
     (registry or global_op_registry()).declare(handle)
     return handle
 
 
-def _specs(specs: Iterable[str], what: str, op: str) -> tuple[str, ...]:
+def _specs(op: str, **given: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The specs of an op by kind; raises TypeError where one kind's are no list of strings."""
+    return {kind: _listed(specs, f"{kind}s", op) for kind, specs in given.items()}
+
+
+def _listed(specs: Iterable[str], what: str, op: str) -> tuple[str, ...]:
     if isinstance(specs, str):
         raise TypeError(
             f"{op}: {what} must be a list of specs, not the string {specs!r}; write [{specs!r}]"
@@ -209,6 +215,10 @@ def _specs(specs: Iterable[str], what: str, op: str) -> tuple[str, ...]:
                 f"{op}: {what} must be a list of strings such as 'x: float'; {spec!r} is none"
             )
     return found
+
+
+def _as_traits(given: str | OpTraits) -> OpTraits:
+    return OpTraits.from_words(given) if isinstance(given, str) else given
 
 
 def _check_shape_fn(op: str, shape_fn: OpShapeInferenceFn) -> None:

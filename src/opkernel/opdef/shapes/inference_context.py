@@ -3,7 +3,7 @@
 One context is made for each node. It knows the shapes of the inputs, the values of constant
 inputs, the node's attrs, and the contents of resource inputs; the function sets the shapes of the
 outputs. All that needs only shapes and dimensions is inherited from `ShapeAlgebra`, what
-resources hold from `HeldShapes`.
+resources hold from `HeldShapes`, the values of inputs from `InputValues`.
 
 Source: TensorFlow core/framework/shape_inference.cc.
 """
@@ -17,24 +17,12 @@ from opkernel.opdef.core.attr_value import attr_to_python
 from opkernel.opdef.core.declarations import attr_type_of, find_attr, is_list_arg
 from opkernel.opdef.core.node_def import name_ranges_for_node
 from opkernel.opdef.core.versions import GRAPH_DEF_VERSION
-from opkernel.opdef.shapes.held_shapes import HeldShapes
-from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra, make_shape_handle
-from opkernel.opdef.shapes.shape_handles import (
-    UNKNOWN_DIM,
-    DimensionHandle,
-    ShapeAndType,
-    ShapeHandle,
-)
-from opkernel.opdef.shapes.shape_tensors import Array, integers, shape_from_tensor
+from opkernel.opdef.shapes.input_values import Array, HeldTensor, InputShape, InputValues
+from opkernel.opdef.shapes.shape_handles import ShapeHandle
 from opkernel.proto import FullTypeDef, NodeDef, OpDef
-from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 ShapeFn: TypeAlias = Callable[["InferenceContext"], None]
 """A shape function: reads a context and sets its outputs."""
-InputShape: TypeAlias = ShapeHandle | TensorShape | PartialTensorShape | Sequence[int | None] | None
-"""A shape given to a context: a handle is shared, any other value (None: unknown) gets a new one."""
-HeldTensor: TypeAlias = ShapeAndType | tuple[InputShape, DataType]
-"""The content of a resource or variant; a ShapeAndType is shared, with its full type."""
 Ranges: TypeAlias = dict[str, tuple[int, int]]
 
 _MISSING = object()
@@ -43,7 +31,7 @@ _PLAIN_KINDS = ("i", "b", "f")
 _MAX_COUNTS = 4096
 
 
-class InferenceContext(HeldShapes):
+class InferenceContext(InputValues):
     """The inputs, attrs and outputs of one node, for its shape function.
 
     `input_tensors` are the values of inputs that are constant (None, or beyond the end, where one
@@ -58,13 +46,8 @@ class InferenceContext(HeldShapes):
     __slots__ = (
         "_attrs",
         "_doubted",
-        "_input_tensors",
-        "_input_tensors_as_shapes",
-        "_inputs",
         "_outputs",
         "_ranges",
-        "_requested_as_shape",
-        "_requested_tensors",
         "graph_def_version",
         "node_def",
         "op_def",
@@ -83,15 +66,10 @@ class InferenceContext(HeldShapes):
         self.op_def = op_def
         self.node_def = node_def
         self.graph_def_version = graph_def_version
-        self._inputs = [_handle(shape) for shape in input_shapes]
-        self._input_tensors = input_tensors
-        self._input_tensors_as_shapes = [_handle_or_none(s) for s in input_tensors_as_shapes]
-        super().__init__([_shapes_and_types(pairs) for pairs in handle_shapes])
+        super().__init__(input_shapes, input_tensors, input_tensors_as_shapes, handle_shapes)
         self._attrs: dict[str, object] = {}
         self._doubted: tuple[int, ...] = ()
         self._ranges: tuple[Ranges, Ranges] | None = None
-        self._requested_tensors: set[int] = set()
-        self._requested_as_shape: set[int] = set()
         self._outputs: list[ShapeHandle | None] = [None] * self._count_outputs()
 
     def _count_outputs(self) -> int:
@@ -154,52 +132,6 @@ class InferenceContext(HeldShapes):
         old = self._inputs[index]
         self._inputs[index] = self.relax(old, shape)
         return self._inputs[index] is not old
-
-    def input_tensor(self, index: int) -> Array | None:
-        """The value of an input, or None if it is not known to be constant.
-
-        The context remembers that it was asked for: `requested_input_tensor`.
-        """
-        self._requested_tensors.add(index)
-        return self._input_tensors[index] if index < len(self._input_tensors) else None
-
-    def input_tensors_as_shape(self, index: int) -> ShapeHandle | None:
-        """The shape, as far as known, that an input holds as its value; None if nothing is known."""
-        self._requested_as_shape.add(index)
-        known = self._input_tensors_as_shapes
-        return known[index] if index < len(known) else None
-
-    def request_input_tensor(self, index: int) -> None:
-        """Ask for the value of an input without reading it."""
-        self._requested_tensors.add(index)
-
-    def requested_input_tensor(self, index: int) -> bool:
-        """Whether the shape function asked for the value of this input."""
-        return index in self._requested_tensors
-
-    def request_input_tensor_as_partial_shape(self, index: int) -> None:
-        """Ask for an input's value as a shape, as far as known, without reading it."""
-        self._requested_as_shape.add(index)
-
-    def requested_input_tensor_as_partial_shape(self, index: int) -> bool:
-        """Whether the shape function asked for this input's value as a shape, as far as known."""
-        return index in self._requested_as_shape
-
-    @property
-    def requests(self) -> set[tuple[int, bool]]:
-        """All inputs whose values the shape function asked for, and whether as shapes."""
-        if not self._requested_tensors and not self._requested_as_shape:
-            return set()
-        tensors = {(index, False) for index in self._requested_tensors}
-        return tensors | {(index, True) for index in self._requested_as_shape}
-
-    def set_input_tensors(self, tensors: Sequence[Array | None]) -> None:
-        """Give the values of constant inputs, once it is known which were requested."""
-        self._input_tensors = tensors
-
-    def set_input_tensors_as_shapes(self, shapes: Sequence[InputShape]) -> None:
-        """Give the partial values of inputs that hold shapes."""
-        self._input_tensors_as_shapes = [_handle_or_none(shape) for shape in shapes]
 
     # Outputs
 
@@ -335,111 +267,6 @@ class InferenceContext(HeldShapes):
         value = self._attrs[name] = attr_to_python(message, type_)
         return value
 
-    # Shapes from values
-
-    def make_shape_from_shape_tensor(self, index: int) -> ShapeHandle:
-        """The shape that a vector input holds, as far as its value is known.
-
-        Raises:
-            InvalidArgumentError: the input is no int32 or int64 vector, or holds no shape.
-        """
-        input_shape = self.with_rank(self._inputs[index], 1)
-        known = self.input_tensors_as_shape(index)
-        if known is not None and known.dims is not None:
-            return known
-        return self.make_shape_from_tensor(self.input_tensor(index), input_shape)
-
-    def make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(self, index: int) -> ShapeHandle:
-        """As `make_shape_from_shape_tensor`; a scalar -1 stands for a shape of unknown rank."""
-        input_shape = self.with_rank_at_most(self._inputs[index], 1)
-        known = self.input_tensors_as_shape(index)
-        if known is not None and known.dims is not None:
-            return known
-        tensor = self.input_tensor(index)
-        if tensor is None and input_shape.dims == ():
-            return ShapeHandle()
-        if tensor is not None and tensor.ndim == 0:
-            value = integers(tensor, "Input tensor must be int32 or int64, but was")[0]
-            if value != UNKNOWN_DIM:
-                raise InvalidArgumentError(
-                    "Input tensor must be rank 1, or if its rank 0 it must have value -1 "
-                    f"(representing an unknown shape).  Saw value: {value}"
-                )
-            return ShapeHandle()
-        return shape_from_tensor(tensor, input_shape)
-
-    def make_shape_from_tensor(
-        self, tensor: Array | None, tensor_shape: ShapeHandle
-    ) -> ShapeHandle:
-        """The shape that a vector holds; of unknown dimensions if only its length is known.
-
-        Args:
-            tensor: its value, an int32 or int64 vector, or None.
-            tensor_shape: the vector's own shape, as far as known.
-
-        Raises:
-            InvalidArgumentError: it is no int32 or int64 vector, or holds no shape.
-            InternalError: it is longer than any shape may be.
-        """
-        return shape_from_tensor(tensor, self.with_rank(tensor_shape, 1))
-
-    @staticmethod
-    def get_scalar_from_tensor(tensor: Array, index: int | None = None) -> int:
-        """The value of an int32 or int64 scalar; or element `index` of such a vector.
-
-        Raises:
-            InvalidArgumentError: it has another rank or dtype, or no such element.
-        """
-        if index is None and tensor.ndim != 0:
-            raise InvalidArgumentError(f"Input must be scalar but has rank {tensor.ndim}")
-        if index is not None and tensor.ndim != 1:
-            raise InvalidArgumentError(f"Input must be 1D but has rank {tensor.ndim}")
-        values = integers(tensor, "Scalar input must be int32 or int64, but was")
-        if index is not None and not 0 <= index < len(values):
-            raise InvalidArgumentError(f"Invalid index {index} for Tensor of size {len(values)}")
-        return values[index or 0]
-
-    def make_dim_for_scalar_input(self, index: int) -> DimensionHandle:
-        """A new dimension of the size that a scalar input holds; unknown if it is not constant.
-
-        Raises:
-            InvalidArgumentError: the input is no integer scalar, or negative.
-        """
-        tensor = self.input_tensor(index)
-        if tensor is None:
-            return DimensionHandle()
-        value = self.get_scalar_from_tensor(tensor)
-        if value < 0:
-            raise InvalidArgumentError(
-                f"Dimension size, given by scalar input {index}, must be non-negative "
-                f"but is {value}"
-            )
-        return DimensionHandle(value)
-
-    def make_dim_for_scalar_input_with_negative_indexing(
-        self, index: int, input_rank: int
-    ) -> DimensionHandle:
-        """The axis that a scalar input holds, counted from the front, as a dimension.
-
-        Unknown if the input is not constant, or negative where `input_rank` is unknown (-1).
-
-        Raises:
-            InvalidArgumentError: the input is no integer scalar, or outside
-                [-input_rank, input_rank).
-        """
-        tensor = self.input_tensor(index)
-        if tensor is None:
-            return DimensionHandle()
-        value = self.get_scalar_from_tensor(tensor)
-        if input_rank < 0:
-            return DimensionHandle(max(value, UNKNOWN_DIM))
-        if not -input_rank <= value < input_rank:
-            raise InvalidArgumentError(
-                f"Dimension size, given by scalar input {value} must be in range "
-                f"[-{input_rank}, {input_rank})"
-            )
-        return DimensionHandle(value + input_rank if value < 0 else value)
-
     def ret_types(self) -> FullTypeDef:
         """The full types that the op declares for its outputs, with the node's attrs filled in.
 
@@ -467,28 +294,3 @@ def _counts_of(op_def: OpDef) -> tuple[int, int]:
         )
         known = _counts[id(op_def)] = op_def, inputs, outputs
     return known[1:]
-
-
-def _handle(shape: InputShape) -> ShapeHandle:
-    if isinstance(shape, ShapeHandle):
-        return shape
-    if shape is None:
-        return ShapeHandle()
-    if isinstance(shape, TensorShape | PartialTensorShape):
-        return make_shape_handle(shape)
-    return ShapeAlgebra.make_shape(shape)
-
-
-def _handle_or_none(shape: InputShape) -> ShapeHandle | None:
-    return None if shape is None else _handle(shape)
-
-
-def _shapes_and_types(
-    pairs: Sequence[HeldTensor] | None,
-) -> list[ShapeAndType] | None:
-    if pairs is None:
-        return None
-    return [
-        pair if isinstance(pair, ShapeAndType) else ShapeAndType(_handle(pair[0]), pair[1])
-        for pair in pairs
-    ]

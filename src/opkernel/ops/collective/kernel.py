@@ -117,17 +117,17 @@ class CollectiveKernel(AsyncOpKernel):
             self.device.name, ctx.session_handle, ctx.step_id, self.name, instance.rank
         )
         params = CollectiveParams(
-            self.collective_type,
-            instance.group_key,
-            instance.group_size,
-            instance.instance_key,
-            self.data_type,
-            self.shape(ctx, instance.group_size),
-            self.merge_op,
-            self.final_op,
-            ctx.frame_iter,
-            self.is_source,
-            self.timeout_seconds,
+            type=self.collective_type,
+            group_key=instance.group_key,
+            group_size=instance.group_size,
+            instance_key=instance.instance_key,
+            data_type=self.data_type,
+            shape=self.shape(ctx, instance.group_size),
+            merge_op=self.merge_op,
+            final_op=self.final_op,
+            frame_iter=ctx.frame_iter,
+            is_source=self.is_source,
+            timeout_seconds=self.timeout_seconds,
         )
 
         def finish(error: OpError | None, result: Any) -> None:

@@ -162,27 +162,26 @@ def _new_taps(
         np.clip(np.where(is_inside, edge, 0), 0, size - 1).astype(np.intp)
         for edge in (np.ceil(position - reach - half), np.floor(position + reach - half))
     )
+    last[~is_inside] = -1  # no pixel is as far to the front: all weights are 0
     span = int(min(2 * np.ceil(reach) + 1, size))
     with making_bytes("the weights of pixels", output * span * _OF_TAP):
-        return _weighted(kernel, first, last, span, position, stretch, is_inside, size)
+        old = first[:, np.newaxis] + np.arange(span)
+        return _weighted(kernel, old, last, position, stretch, size)
 
 
 def _weighted(
     kernel: SamplingKernel,
-    first: Array,
+    old: Array,
     last: Array,
-    span: int,
     position: Array,
     stretch: Any,
-    is_inside: Array,
     size: int,
 ) -> _Taps:
-    """The taps of pixels at these positions, from the first pixel to the last."""
+    """The taps of pixels at these positions, each from a row of old pixels up to its last one."""
     output, half = len(position), np.float32(0.5)
-    old = first[:, np.newaxis] + np.arange(span)
     distance = old.astype(np.float32) + half - position[:, np.newaxis]
     weights = kernel.weights(np.abs(distance * (np.float32(1) / stretch))).astype(np.float32)
-    weights[(old > last[:, np.newaxis]) | ~is_inside[:, np.newaxis]] = 0
+    weights[old > last[:, np.newaxis]] = 0
     total = weights.sum(axis=1, keepdims=True)
     is_safe = np.abs(total) >= _SMALLEST_TOTAL
     weights = np.where(is_safe, weights * (1 / np.where(is_safe, total, 1)), np.float32(0))

@@ -49,6 +49,7 @@ class MutableDenseHashTable(LookupInterface):
         key_dtype: DataType,
         value_dtype: DataType,
         value_shape: tuple[int, ...],
+        *,
         empty_key: Any,
         deleted_key: Any,
         num_buckets: int,

@@ -154,10 +154,10 @@ def _mutable_dense(construction: OpKernelConstruction, ctx: OpKernelContext) -> 
     return MutableDenseHashTable(
         *_dtypes(construction),
         _defined_value_shape(construction),
-        empty_key,
-        ctx.input("deleted_key"),
-        construction.get_attr("initial_num_buckets"),
-        construction.get_attr("max_load_factor"),
+        empty_key=empty_key,
+        deleted_key=ctx.input("deleted_key"),
+        num_buckets=construction.get_attr("initial_num_buckets"),
+        max_load_factor=construction.get_attr("max_load_factor"),
     )
 
 

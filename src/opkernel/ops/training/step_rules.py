@@ -249,7 +249,8 @@ def ftrl(
     multiply_linear_by_lr: bool,
 ) -> None:
     """Follow the regularised leader: zero where the linear part is below `l1`."""
-    _ftrl_step(var, accum, linear, grad, grad, lr, l1, l2, lr_power, multiply_linear_by_lr)
+    rates = lr, l1, l2, lr_power
+    _ftrl_step((var, accum, linear), grad, grad, rates, multiply_linear_by_lr)
 
 
 def ftrl_v2(
@@ -267,21 +268,19 @@ def ftrl_v2(
 ) -> None:
     """As Ftrl; the linear part takes a gradient that shrinks the variable, too."""
     shrinking = grad + var.dtype.type(2) * l2_shrinkage * var
-    _ftrl_step(var, accum, linear, grad, shrinking, lr, l1, l2, lr_power, multiply_linear_by_lr)
+    rates = lr, l1, l2, lr_power
+    _ftrl_step((var, accum, linear), grad, shrinking, rates, multiply_linear_by_lr)
 
 
 def _ftrl_step(
-    var: Any,
-    accum: Any,
-    linear: Any,
+    state: tuple[Any, Any, Any],
     grad: Any,
     shrinking: Any,
-    lr: Any,
-    l1: Any,
-    l2: Any,
-    lr_power: Any,
+    rates: tuple[Any, Any, Any, Any],
     multiply_linear_by_lr: bool,
 ) -> None:
+    """Move `state`, the variable with its accumulator and its linear part, by `rates`: lr, l1, l2, lr_power."""
+    (var, accum, linear), (lr, l1, l2, lr_power) = state, rates
     # The linear part is in units of 1 / lr unless it is multiplied by lr.
     one = var.dtype.type(1)
     scale, divisor = (lr, one) if multiply_linear_by_lr else (one, lr)

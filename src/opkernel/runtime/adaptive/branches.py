@@ -22,6 +22,7 @@ from opkernel.kernel import (
     global_kernel_registry,
     intra_op_threads,
 )
+from opkernel.records import replace
 from opkernel.runtime.adaptive.adaptive import (
     Adaptive,
     Candidate,
@@ -30,8 +31,8 @@ from opkernel.runtime.adaptive.adaptive import (
     take_turns,
 )
 from opkernel.runtime.plan.compiled_plan import CompiledPlan, compile_plan
-from opkernel.runtime.program.executors import Executor, ExecutorArgs
-from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.runtime.program.executors import Executor
+from opkernel.runtime.program.subgraph import ExecutorArgs, Subgraph
 from opkernel.runtime.staged.candidates import is_independent
 from opkernel.runtime.staged.staged_plan import StagedPlan
 from opkernel.runtime.staged.stages import Stage, find_stages, without_branches
@@ -165,9 +166,7 @@ class BranchingPlan(Adaptive):
         """The graph as a plan, node after node, whose kernels are watched."""
         args = self._args
         with paused_garbage_collection():
-            return compile_plan(
-                args.order, args.feeds, args.fetches, args.kernels, args.library, watcher
-            )
+            return compile_plan(replace(args, watcher=watcher, operations=args.order))
 
     def _staged(self, stages: Sequence[Stage]) -> StagedPlan:
         with paused_garbage_collection():

@@ -11,10 +11,8 @@ from opkernel.graph.core.control_flow_info import ROOT, control_flow_info, frame
 from opkernel.graph.edit.prune import Needs
 from opkernel.runtime.dataflow.node_functions import bind_node
 from opkernel.runtime.dataflow.node_item import Edge, FrameInfo, Kind, NodeItem, RootInfo
-from opkernel.runtime.plan.functional_ops import FunctionLibrary
 from opkernel.runtime.plan.keys import RequiredOutputs
-from opkernel.runtime.program.kernels import KernelCache
-from opkernel.runtime.step.kernel_watcher import KernelWatcher
+from opkernel.runtime.program.subgraph import ExecutorArgs
 
 
 class _Border:
@@ -36,15 +34,8 @@ class GraphView:
         frames: The loops, by name, and the root frame.
     """
 
-    def __init__(
-        self,
-        order: Sequence[Operation],
-        feeds: Sequence[Tensor],
-        fetches: Sequence[Tensor],
-        kernels: KernelCache,
-        library: FunctionLibrary,
-        watcher: KernelWatcher | None = None,
-    ) -> None:
+    def __init__(self, args: ExecutorArgs) -> None:
+        order, feeds, fetches = args.order, args.feeds, args.fetches
         self._needs = Needs(feeds)
         self._frame_of = control_flow_info(order, self._needs)
         self.root = RootInfo()
@@ -52,7 +43,7 @@ class GraphView:
         required = RequiredOutputs(order, feeds, fetches)
         items = {op.name: self._item(op) for op in order}
         for item in items.values():
-            bind_node(item, kernels, library, watcher, required)
+            bind_node(item, args.kernels, args.library, args.watcher, required)
         self._check_fetches(fetches, items)
         self.root.source = self._border("the feeds")
         self.root.sink = self._border("the fetches", fetches)

@@ -39,13 +39,13 @@ from opkernel.kernel import FunctionKernel, OpKernel, forward_input
 from opkernel.runtime.plan import raising
 from opkernel.runtime.plan.builder import PlanBuilder
 from opkernel.runtime.plan.elementwise import FEWEST, PointwiseFunction, pointwise_function
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, FunctionLibrary, call_by_name
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, call_by_name
 from opkernel.runtime.plan.functions import plan_functions
 from opkernel.runtime.plan.keys import Key, RequiredOutputs, key_of
 from opkernel.runtime.plan.references import runner_of_references
 from opkernel.runtime.plan.text import Line, Writer
 from opkernel.runtime.plan.tree import Item, Name, PlanTree, statements
-from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.program.subgraph import ExecutorArgs
 
 if TYPE_CHECKING:
     from opkernel.runtime.plan.raising import Arrangement
@@ -126,25 +126,12 @@ def _text(lines: Sequence[Line]) -> str:
 
 
 def compile_plan(
-    order: Sequence[Operation],
-    feeds: Sequence[Tensor],
-    fetches: Sequence[Tensor],
-    kernels: KernelCache,
-    library: FunctionLibrary,
-    watcher: KernelWatcher | None = None,
-    *,
-    in_groups: bool = True,
-    may_wait: bool = True,
+    args: ExecutorArgs, *, in_groups: bool = True, may_wait: bool = True
 ) -> CompiledPlan:
-    """Compile what computes `fetches` by running `order`, given values for `feeds`.
+    """Compile what computes the fetches, given values for the feeds.
 
     Args:
-        order: The operations, inputs before consumers, as `prune_and_order` gives them.
-        feeds: The parameters of the plan.
-        fetches: Its results.
-        kernels: The kernels of the operations.
-        library: The functions that they call.
-        watcher: Watches the kernels, where given.
+        args: What the plan computes, and with what; its parameters are the feeds, its results the fetches.
         in_groups: Whether element-wise nodes are computed together where they are big.
         may_wait: Whether the plan may wait for asynchronous kernels.
 
@@ -154,9 +141,7 @@ def compile_plan(
         NotRaisedError: there is no form for the control flow of the graph.
         KernelMayWaitError: a kernel is asynchronous, and the plan may not wait.
     """
-    required = RequiredOutputs(order, feeds, fetches)
-    compiler = _Compiler(order, feeds, required, kernels, library, watcher, in_groups, may_wait)
-    return CompiledPlan(compiler.tree(fetches))
+    return CompiledPlan(_Compiler(args, in_groups, may_wait).tree(args.fetches))
 
 
 class _Compiler:
@@ -167,27 +152,19 @@ class _Compiler:
     its inputs on.
     """
 
-    def __init__(
-        self,
-        order: Sequence[Operation],
-        feeds: Sequence[Tensor],
-        required: RequiredOutputs,
-        kernels: KernelCache,
-        library: FunctionLibrary,
-        watcher: KernelWatcher | None,
-        in_groups: bool,
-        may_wait: bool,
-    ) -> None:
+    def __init__(self, args: ExecutorArgs, in_groups: bool, may_wait: bool) -> None:
         self._may_wait = may_wait
-        self._in_groups = in_groups and watcher is None
-        self._order, self._feeds, self._required = order, feeds, required
+        self._in_groups = in_groups and args.watcher is None
+        order, feeds = args.order, args.feeds
+        self._order, self._feeds = order, feeds
+        self._required = RequiredOutputs(order, feeds, args.fetches)
         examples = {op.type: op for op in order}
         self._ops = examples.keys()
         types = types_given(order).union(feed.dtype for feed in feeds)
         self._has_references = any(dtype.is_ref for dtype in types)
-        self._kernels = kernels
-        self._library = library
-        self._watcher = watcher
+        self._kernels = args.kernels
+        self._library = args.library
+        self._watcher = args.watcher
         self._aliases: dict[Key, Tensor] = {}
         self._constants: list[tuple[Operation, Any]] = []
         self._pointwise: dict[str, PointwiseFunction] = {}

@@ -23,10 +23,10 @@ from opkernel.records import dataclass, replace
 from opkernel.runtime.placement.partition import Partition, partition
 from opkernel.runtime.placement.placer import Assignment, place
 from opkernel.runtime.plan.functional_ops import FunctionLibrary
-from opkernel.runtime.program.executors import Executor, ExecutorArgs, new_executor
+from opkernel.runtime.program.executors import Executor, new_executor
 from opkernel.runtime.program.graph_passes import GraphPasses, PassFailedError
 from opkernel.runtime.program.request import Passes, ProgramRequest
-from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.runtime.program.subgraph import ExecutorArgs, Subgraph
 from opkernel.slots import NamedSlots
 
 if TYPE_CHECKING:
@@ -181,15 +181,15 @@ def _with_kernels(one: Partition, request: ProgramRequest) -> ExecutorArgs:
     if watcher is not None and watcher.reads_arrays and one.device.has_own_memory:
         watcher = None
     return ExecutorArgs(
-        part.feeds,
-        part.fetches,
-        part.targets,
-        request.kernels.on(one.device),
-        _library(request, part),
-        watcher,
-        request.pool,
-        part.operations,
-        request.findings,
+        feeds=part.feeds,
+        fetches=part.fetches,
+        targets=part.targets,
+        kernels=request.kernels.on(one.device),
+        library=_library(request, part),
+        watcher=watcher,
+        pool=request.pool,
+        operations=part.operations,
+        findings=request.findings,
     )
 
 

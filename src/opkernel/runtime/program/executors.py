@@ -15,28 +15,20 @@ Source: TensorFlow core/common_runtime/executor_factory.cc, single_threaded_exec
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, MutableSequence, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from opkernel.device.budget import current_budget
 from opkernel.errors import FailedPreconditionError, NotFoundError, UnimplementedError
-from opkernel.graph import Operation, Tensor
+from opkernel.graph import Operation
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
 from opkernel.graph.core.operation import types_given
-from opkernel.graph.edit.prune import prune_and_order
-from opkernel.records import dataclass, field
 from opkernel.registrations import Registrations, declaring_site
 from opkernel.runtime.plan import raising
 from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS, FunctionLibrary
-from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS
+from opkernel.runtime.program.subgraph import ExecutorArgs
 from opkernel.runtime.staged.candidates import may_branch
-
-if TYPE_CHECKING:
-    from opkernel.runtime.adaptive.findings import Finding
-    from opkernel.runtime.step.inter_op_pool import InterOpPool
-    from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
 
 class Executor(Protocol):
@@ -53,40 +45,6 @@ class Executor(Protocol):
     @property
     def source(self) -> str:
         """The program, as text."""
-
-
-@dataclass(frozen=True)
-class ExecutorArgs:
-    """The arguments from which an executor is made.
-
-    Attributes:
-        feeds: The tensors that `run` gets values for.
-        fetches: The tensors that it computes.
-        targets: The operations that it runs.
-        kernels: The kernels of the nodes.
-        library: The functions that nodes call.
-        watcher: Watches the kernels, where given.
-        pool: The threads that steps have for expensive kernels, if they have any.
-        operations: What is needed, inputs before consumers, if that is known.
-        findings: Take what the executor finds out about its steps.
-    """
-
-    feeds: Sequence[Tensor]
-    fetches: Sequence[Tensor]
-    targets: Sequence[Operation]
-    kernels: KernelCache
-    library: FunctionLibrary
-    watcher: KernelWatcher | None = None
-    pool: InterOpPool | None = None
-    operations: list[Operation] | None = None
-    findings: MutableSequence[Finding] = field(default_factory=list)
-
-    @cached_property
-    def order(self) -> list[Operation]:
-        """The operations that are needed, inputs before consumers."""
-        if self.operations is not None:
-            return self.operations
-        return prune_and_order(self.fetches, self.targets, self.feeds)
 
 
 ExecutorFactory = Callable[[ExecutorArgs], Executor]
@@ -139,15 +97,7 @@ def _compiled_plan(args: ExecutorArgs, *, may_wait: bool = True) -> Executor:
         pieces = range(0, len(args.order), _NODES_A_PIECE)
         stages = [[Branch(args.order[start : start + _NODES_A_PIECE], 0.0)] for start in pieces]
         return StagedPlan(stages, args, may_wait=may_wait)
-    return compile_plan(
-        args.order,
-        args.feeds,
-        args.fetches,
-        args.kernels,
-        args.library,
-        args.watcher,
-        may_wait=may_wait,
-    )
+    return compile_plan(args, may_wait=may_wait)
 
 
 def _may_be_cut(order: Sequence[Operation]) -> bool:
@@ -159,9 +109,7 @@ def _may_be_cut(order: Sequence[Operation]) -> bool:
 def _dataflow(args: ExecutorArgs) -> Executor:
     from opkernel.runtime.dataflow import DataflowExecutor, GraphView  # most graphs are plans
 
-    return DataflowExecutor(
-        GraphView(args.order, args.feeds, args.fetches, args.kernels, args.library, args.watcher)
-    )
+    return DataflowExecutor(GraphView(args))
 
 
 def _default(args: ExecutorArgs) -> Executor:

@@ -1,19 +1,28 @@
-"""Subgraph: what certain feeds, fetches and targets need of a graph.
+"""Subgraph: what certain feeds, fetches and targets need of a graph; ExecutorArgs: what runs it.
 
 Source: TensorFlow core/graph/subgraph.cc.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import MutableSequence, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from opkernel.graph import FunctionLibraryDefinition, Graph, Operation, Tensor
 from opkernel.graph.core.structural_ops import ASSIGNMENTS, VARIABLE_OPS
 from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.prune import Needs, prune_and_order
 from opkernel.proto import NodeDef
-from opkernel.records import dataclass
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS
+from opkernel.records import dataclass, field
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, FunctionLibrary
+
+if TYPE_CHECKING:
+    from opkernel.runtime.adaptive.findings import Finding
+    from opkernel.runtime.program.kernels import KernelCache
+    from opkernel.runtime.step.inter_op_pool import InterOpPool
+    from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
 _TAKES_SHAPES = "BroadcastGradientArgs"
 """An op of shapes, whose own shape is not what counts."""
@@ -85,6 +94,40 @@ class Subgraph:
         calls = [o for o in ops if o.type in FUNCTIONAL_OPS or o.type in o.graph.function_library]
         nodes = [op.node_def for op in calls]
         return bool(calls) and read_shapes(calls[0].graph.function_library, nodes)
+
+
+@dataclass(frozen=True)
+class ExecutorArgs:
+    """The arguments from which an executor is made.
+
+    Attributes:
+        feeds: The tensors that `run` gets values for.
+        fetches: The tensors that it computes.
+        targets: The operations that it runs.
+        kernels: The kernels of the nodes.
+        library: The functions that nodes call.
+        watcher: Watches the kernels, where given.
+        pool: The threads that steps have for expensive kernels, if they have any.
+        operations: What is needed, inputs before consumers, if that is known.
+        findings: Take what the executor finds out about its steps.
+    """
+
+    feeds: Sequence[Tensor]
+    fetches: Sequence[Tensor]
+    targets: Sequence[Operation]
+    kernels: KernelCache
+    library: FunctionLibrary
+    watcher: KernelWatcher | None = None
+    pool: InterOpPool | None = None
+    operations: list[Operation] | None = None
+    findings: MutableSequence[Finding] = field(default_factory=list)
+
+    @cached_property
+    def order(self) -> list[Operation]:
+        """The operations that are needed, inputs before consumers."""
+        if self.operations is not None:
+            return self.operations
+        return prune_and_order(self.fetches, self.targets, self.feeds)
 
 
 def read_shapes(library: FunctionLibraryDefinition, nodes: Sequence[NodeDef]) -> bool:

@@ -86,18 +86,18 @@ class ExecutableParams:
 
             sanitizer = Sanitizer()
         return cls(
-            target,
-            state,
-            Limits(budget, target.devices.client_device.intra_op_threads),
-            config.executor_type,
-            sanitizer,
-            pool,
-            config.log_device_placement,
-            config.optimize,
-            None if config.providers is None else choose_providers(config.providers),
-            config.max_executables,
-            not config.place_pruned_graph,
-            config.new_jit() if is_here else NO_JIT,
+            target=target,
+            state=state,
+            limits=Limits(budget, target.devices.client_device.intra_op_threads),
+            executor_type=config.executor_type,
+            sanitizer=sanitizer,
+            pool=pool,
+            logs_placement=config.log_device_placement,
+            optimize=config.optimize,
+            providers=None if config.providers is None else choose_providers(config.providers),
+            max_executables=config.max_executables,
+            lowers=not config.place_pruned_graph,
+            jit=config.new_jit() if is_here else NO_JIT,
         )
 
 

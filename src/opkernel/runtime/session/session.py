@@ -138,17 +138,16 @@ class Session:
         self._params = ExecutableParams.of(options, self._target, self._state, self._steps.pool(0))
         self._cancellation = CancellationManager()
         self._steps.services = SessionServices(
-            f"session_{next(_session_numbers)}",
-            config.session_metadata,
-            self._state,
-            self._devices.mgr.cleanup,
-            collective_executor,
-            None,
-            self._cancellation,
-            config.log_memory,
-            config.inter_op_parallelism_threads < 0,
-            self._params.executor_type,
-            permissions,
+            handle=f"session_{next(_session_numbers)}",
+            metadata=config.session_metadata,
+            state=self._state,
+            cleanup=self._devices.mgr.cleanup,
+            collective_executor=collective_executor,
+            cancellation_manager=self._cancellation,
+            log_memory=config.log_memory,
+            run_all_kernels_inline=config.inter_op_parallelism_threads < 0,
+            executor_type=self._params.executor_type,
+            permissions=permissions,
         )
         self._set_graph(get_default_graph() if graph is None else graph)
         _open_sessions.add(self)

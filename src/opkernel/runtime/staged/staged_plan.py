@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.edges import Edge
 from opkernel.kernel import Step, shard
+from opkernel.records import replace
 from opkernel.runtime.plan.compiled_plan import CompiledPlan, compile_plan
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
-from opkernel.runtime.program.executors import ExecutorArgs
+from opkernel.runtime.program.subgraph import ExecutorArgs
 from opkernel.runtime.staged.stages import Stage
 
 _Slots = list[Any]
@@ -201,7 +202,6 @@ class StagedPlan:
         return _RunningStage(list(map(self._compiled, nodes)), longest_first)
 
     def _compiled(self, nodes: _Nodes) -> _PlanOfBranch:
-        args = self._args
         outputs = [
             (op, index)
             for op in nodes.ops
@@ -209,15 +209,14 @@ class StagedPlan:
             for index in sorted(self._wanted[op])
             if (op, index) not in self._fed
         ]
-        plan = compile_plan(
-            [*nodes.constants, *nodes.ops],
-            [op.outputs[index] for op, index in nodes.inputs],
-            [op.outputs[index] for op, index in outputs],
-            args.kernels,
-            args.library,
-            args.watcher,
-            may_wait=self._may_wait,
+        args = replace(
+            self._args,
+            feeds=[op.outputs[index] for op, index in nodes.inputs],
+            fetches=[op.outputs[index] for op, index in outputs],
+            targets=(),
+            operations=[*nodes.constants, *nodes.ops],
         )
+        plan = compile_plan(args, may_wait=self._may_wait)
         for edge in outputs:
             self._slot_of[edge] = len(self._slot_of)
         slots = [[self._slot_of[edge] for edge in edges] for edges in (nodes.inputs, outputs)]

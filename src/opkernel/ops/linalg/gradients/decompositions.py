@@ -140,15 +140,7 @@ def svd_gradient(op: g.Operation, for_s: g.Tensor, for_u: g.Tensor, for_v: g.Ten
     return adjoint(_wide_svd(s, v, u, (for_s, for_v, for_u), columns, given))
 
 
-def _wide_svd(
-    s: Any,
-    u: Any,
-    v: Any,
-    grads: tuple[Any, Any, Any],
-    small: int,
-    given: int,
-    flipped: bool = False,
-) -> Any:
+def _wide_svd(s: Any, u: Any, v: Any, grads: tuple[Any, Any, Any], small: int, given: int) -> Any:
     """The gradient for at most as many rows (`small`) as columns; v has `given` columns."""
     for_s, for_u, for_v = grads
     v1, for_v1 = _columns(v, 0, small), _columns(for_v, 0, small)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.ops.nn.conv.attrs import (
     check_unit_dilations,
     conv2d_windows,
@@ -74,9 +74,11 @@ class GradientKernels:
     ) -> Kernel:
         """By the images."""
         op = "Conv2DBackpropInput"
-        windows = _conv2d_windows(
-            op, strides, dilations, padding, explicit_paddings, data_format, UnimplementedError
+        _check_layout(op, data_format, "NHWC")
+        windows = conv2d_windows(
+            strides, dilations, padding, explicit_paddings, data_format, UnimplementedError
         )
+        check_unit_dilations(windows)
         return self._by_input(op, windows, _of_images)
 
     def conv2d_backprop_filter(
@@ -90,9 +92,11 @@ class GradientKernels:
     ) -> Kernel:
         """By the filters."""
         op = "Conv2DBackpropFilter"
-        windows = _conv2d_windows(
-            op, strides, dilations, padding, explicit_paddings, data_format, InvalidArgumentError
+        _check_layout(op, data_format, "NHWC")
+        windows = conv2d_windows(
+            strides, dilations, padding, explicit_paddings, data_format, InvalidArgumentError
         )
+        check_unit_dilations(windows)
         return self._by_filters(op, windows)
 
     def conv3d_backprop_input_v2(
@@ -204,27 +208,15 @@ def _is_zero(sizes: Sequence[int], windows: Windows, other: Array, gradient: Arr
     return 0 in sizes or not (other.size and gradient.size)
 
 
-def _conv2d_windows(
-    op: str,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int],
-    data_format: str,
-    refusal: type[OpError],
-) -> Windows:
-    if data_format != "NHWC":
-        raise InvalidArgumentError(f"{op} only supports NHWC on the CPU, not {data_format}")
-    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format, refusal)
-    check_unit_dilations(windows)
-    return windows
+def _check_layout(op: str, data_format: str, supported: str) -> None:
+    if data_format != supported:
+        raise InvalidArgumentError(f"{op} only supports {supported} on the CPU, not {data_format}")
 
 
 def _conv3d_windows(
     op: str, strides: Sequence[int], dilations: Sequence[int], padding: str, data_format: str
 ) -> Windows:
-    if data_format != "NDHWC":
-        raise InvalidArgumentError(f"{op} only supports NDHWC on the CPU, not {data_format}")
+    _check_layout(op, data_format, "NDHWC")
     windows = conv3d_windows(strides, dilations, padding, data_format)
     check_unit_dilations(windows)
     return windows

@@ -107,6 +107,7 @@ def _declare(
     attrs: Sequence[str],
     shape_fn: ShapeFn,
     doc: str,
+    *,
     deprecated: tuple[int, str] | None = None,
     traits: str = "",
 ) -> OpHandle:
@@ -145,7 +146,8 @@ def _conv3d(
 
 def _old_conv3d(name: str, shape_fn: ShapeFn, doc: str) -> OpHandle:
     attrs = ["T: {half, float, double}", _VOLUME_STRIDES, _SAME_OR_VALID, _VOLUME_DILATIONS]
-    return _declare(name, _OLD_BACKPROP, attrs, shape_fn, doc, (10, f"Use {name}V2"))
+    gone = 10, f"Use {name}V2"
+    return _declare(name, _OLD_BACKPROP, attrs, shape_fn, doc, deprecated=gone)
 
 
 CONV = _declare(
