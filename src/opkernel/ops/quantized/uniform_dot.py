@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.quantized.conversion import Array
@@ -20,12 +20,12 @@ from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
     Limits,
+    ScaledOperands,
     axis_attrs,
     check_left_axis,
     check_positive,
     check_scales,
     dynamically_quantized,
-    ratios_of_scales,
     requantized,
 )
 from opkernel.ops.quantized.uniform_sums import sums_in_float, wrapped_sums
@@ -116,28 +116,18 @@ def check_axes(lhs_axis: int, rhs_axis: int, output_axis: int) -> None:
     _check_channel_axis("output", output_axis)
 
 
-def ratios_of_product(
-    lhs: Any,
-    rhs: Any,
-    lhs_scale: Any,
-    lhs_zero: Any,
-    rhs_scales: Any,
-    rhs_zeros: Any,
-    scales: Any,
-    zeros: Any,
-) -> Any:
+def ratios_of_product(x: ScaledOperands) -> Any:
     """What sums of products are multiplied by to be integers of the output.
 
     Raises:
         InvalidArgumentError: matrices, scales and zero points do not fit.
     """
-    for name, values in (("lhs", lhs_scale), ("rhs", rhs_scales), ("output", scales)):
-        check_positive(name, values)
-    shape = _product_shape(lhs, rhs)
-    check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
-    _check_columns(rhs.shape, rhs_scales, rhs_zeros)
-    _check_columns(shape, scales, zeros)
-    return ratios_of_scales(lhs_scale, rhs_scales, scales)
+    x.check_positive()
+    shape = _product_shape(x.lhs, x.rhs)
+    check_scales(x.lhs.shape, -1, x.lhs_scales, x.lhs_zeros)
+    _check_columns(x.rhs.shape, x.rhs_scales, x.rhs_zeros)
+    _check_columns(shape, x.scales, x.zeros)
+    return x.ratios()
 
 
 @register_kernel(
@@ -146,38 +136,27 @@ def ratios_of_product(
     types={"Tin": (_QINT8,), "Tout": (_QINT32,)},
     factory=True,
 )
+@from_attrs(limits=Limits.of)
 def uniform_quantized_dot(
     *,
     lhs_quantization_axis: int,
     rhs_quantization_axis: int,
     output_quantization_axis: int,
-    output_quantization_min_val: int,
-    output_quantization_max_val: int,
-) -> Callable[[Any, Any, Any, Any, Any, Any, Any, Any], Any]:
+    limits: Limits,
+) -> Callable[..., Any]:
     """TensorFlow adds in float where rhs has one scale, and in int32 where each column has one."""
-    limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
     check_axes(lhs_quantization_axis, rhs_quantization_axis, output_quantization_axis)
 
-    def kernel(
-        lhs: Any,
-        rhs: Any,
-        lhs_scale: Any,
-        lhs_zero: Any,
-        rhs_scales: Any,
-        rhs_zeros: Any,
-        scales: Any,
-        zeros: Any,
-    ) -> Any:
-        ratios = ratios_of_product(
-            lhs, rhs, lhs_scale, lhs_zero, rhs_scales, rhs_zeros, scales, zeros
-        )
+    def kernel(*inputs: Any) -> Any:
+        x = ScaledOperands(*inputs)
+        ratios = ratios_of_product(x)
         with np.errstate(all="ignore"):
-            left, right = lhs.astype(np.int32) - lhs_zero, rhs.astype(np.int32) - rhs_zeros
-            if rhs_scales.ndim:
+            left, right = x.lhs.astype(np.int32) - x.lhs_zeros, x.rhs.astype(np.int32) - x.rhs_zeros
+            if x.rhs_scales.ndim:
                 sums = wrapped_sums(np.matmul, left, right, len(right))
             else:
                 sums = sums_in_float(left, right)
-        return requantized(sums, ratios, zeros, limits)
+        return requantized(sums, ratios, x.zeros, limits)
 
     return kernel
 
