@@ -15,8 +15,8 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import bias_add_shape, broadcast_binary_op_shape
+from opkernel.opdef.common_shapes.quantized import shape_with_range
 from opkernel.ops.quantized.conversion import (
-    QUANTIZED_ATTR,
     Array,
     Range,
     dequantize,
@@ -28,7 +28,7 @@ from opkernel.ops.quantized.conversion import (
     unclamped_level_of,
     value_of,
 )
-from opkernel.ops.quantized.shapes import shape_with_range
+from opkernel.ops.quantized.declarations import QUANTIZED_ATTR, range_args
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -39,8 +39,8 @@ _INT32 = np.dtype(np.int32)
 def _declare(name: str, scalars: tuple[int, ...], doc: str) -> OpHandle:
     return register_op(
         name,
-        inputs=["x: T1", "y: T2", "min_x: float", "max_x: float", "min_y: float", "max_y: float"],
-        outputs=["z: Toutput", "min_z: float", "max_z: float"],
+        inputs=["x: T1", "y: T2", *range_args("x", "y")],
+        outputs=["z: Toutput", *range_args("z")],
         attrs=[
             f"T1: {QUANTIZED_ATTR}",
             f"T2: {QUANTIZED_ATTR}",
@@ -57,15 +57,8 @@ QUANTIZED_ADD = _declare(
 QUANTIZED_MUL = _declare("QuantizedMul", (), "x * y, in the range that the product of both has.")
 QUANTIZED_BIAS_ADD = register_op(
     "QuantizedBiasAdd",
-    inputs=[
-        "input: T1",
-        "bias: T2",
-        "min_input: float",
-        "max_input: float",
-        "min_bias: float",
-        "max_bias: float",
-    ],
-    outputs=["output: out_type", "min_out: float", "max_out: float"],
+    inputs=["input: T1", "bias: T2", *range_args("input", "bias")],
+    outputs=["output: out_type", *range_args("out")],
     attrs=[f"T1: {QUANTIZED_ATTR}", f"T2: {QUANTIZED_ATTR}", f"out_type: {QUANTIZED_ATTR}"],
     shape_fn=partial(shape_with_range, plain=bias_add_shape, scalars=(2, 3, 4, 5)),
     doc="`bias` added to the last dimension of `input`, in a range that has room for many sums.",

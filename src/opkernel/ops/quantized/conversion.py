@@ -18,9 +18,6 @@ from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
 
-QUANTIZED_ATTR = "{qint8, quint8, qint32, qint16, quint16}"
-"""The types that attrs of quantised ops allow."""
-
 _QUINT8 = DataType.DT_QUINT8.numpy_dtype
 _MOST_INT32_OF_FLOAT = np.float32(2147483520)
 _FRACTION_BITS = 16

@@ -16,7 +16,6 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import quantize_v2_shape, unchanged_shape
 from opkernel.opdef.common_shapes.quantized import range_along_axis
 from opkernel.ops.quantized.conversion import (
-    QUANTIZED_ATTR,
     Array,
     Range,
     dequantize,
@@ -24,6 +23,7 @@ from opkernel.ops.quantized.conversion import (
     round_half_away,
     to_int32,
 )
+from opkernel.ops.quantized.declarations import QUANTIZED_ATTR
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

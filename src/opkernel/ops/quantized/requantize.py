@@ -16,9 +16,9 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.quantized import shape_with_range
 from opkernel.opdef.common_shapes.rules import check_ranks
 from opkernel.ops.quantized.conversion import (
-    QUANTIZED_ATTR,
     Array,
     Range,
     as_int64,
@@ -28,7 +28,7 @@ from opkernel.ops.quantized.conversion import (
     to_int32,
     value_of,
 )
-from opkernel.ops.quantized.shapes import unchanged_with_range
+from opkernel.ops.quantized.declarations import QUANTIZED_ATTR
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -51,7 +51,7 @@ REQUANTIZE = register_op(
     inputs=["input: Tinput", *_RANGE_INPUTS, *_WANTED_INPUTS],
     outputs=["output: out_type", *_RANGE_OUTPUTS],
     attrs=_TYPE_ATTRS,
-    shape_fn=partial(unchanged_with_range, scalars=(1, 2, 3, 4)),
+    shape_fn=partial(shape_with_range, scalars=(1, 2, 3, 4)),
     doc="Integers of the range [input_min, input_max] as integers of the requested range.",
 )
 QUANTIZE_DOWN_AND_SHRINK_RANGE = register_op(
@@ -59,7 +59,7 @@ QUANTIZE_DOWN_AND_SHRINK_RANGE = register_op(
     inputs=["input: Tinput", *_RANGE_INPUTS],
     outputs=["output: out_type", *_RANGE_OUTPUTS],
     attrs=_TYPE_ATTRS,
-    shape_fn=partial(unchanged_with_range, scalars=(1, 2)),
+    shape_fn=partial(shape_with_range, scalars=(1, 2)),
     doc="Requantize, into the range that the values have.",
 )
 REQUANTIZATION_RANGE = register_op(
@@ -137,22 +137,16 @@ _INT32_LEVELS = np.float32(2.0**31)
 
 REQUANTIZE_PER_CHANNEL = register_op(
     "RequantizePerChannel",
-    inputs=[
-        "input: T",
-        "input_min: float",
-        "input_max: float",
-        "requested_output_min: float",
-        "requested_output_max: float",
-    ],
-    outputs=["output: out_type", "output_min: float", "output_max: float"],
+    inputs=["input: T", *_RANGE_INPUTS, *_WANTED_INPUTS],
+    outputs=["output: out_type", *_RANGE_OUTPUTS],
     attrs=[f"T: {QUANTIZED_ATTR} = DT_QINT32", f"out_type: {QUANTIZED_ATTR} = DT_QUINT8"],
-    shape_fn=partial(unchanged_with_range, vectors=(1, 2), scalars=(3, 4)),
+    shape_fn=partial(shape_with_range, vectors=(1, 2), scalars=(3, 4)),
     doc="Requantize, where each channel of images has a range of its own; 0 stands for 0.",
 )
 REQUANTIZATION_RANGE_PER_CHANNEL = register_op(
     "RequantizationRangePerChannel",
-    inputs=["input: T", "input_min: float", "input_max: float"],
-    outputs=["output_min: float", "output_max: float"],
+    inputs=["input: T", *_RANGE_INPUTS],
+    outputs=_RANGE_OUTPUTS,
     attrs=[f"T: {QUANTIZED_ATTR} = DT_QINT32", "clip_value_max: float"],
     shape_fn=partial(requantization_range_shape, rank=1),
     doc="The range around 0 that the values of all channels need; not beyond `clip_value_max`.",

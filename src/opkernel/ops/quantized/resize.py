@@ -14,10 +14,10 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.quantized import shape_with_range
 from opkernel.ops.image.resize import ALIGNMENT_ATTRS, check_size, resize_shape
 from opkernel.ops.image.resize_sampling import Linear, linear
 from opkernel.ops.quantized.conversion import Array, as_int64
-from opkernel.ops.quantized.shapes import shape_with_range
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
 

@@ -17,13 +17,13 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import from_attrs
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
-from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
 from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
     Limits,
     ScaledOperands,
     axis_attrs,
+    check_channel_scales,
     check_left_axis,
     check_positive,
     check_scales,

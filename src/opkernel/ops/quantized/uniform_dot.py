@@ -16,12 +16,12 @@ from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.quantized.conversion import Array
-from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
     Limits,
     ScaledOperands,
     axis_attrs,
+    check_channel_scales,
     check_left_axis,
     check_positive,
     check_scales,

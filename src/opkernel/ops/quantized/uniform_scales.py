@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import DimensionHandle, InferenceContext
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.quantized.conversion import Array, round_half_away, to_int32, to_int64
 from opkernel.types import TensorShape
@@ -90,6 +91,17 @@ class ScaledOperands(NamedTuple):
         with np.errstate(all="ignore"):
             ratios: Array = self.rhs_scales.astype(np.float64) * self.lhs_scales / self.scales
         return ratios
+
+
+def check_channel_scales(c: InferenceContext, size: DimensionHandle, i: int) -> None:
+    """Inputs `i` (scales) and `i + 1` (zero points) are scalars, or have one for each of `size` channels."""
+    scales, zero_points = c.input(i), c.input(i + 1)
+    if scales.dims is None or zero_points.dims is None:
+        return
+    if len(scales.dims) != len(zero_points.dims):
+        raise InvalidArgumentError("scales and zero_points must have same rank.")
+    for dim in (*scales.dims, *zero_points.dims):
+        c.merge(dim, size)
 
 
 def check_axis(name: str, axis: int) -> None:
