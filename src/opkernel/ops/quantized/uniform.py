@@ -23,6 +23,7 @@ from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
     Limits,
     ScaledOperands,
+    Scaling,
     along,
     axis_attrs,
     check_axis,
@@ -214,17 +215,10 @@ def _in_output_scale(
 
 
 @register_kernel(UNIFORM_QUANTIZED_ADD, device="CPU", types={"T": (_QINT32,)}, factory=True)
-@from_attrs(limits=Limits.of)
-def uniform_quantized_add(
-    *,
-    lhs_quantization_axis: int,
-    rhs_quantization_axis: int,
-    output_quantization_axis: int,
-    limits: Limits,
-) -> Callable[..., Any]:
+@from_attrs(scaling=Scaling.of)
+def uniform_quantized_add(*, scaling: Scaling) -> Callable[..., Any]:
     """Axes are TensorFlow's: an operand without an axis takes the output's number if it is rhs, not lhs."""
-    lhs_axis, rhs_axis = lhs_quantization_axis, rhs_quantization_axis
-    axis = output_quantization_axis
+    lhs_axis, rhs_axis, axis, limits = scaling
     for name, given in (("lhs", lhs_axis), ("rhs", rhs_axis), ("output", axis)):
         check_axis(f"{name}_quantization_axis", given)
 

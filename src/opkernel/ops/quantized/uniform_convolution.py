@@ -7,8 +7,9 @@ core/kernels/uniform_quant_ops/uniform_quantized_convolution_ops.cc.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
 from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
-    Limits,
     ScaledOperands,
+    Scaling,
     axis_attrs,
     check_channel_scales,
     check_left_axis,
@@ -37,21 +38,15 @@ from opkernel.types import DataType, TensorShape
 _QINT8, _QINT32, _FLOAT = DataType.DT_QINT8, DataType.DT_QINT32, DataType.DT_FLOAT
 
 
-def uniform_quantized_convolution_shape(c: InferenceContext) -> None:
-    """Images and filters, and scales and zero points of both and of the output."""
+def uniform_quantized_convolution_shape(
+    c: InferenceContext, tensors: Sequence[int] = (2, 3), channels: Sequence[int] = (4, 5, 6, 7)
+) -> None:
+    """Images and filters, and scales and zero points of whole tensors and of channels put out."""
     c.with_rank_at_least(c.input(0), 2)
     c.with_rank_at_least(c.input(1), 2)
-    check_ranks_at_most(c, 0, 2, 3)
-    check_ranks_at_most(c, 1, 4, 5, 6, 7)
-    _set_convolution(c, 4, 6)
-
-
-def uniform_quantized_convolution_hybrid_shape(c: InferenceContext) -> None:
-    """Images and filters, of which the latter are quantised, and their scales and zero points."""
-    c.with_rank_at_least(c.input(0), 2)
-    c.with_rank_at_least(c.input(1), 2)
-    check_ranks_at_most(c, 1, 2, 3)
-    _set_convolution(c, 2)
+    check_ranks_at_most(c, 0, *tensors)
+    check_ranks_at_most(c, 1, *channels)
+    _set_convolution(c, *channels[::2])
 
 
 def _set_convolution(c: InferenceContext, *scales: int) -> None:
@@ -116,7 +111,7 @@ UNIFORM_QUANTIZED_CONVOLUTION_HYBRID = register_op(
         *_ATTRS,
         *axis_attrs("rhs"),
     ],
-    shape_fn=uniform_quantized_convolution_hybrid_shape,
+    shape_fn=partial(uniform_quantized_convolution_shape, tensors=(), channels=(2, 3)),
     doc="The convolution of images of floats, each of which is quantised first, with quantised filters.",
 )
 
@@ -141,8 +136,7 @@ def placed_convolution(attrs: ConvolutionAttrs, lhs: Any, rhs: Any) -> PlacedCon
 
 def convolved(
     attrs: ConvolutionAttrs,
-    axes: tuple[int, int],
-    limits: Limits,
+    scaling: Scaling,
     x: ScaledOperands,
     sums_of: Callable[[PlacedConvolution, Any, Any, Any], Any],
 ) -> tuple[PlacedConvolution, Any]:
@@ -150,8 +144,7 @@ def convolved(
 
     Args:
         attrs: those of windows and groups.
-        axes: Those of rhs and of the output that are quantised, -1 for none.
-        limits: between which integers are.
+        scaling: the axes that are quantised, and the limits of the integers.
         x: the inputs of the op.
         sums_of: adds up the products, as `PlacedConvolution.sums` does.
 
@@ -161,19 +154,18 @@ def convolved(
     placed = placed_convolution(attrs, x.lhs, x.rhs)
     x.check_positive()
     filters, output = placed.convolution.filters, placed.convolution.output
-    rhs_axis, output_axis = axes
-    _check_channel_axis("rhs", rhs_axis, filters.channels_out)
-    _check_channel_axis("output", output_axis, output.channels)
+    _check_channel_axis("rhs", scaling.rhs_axis, filters.channels_out)
+    _check_channel_axis("output", scaling.output_axis, output.channels)
     check_scales(x.lhs.shape, -1, x.lhs_scales, x.lhs_zeros)
-    check_scales(x.rhs.shape, rhs_axis, x.rhs_scales, x.rhs_zeros)
-    check_scales(placed.output_shape, output_axis, x.scales, x.zeros)
+    check_scales(x.rhs.shape, scaling.rhs_axis, x.rhs_scales, x.rhs_zeros)
+    check_scales(placed.output_shape, scaling.output_axis, x.scales, x.zeros)
     ratios = x.ratios()
     with np.errstate(all="ignore"):
         images = placed.images(x.lhs).astype(np.int32) - x.lhs_zeros
         weights = placed.filters(x.rhs).astype(np.int32) - x.rhs_zeros
         border = x.lhs_zeros.astype(np.int8).astype(np.int32) - x.lhs_zeros
         sums = sums_of(placed, images, weights, border)
-    return placed, requantized(sums, ratios, x.zeros, limits)
+    return placed, requantized(sums, ratios, x.zeros, scaling.limits)
 
 
 @register_kernel(
@@ -182,21 +174,15 @@ def convolved(
     types={"Tin": (_QINT8,), "Tout": (_QINT32,)},
     factory=True,
 )
-@from_attrs(attrs=ConvolutionAttrs, limits=Limits.of)
+@from_attrs(attrs=ConvolutionAttrs, scaling=Scaling.of)
 def uniform_quantized_convolution(
-    *,
-    attrs: ConvolutionAttrs,
-    limits: Limits,
-    lhs_quantization_axis: int,
-    rhs_quantization_axis: int,
-    output_quantization_axis: int,
+    *, attrs: ConvolutionAttrs, scaling: Scaling
 ) -> Callable[..., Any]:
-    check_left_axis(lhs_quantization_axis)
-    axes = rhs_quantization_axis, output_quantization_axis
+    check_left_axis(scaling.lhs_axis)
 
     def kernel(*inputs: Any) -> Any:
         x = ScaledOperands(*inputs)
-        placed, result = convolved(attrs, axes, limits, x, PlacedConvolution.sums)
+        placed, result = convolved(attrs, scaling, x, PlacedConvolution.sums)
         return placed.output(result)
 
     return kernel

@@ -60,6 +60,28 @@ class Limits(NamedTuple):
         return np.maximum(np.minimum(levels, self.high), self.low)
 
 
+class Scaling(NamedTuple):
+    """Along which axis each of two tensors and the output is quantised, -1 for none; the output's limits."""
+
+    lhs_axis: int
+    rhs_axis: int
+    output_axis: int
+    limits: Limits
+
+    @classmethod
+    def of(
+        cls,
+        lhs_quantization_axis: int,
+        rhs_quantization_axis: int,
+        output_quantization_axis: int,
+        output_quantization_min_val: int,
+        output_quantization_max_val: int,
+    ) -> Scaling:
+        """What the attrs of an op on two quantised tensors say."""
+        limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
+        return cls(lhs_quantization_axis, rhs_quantization_axis, output_quantization_axis, limits)
+
+
 class ScaledOperands(NamedTuple):
     """The inputs of ops on two quantised tensors."""
 

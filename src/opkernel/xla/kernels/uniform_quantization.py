@@ -25,8 +25,8 @@ from opkernel.ops.quantized.uniform_convolution import convolved
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
 from opkernel.ops.quantized.uniform_dot import check_axes, ratios_of_product
 from opkernel.ops.quantized.uniform_scales import (
-    Limits,
     ScaledOperands,
+    Scaling,
     check_left_axis,
     requantized,
 )
@@ -80,23 +80,17 @@ def dequantize(*, mode: str, narrow_range: bool, axis: int, dtype: DataType) -> 
 
 
 @register_xla_kernel("UniformQuantizedDot", compile_time_constants=_OF_PRODUCTS, factory=True)
-@from_attrs(limits=Limits.of)
-def uniform_quantized_dot(
-    *,
-    lhs_quantization_axis: int,
-    rhs_quantization_axis: int,
-    output_quantization_axis: int,
-    limits: Limits,
-) -> _Kernel:
+@from_attrs(scaling=Scaling.of)
+def uniform_quantized_dot(*, scaling: Scaling) -> _Kernel:
     """Sums are exact; on the CPU, those beyond 2**24 may be rounded to float."""
-    check_axes(lhs_quantization_axis, rhs_quantization_axis, output_quantization_axis)
+    check_axes(scaling)
 
     def kernel(*inputs: Any) -> Any:
         x = ScaledOperands(*inputs)
         ratios = ratios_of_product(x)
         left, right = x.lhs.astype("int32") - x.lhs_zeros, x.rhs.astype("int32") - x.rhs_zeros
         sums = TracedArray(jnp().matmul(left, right))
-        return requantized(sums, ratios, x.zeros, limits).value
+        return requantized(sums, ratios, x.zeros, scaling.limits).value
 
     return kernel
 
@@ -104,22 +98,14 @@ def uniform_quantized_dot(
 @register_xla_kernel(
     "UniformQuantizedConvolution", compile_time_constants=_OF_PRODUCTS, factory=True
 )
-@from_attrs(attrs=ConvolutionAttrs, limits=Limits.of)
-def uniform_quantized_convolution(
-    *,
-    attrs: ConvolutionAttrs,
-    limits: Limits,
-    lhs_quantization_axis: int,
-    rhs_quantization_axis: int,
-    output_quantization_axis: int,
-) -> _Kernel:
-    check_left_axis(lhs_quantization_axis)
+@from_attrs(attrs=ConvolutionAttrs, scaling=Scaling.of)
+def uniform_quantized_convolution(*, attrs: ConvolutionAttrs, scaling: Scaling) -> _Kernel:
+    check_left_axis(scaling.lhs_axis)
     if attrs.batch_group_count > 1 and attrs.feature_group_count > 1:
         raise UnimplementedError("XLA has no convolutions with groups of batches and of features")
-    axes = rhs_quantization_axis, output_quantization_axis
 
     def kernel(*inputs: Any) -> Any:
-        placed, result = convolved(attrs, axes, limits, ScaledOperands(*inputs), _sums)
+        placed, result = convolved(attrs, scaling, ScaledOperands(*inputs), _sums)
         return result.value.transpose(np.argsort(placed.convolution.output_order))
 
     return kernel
