@@ -74,8 +74,8 @@ def _broadcast_dims(x: Array, y: Array) -> int:
     return sum(kind != before for kind, before in zip(kinds, [None, *kinds], strict=False))
 
 
-def _aligned(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
-    """Both inputs, ready to be combined, and the shape of the output.
+def _output_shape(x: Array, y: Array) -> tuple[int, ...]:
+    """The shape of the output.
 
     Raises:
         InvalidArgumentError: the shapes do not fit, or one of the inputs to be repeated is empty.
@@ -100,7 +100,7 @@ def _aligned(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
     check_allocation(shape, _QINT32)
     if dims == 2:
         _refuse_columns(x, y, shape)
-    return x, y, shape
+    return shape
 
 
 def _refuse_columns(x: Array, y: Array, shape: tuple[int, ...]) -> None:
@@ -125,12 +125,21 @@ def _in_wide_range(x: Array, given: Range, wide: Range) -> Array:
     return levels.astype(np.int32)
 
 
-@register_kernel(QUANTIZED_ADD, device="CPU", types=_PAIR)
-def quantized_add(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any) -> Any:
+def _checked_pair(
+    x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array
+) -> tuple[Range, Range, tuple[int, ...]]:
+    """The ranges of both inputs and the shape of the output; raises as `_output_shape`, or for an empty range."""
     x_range = scalar_range("min_x", min_x, "max_x", max_x)
     y_range = scalar_range("min_y", min_y, "max_y", max_y)
-    x, y, shape = _aligned(x, y)
-    _check_ranges(x_range, y_range)
+    shape = _output_shape(x, y)
+    x_range.check_width("x")
+    y_range.check_width("y")
+    return x_range, y_range, shape
+
+
+@register_kernel(QUANTIZED_ADD, device="CPU", types=_PAIR)
+def quantized_add(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any) -> Any:
+    x_range, y_range, shape = _checked_pair(x, y, min_x, max_x, min_y, max_y)
     with np.errstate(all="ignore"):
         wide = range_of_sum(x_range, y_range, room_bits=14)
         sums = in_pieces(partial(_sums, (x_range, y_range), wide, _as_numbers(x, y)), x, y)
@@ -158,12 +167,6 @@ def _sums(
     return sums
 
 
-def _check_ranges(x_range: Range, y_range: Range) -> None:
-    for name, given in (("x", x_range), ("y", y_range)):
-        if not given.high > given.low:
-            raise InvalidArgumentError(f"max_{name} must be larger than min_{name}.")
-
-
 def without_offset(x: Array, given: Range) -> Array:
     """Integers, moved so that 0 stands for 0; int32, as TensorFlow computes them."""
     offset = np.asarray(unclamped_level_of(0.0, given, x.dtype)).astype(np.int32)
@@ -172,10 +175,7 @@ def without_offset(x: Array, given: Range) -> Array:
 
 @register_kernel(QUANTIZED_MUL, device="CPU", types=_PAIR)
 def quantized_mul(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any) -> Any:
-    x_range = scalar_range("min_x", min_x, "max_x", max_x)
-    y_range = scalar_range("min_y", min_y, "max_y", max_y)
-    x, y, shape = _aligned(x, y)
-    _check_ranges(x_range, y_range)
+    x_range, y_range, shape = _checked_pair(x, y, min_x, max_x, min_y, max_y)
     with np.errstate(all="ignore"):
         product = in_pieces(
             lambda a, b: without_offset(a, x_range) * without_offset(b, y_range), x, y

@@ -104,10 +104,7 @@ def _ranges(minima: list[Array], maxima: list[Array]) -> list[Range]:
                     f"input_{name} each tensor's num elements must be 1, given num elements "
                     f"{end.size} in index {i}"
                 )
-    return [
-        Range(np.float32(low.item()), np.float32(high.item()))
-        for low, high in zip(minima, maxima, strict=True)
-    ]
+    return list(map(Range.of, minima, maxima))
 
 
 @register_kernel(QUANTIZED_CONCAT, device="CPU", types={"T": _TYPES}, host_memory=["concat_dim"])

@@ -196,8 +196,7 @@ def _batch_norm(
     """By a scale and an offset for each channel, in integers with 10 bits of fraction."""
     wide = _BATCH_NORM_RANGE
     x, mean, variance, beta, gamma = (
-        value_of(values, values.dtype, Range(np.float32(low.item()), np.float32(high.item())))
-        for values, low, high in parts
+        value_of(values, values.dtype, Range.of(low, high)) for values, low, high in parts
     )
     scale = np.float32(1) / np.sqrt(variance + epsilon)
     if scales_after:

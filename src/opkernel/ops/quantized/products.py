@@ -79,9 +79,8 @@ def quantized_matmul(
 ) -> Any:
     a_range = scalar_range("min_a", min_a, "max_a", max_a)
     b_range = scalar_range("min_b", min_b, "max_b", max_b)
-    for name, given in (("a", a_range), ("b", b_range)):
-        if not given.high > given.low:
-            raise InvalidArgumentError(f"max_{name} must be larger than min_{name}.")
+    a_range.check_width("a")
+    b_range.check_width("b")
     check_matrices(a, b, transpose_a, transpose_b)
     a, b = a.T if transpose_a else a, b.T if transpose_b else b
     check_allocation((a.shape[0], b.shape[1]), _QINT32)

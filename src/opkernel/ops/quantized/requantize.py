@@ -18,11 +18,13 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.quantized import shape_with_range
 from opkernel.opdef.common_shapes.rules import check_ranks
+from opkernel.ops.nn.geometry import check_rank
 from opkernel.ops.quantized.conversion import (
     Array,
     Range,
     as_int64,
     first_range,
+    larger_end,
     requantize,
     scalar_range,
     to_int32,
@@ -153,14 +155,8 @@ REQUANTIZATION_RANGE_PER_CHANNEL = register_op(
 )
 
 
-def _largest(low: Any, high: Any) -> Any:
-    """The end of a range that is further from 0."""
-    return np.where(np.abs(low) < np.abs(high), np.abs(high), np.abs(low))
-
-
 def _check_images(x: Array, depth: int) -> None:
-    if x.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional, got shape {list(x.shape)}")
+    check_rank("input", x, 4)
     if x.shape[3] != depth:
         raise InvalidArgumentError(
             "input must have same number of channels as length of input_min: "
@@ -193,7 +189,7 @@ def requantize_per_channel(
         )
     _check_images(x, input_min.size)
     with np.errstate(all="ignore"):
-        part = _largest(input_min, input_max).reshape(-1) / _largest(low, high) / _INT32_LEVELS
+        part = larger_end(input_min, input_max).reshape(-1) / larger_end(low, high) / _INT32_LEVELS
         levels = np.rint(x.astype(np.float32) * (np.float32(limits.max) * part))
         limited = np.minimum(np.maximum(levels, np.float32(limits.min)), np.float32(limits.max))
     return to_int32(limited).astype(out_type.numpy_dtype), low.copy(), high.copy()
@@ -215,7 +211,7 @@ def requantization_range_per_channel(
     with np.errstate(all="ignore"):
         most = np.abs(as_int64(x)).max(axis=(0, 1, 2))
         most = np.where(most == 2**31, -(2**31), most)  # no int32 is the absolute value
-        ranges = _largest(input_min, input_max) * most.astype(np.float32) / _INT32_LEVELS
+        ranges = larger_end(input_min, input_max) * most.astype(np.float32) / _INT32_LEVELS
         end = np.fmax(np.fmax.reduce(ranges), np.finfo(np.float32).tiny)
     if end > np.float32(clip_value_max):
         end = np.float32(clip_value_max)
