@@ -35,17 +35,7 @@ def convolved(x: Any, filters: Any, windows: Windows) -> Any:
 def depthwise(x: Any, filters: Any, windows: Windows) -> Any:
     """The convolution of each channel by itself, channels first."""
     *window, channels, multiplier = shape_of(filters)
-    geometry = windows.geometry(windows.spatial(shape_of(x)), window)
-    kernels = permuted(filters, (2, 3, 0, 1))
-    kernels = reshaped(kernels, (channels, multiplier, 1, *window))
-    before, after = zip(*geometry.padding, strict=True)
-    return (
-        opset()
-        .group_convolution(
-            channels_first(x, windows), kernels, windows.strides, before, after, windows.dilations
-        )
-        .output(0)
-    )
+    return convolved(x, reshaped(filters, (*window, 1, channels * multiplier)), windows)
 
 
 @openvino_op("Conv2D", differs_for_non_finite=True)
