@@ -1,5 +1,6 @@
 """Kernels made for a node and computed by hand: construction, context, function kernels."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from opkernel.kernel import (
     Step,
     allocation_limit,
     create_op_kernel,
+    from_attrs,
     register_kernel,
 )
 from opkernel.opdef import NodeDefBuilder, OpRegistry, register_op, unknown_shape
@@ -92,8 +94,33 @@ def scale_maker(*, offset: float, xp: Any) -> Any:
     )
 
 
+def doubled(offset: float, unit: float = 0.5) -> float:
+    """What `scale_from_records` takes for its offset; `unit` is no attr of the op."""
+    return offset / unit
+
+
+@from_attrs(shift=doubled)
+def scale_from_records(
+    factor: Any, values: list[Any], *, shift: float, offset: float
+) -> tuple[list[Any], Any]:
+    return scale(factor, values, offset=shift - offset)
+
+
+class Scales:
+    @from_attrs(shift=doubled, twice=partial(doubled, unit=1.0))
+    def maker(self, *, shift: float, twice: float, xp: Any) -> Any:
+        return scale_maker(offset=shift - twice, xp=xp)
+
+
 @pytest.mark.parametrize(
-    ("kernel", "options"), [(Scale, {}), (scale, {}), (scale_maker, {"factory": True})]
+    ("kernel", "options"),
+    [
+        (Scale, {}),
+        (scale, {}),
+        (scale_maker, {"factory": True}),
+        (scale_from_records, {}),
+        (Scales().maker, {"factory": True}),
+    ],
 )
 def test_classes_functions_and_makers_compute_the_same(
     ops: Ops, kernel: Any, options: dict[str, Any]
@@ -221,6 +248,7 @@ class TestContext:
         (lambda *inputs: inputs, "must take 2 positional parameters"),
         (lambda factor, values, *, speed: values, "the op has no attr 'speed'"),
         (np.negative, "must take 2 positional parameters"),
+        (from_attrs(speed=lambda knots: knots)(scale_from_records), "the op has no attr 'knots'"),
     ],
 )
 def test_a_function_that_does_not_fit_the_op_is_refused(ops: Ops, function: Any, why: str) -> None:

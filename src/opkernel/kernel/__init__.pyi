@@ -43,6 +43,7 @@ from opkernel.kernel.contract import Kind as Kind
 from opkernel.kernel.function_kernel import FunctionKernel as FunctionKernel
 from opkernel.kernel.function_kernel import FunctionKernelFactory as FunctionKernelFactory
 from opkernel.kernel.function_kernel import forward_input as forward_input
+from opkernel.kernel.function_kernel import from_attrs as from_attrs
 from opkernel.kernel.node_properties import Arg as Arg
 from opkernel.kernel.node_properties import NodeProperties as NodeProperties
 from opkernel.kernel.op_kernel import OpKernel as OpKernel

@@ -7,13 +7,21 @@ Positional parameters are the op's inputs in order; a list argument is one list.
 are attrs by name, which are read once, when the kernel is constructed. Two further keywords are filled
 in: `xp`, the array namespace of the device, and `construction`, the OpKernelConstruction itself. The
 result is the one output, or a tuple with an entry for each output argument; a list argument is a list.
+
+`from_attrs` is for keywords that several attrs make together:
+
+    @register_kernel(CONV2D, device="CPU", factory=True)
+    @from_attrs(windows=conv2d_windows)
+    def conv2d(*, windows): ...
+
+The kernel asks for the attrs that are parameters of `conv2d_windows`, and gets what that function makes of them.
 """
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,6 +34,7 @@ from opkernel.opdef import attr_to_python
 from opkernel.proto import OpDef
 from opkernel.records import dataclass, field, replace
 
+_R = TypeVar("_R")
 _FILLED_IN = frozenset({"xp", "construction"})
 _VARIADIC = 0x04 | 0x08  # CO_VARARGS | CO_VARKEYWORDS
 
@@ -78,10 +87,8 @@ class FunctionKernelFactory:
     @cached_property
     def keywords(self) -> tuple[str, ...]:
         """The names of the function's keyword-only parameters."""
-        parameters = _parameters(self.function)
-        if parameters is None:
-            return ()
-        return tuple([k for k in parameters.keywords if not (self.takes_out and k == "out")])
+        names = keywords_of(self.function)
+        return tuple([k for k in names if not (self.takes_out and k == "out")])
 
     def _bound(self, namespace: Any, values: Mapping[str, Any]) -> Callable[..., Any]:
         """The function of the inputs, with the values of its keywords filled in.
@@ -127,6 +134,44 @@ class FunctionKernelFactory:
         )
 
 
+def from_attrs(**makers: Callable[..., Any]) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
+    """Have the decorated function take attrs in place of some of its keywords.
+
+    Args:
+        makers: Functions and classes by keyword, called in order. Their parameters without a default are attrs; those
+            that a `partial` fills in are not. A keyword of the decorated function may be such an attr, too.
+    """
+    attrs = {keyword: _attrs_of(maker) for keyword, maker in makers.items()}
+
+    def decorate(function: Callable[..., _R]) -> Callable[..., _R]:
+        own = [name for name in keywords_of(function) if name not in makers]
+        asked = {name for names in attrs.values() for name in names if name not in own}
+
+        @wraps(function)
+        def from_values(*inputs: Any, **values: Any) -> _R:
+            for keyword, maker in makers.items():
+                values[keyword] = maker(**{name: values[name] for name in attrs[keyword]})
+            for name in asked:
+                del values[name]
+            return function(*inputs, **values)
+
+        from_values.kernel_keywords = (*own, *sorted(asked))  # type: ignore[attr-defined]  # for keywords_of
+        return from_values
+
+    return decorate
+
+
+def _attrs_of(maker: Callable[..., Any]) -> tuple[str, ...]:
+    if isinstance(maker, partial):
+        names = _attrs_of(maker.func)[len(maker.args) :]
+        return tuple([name for name in names if name not in maker.keywords])
+    if isinstance(maker, FunctionType):  # `inspect` takes longer, and many start with some of these
+        code = maker.__code__
+        return code.co_varnames[: code.co_argcount - len(maker.__defaults__ or ())]
+    parameters = inspect.signature(maker).parameters.values()
+    return tuple([one.name for one in parameters if one.default is one.empty])
+
+
 def callable_name(function: Callable[..., Any]) -> str:
     """The name of a function, ufunc or class, for messages."""
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", function)
@@ -141,19 +186,29 @@ class _Parameters(NamedTuple):
     is_variadic: bool
 
 
+def keywords_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's keyword-only parameters, which are attrs; none for what is no Python function."""
+    parameters = _parameters(function)
+    return () if parameters is None else parameters.keywords
+
+
 def _parameters(function: Callable[..., Any]) -> _Parameters | None:
-    """The parameters of a Python function or method, behind its decorators; None for others."""
+    """The parameters of a Python function or method, behind its decorators; None for others.
+
+    Its keywords are those that `from_attrs` says, if it decorates the function.
+    """
     inner: Any = inspect.unwrap(function)
-    num_bound = 0
+    num_bound = isinstance(function, MethodType) or isinstance(inner, MethodType)
     if isinstance(inner, MethodType):
-        inner, num_bound = inspect.unwrap(inner.__func__), 1
+        inner = inspect.unwrap(inner.__func__)
     if not isinstance(inner, FunctionType):
         return None
     code = inner.__code__
     names, start = code.co_varnames, code.co_argcount
+    keywords = names[start : start + code.co_kwonlyargcount]
     return _Parameters(
         names[num_bound:start],
-        names[start : start + code.co_kwonlyargcount],
+        getattr(function, "kernel_keywords", keywords),
         bool(code.co_flags & _VARIADIC),
     )
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any, TypeVar
 
 from opkernel.graph import Operation
 from opkernel.graph.core.structural_ops import ARG_OPS
+from opkernel.kernel.function_kernel import keywords_of
 from opkernel.kernel.node_properties import NodeProperties
 from opkernel.opdef import attr_to_python
 from opkernel.records import dataclass
@@ -67,7 +67,7 @@ class OpRule:
         reason = self._refusal_of_types(op)
         if reason or self.refuses is None:
             return reason
-        return self.refuses(**attrs_of(op, _keywords(self.refuses)))
+        return self.refuses(**attrs_of(op, keywords_of(self.refuses)))
 
     def _refusal_of_types(self, op: Operation) -> str:
         properties, constants = properties_of(op), self.constant_places(op)
@@ -122,7 +122,7 @@ def openvino_op(
     def register(build: _B) -> _B:
         rule = OpRule(
             build,
-            _keywords(build),
+            keywords_of(build),
             frozenset(constants),
             types or {},
             takes_empty,
@@ -134,11 +134,6 @@ def openvino_op(
         return build
 
     return register
-
-
-def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
-    parameters = inspect.signature(function).parameters.values()
-    return tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY)
 
 
 @functools.cache

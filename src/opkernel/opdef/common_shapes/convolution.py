@@ -17,7 +17,7 @@ from opkernel.opdef.common_shapes.windows import (
     shape_from_dimensions,
 )
 from opkernel.opdef.shapes.inference_context import InferenceContext
-from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM, DimensionHandle
+from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM, DimensionHandle, ShapeHandle
 from opkernel.opdef.shapes.tensor_format import FilterTensorFormat, TensorFormat
 from opkernel.opdef.shapes.windowed_output import (
     Padding,
@@ -64,10 +64,9 @@ def _conv2d_shape(c: InferenceContext, supports_explicit_padding: bool) -> None:
         paddings = [get_explicit_padding_for_dim(padding_list, data_format, x) for x in "HW"]
     filter_space = [c.dim(filter_, filter_format.spatial_index(i)) for i in range(2)]
     windows = _Windows(dilations, strides, padding, paddings)
-    space = _slide(c, data_format, dims.space, filter_space, windows)
     vector_size = c.dim(image, -1) if data_format is TensorFormat.NCHW_VECT_C else None
-    output = ImageDims(dims.batch, space, channels_out)
-    c.set_output(0, shape_from_dimensions(c, output, data_format, vector_size))
+    output = _convolved(c, data_format, dims, filter_space, windows, channels_out, vector_size)
+    c.set_output(0, output)
 
 
 class _Windows(NamedTuple):
@@ -79,29 +78,31 @@ class _Windows(NamedTuple):
     paddings: Sequence[tuple[int, int]]
 
 
-def _slide(
+def _convolved(
     c: InferenceContext,
     data_format: TensorFormat,
-    space: Sequence[DimensionHandle],
+    dims: ImageDims,
     filter_space: Sequence[DimensionHandle],
     windows: _Windows,
-) -> tuple[DimensionHandle, ...]:
-    """How many windows there are along each spatial dimension."""
-    letters = _SPACE[-len(space) :]
-    return tuple(
-        [
-            get_windowed_output_size_from_dims_v2(
-                c,
-                space[i],
-                filter_space[i],
-                data_format.pick(windows.dilations, letter),
-                data_format.pick(windows.strides, letter),
-                windows.padding,
-                windows.paddings[i],
-            )
-            for i, letter in enumerate(letters)
-        ]
-    )
+    channels: DimensionHandle,
+    vector_size: DimensionHandle | None = None,
+) -> ShapeHandle:
+    """Images with a place for each window along each spatial dimension, and with so many channels."""
+    letters = _SPACE[-len(dims.space) :]
+    space = [
+        get_windowed_output_size_from_dims_v2(
+            c,
+            dims.space[i],
+            filter_space[i],
+            data_format.pick(windows.dilations, letter),
+            data_format.pick(windows.strides, letter),
+            windows.padding,
+            windows.paddings[i],
+        )
+        for i, letter in enumerate(letters)
+    ]
+    output = ImageDims(dims.batch, tuple(space), channels)
+    return shape_from_dimensions(c, output, data_format, vector_size)
 
 
 def _int_list_attr(c: InferenceContext, name: str, length: int, who: str) -> list[int]:
@@ -185,9 +186,7 @@ def conv_shape(c: InferenceContext) -> None:
     padding, paddings = padding_attrs(c, data_format, _SPACE[5 - rank :], True, rank)
     filter_space = [c.dim(filter_, i) for i in range(rank - 2)]
     windows = _Windows(dilations, strides, padding, paddings)
-    space = _slide(c, data_format, dims.space, filter_space, windows)
-    output = ImageDims(dims.batch, space, c.dim(filter_, -1))
-    images = shape_from_dimensions(c, output, data_format)
+    images = _convolved(c, data_format, dims, filter_space, windows, c.dim(filter_, -1))
     leading = c.subshape(shape, 0, batch_dims)
     c.set_output(0, c.concatenate(leading, c.subshape(images, 1)))
 
@@ -206,9 +205,7 @@ def conv3d_shape(c: InferenceContext) -> None:
     rows, columns = data_format.index("H", 3), data_format.index("W", 3)
     dilations[rows], dilations[columns] = dilations[columns], dilations[rows]
     windows = _Windows(dilations, strides, padding, [(0, 0)] * 3)
-    space = _slide(c, data_format, dims.space, filter_space, windows)
-    output = ImageDims(dims.batch, space, c.dim(filter_, 4))
-    c.set_output(0, shape_from_dimensions(c, output, data_format))
+    c.set_output(0, _convolved(c, data_format, dims, filter_space, windows, c.dim(filter_, 4)))
 
 
 def depthwise_conv2d_native_shape(c: InferenceContext) -> None:
@@ -234,9 +231,7 @@ def _depthwise_conv2d_native_shape(c: InferenceContext, supports_explicit_paddin
     padding, paddings = padding_attrs(c, data_format, "HW", supports_explicit_padding)
     filter_space = [c.dim(filter_, i) for i in range(2)]
     windows = _Windows(dilations, strides, padding, paddings)
-    space = _slide(c, data_format, dims.space, filter_space, windows)
-    output = ImageDims(dims.batch, space, channels)
-    c.set_output(0, shape_from_dimensions(c, output, data_format))
+    c.set_output(0, _convolved(c, data_format, dims, filter_space, windows, channels))
 
 
 def conv2d_backprop_filter_with_bias_shape(c: InferenceContext) -> None:

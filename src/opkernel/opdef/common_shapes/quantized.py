@@ -3,6 +3,8 @@
 Source: TensorFlow core/framework/common_shape_fns.cc.
 """
 
+from collections.abc import Sequence
+
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.common_shapes.convolution import (
     conv2d_shape,
@@ -11,18 +13,38 @@ from opkernel.opdef.common_shapes.convolution import (
 )
 from opkernel.opdef.common_shapes.elementwise import unchanged_shape
 from opkernel.opdef.common_shapes.pooling import avg_pool_shape
+from opkernel.opdef.common_shapes.rules import (
+    check_ranks,
+    check_ranks_at_most,
+    check_scalars,
+)
 from opkernel.opdef.core.op_def_builder import OpShapeInferenceFn
 from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import ShapeHandle
 
 
-def quantized_conv2d_shape(c: InferenceContext) -> None:
-    """As `conv2d_shape`; inputs 2 to 5 and outputs 1 and 2 are the scalar ranges."""
-    conv2d_shape(c)
-    for i in range(2, 6):
-        c.with_rank(c.input(i), 0)
+def set_scalar_range(c: InferenceContext) -> None:
+    """Outputs 1 and 2 are scalars."""
     c.set_output(1, c.scalar())
     c.set_output(2, c.scalar())
+
+
+def shape_with_range(
+    c: InferenceContext,
+    plain: OpShapeInferenceFn = unchanged_shape,
+    scalars: Sequence[int] = (),
+    vectors: Sequence[int] = (),
+) -> None:
+    """As `plain`, and a scalar range; these inputs are scalars or vectors."""
+    plain(c)
+    check_ranks(c, 1, *vectors)
+    check_scalars(c, *scalars)
+    set_scalar_range(c)
+
+
+def quantized_conv2d_shape(c: InferenceContext) -> None:
+    """As `conv2d_shape`; inputs 2 to 5 and outputs 1 and 2 are the scalar ranges."""
+    shape_with_range(c, conv2d_shape, scalars=(2, 3, 4, 5))
 
 
 def fused_quantized_conv2d_shape(c: InferenceContext) -> None:
@@ -64,10 +86,8 @@ def set_quantized_range(c: InferenceContext, first: int, requantizes: bool) -> N
     The range of the images is two scalars. The filter may have a range for each channel; an output
     that is not requantised then has one for each channel, too.
     """
-    for i in (first, first + 1):
-        c.with_rank(c.input(i), 0)
-    for i in (first + 2, first + 3):
-        c.with_rank_at_most(c.input(i), 1)
+    check_scalars(c, first, first + 1)
+    check_ranks_at_most(c, 1, first + 2, first + 3)
     output = c.scalar() if requantizes else c.input(first + 3)
     c.set_output(1, output)
     c.set_output(2, output)
@@ -75,11 +95,7 @@ def set_quantized_range(c: InferenceContext, first: int, requantizes: bool) -> N
 
 def quantized_avg_pool_shape(c: InferenceContext) -> None:
     """As `avg_pool_shape`; inputs 1 and 2 and outputs 1 and 2 are the scalar range."""
-    avg_pool_shape(c)
-    c.with_rank(c.input(1), 0)
-    c.with_rank(c.input(2), 0)
-    c.set_output(1, c.scalar())
-    c.set_output(2, c.scalar())
+    shape_with_range(c, avg_pool_shape, scalars=(1, 2))
 
 
 def quantize_v2_shape(c: InferenceContext) -> None:

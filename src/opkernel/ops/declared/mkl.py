@@ -8,9 +8,15 @@ Source: TensorFlow core/ops/mkl_nn_ops.cc, mkl_array_ops.cc, nn_ops.cc, math_ops
 from functools import partial
 
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
+from opkernel.opdef.common_shapes.quantized import set_scalar_range
 from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.array.transpose import transpose_shape
-from opkernel.ops.declared.quantized import quantized_convolution_shape, quantized_matmul_shape
+from opkernel.ops.declared.quantized import (
+    QUANTIZED_CONVOLUTIONS,
+    QUANTIZED_MATMULS,
+    quantized_convolution_shape,
+    quantized_matmul_shape,
+)
 
 
 def _held_shape(c: InferenceContext, index: int, rank: int) -> None:
@@ -35,8 +41,7 @@ def _mkl_quantized_concat_shape(c: InferenceContext) -> None:
     count = (half - 1) // 3
     common_shapes.quantized_concat_v2_shape(c, count)
     check_scalars(c, *range(count + 1, half))
-    c.set_output(1, c.scalar())
-    c.set_output(2, c.scalar())
+    set_scalar_range(c)
 
 
 _UNCHANGED = (
@@ -87,52 +92,20 @@ _WITH_NATIVE: dict[str, OpShapeInferenceFn] = {
 }
 """By the name after both `_Mkl` and `_MklNative`."""
 
-_QUANTIZED_CONVOLUTIONS = (
-    "_MklQuantizedConv2DAndRelu",
-    "_MklQuantizedConv2DAndReluAndRequantize",
-    "_MklQuantizedConv2DAndRequantize",
-    "_MklQuantizedConv2DPerChannel",
-    "_MklQuantizedConv2DWithBias",
-    "_MklQuantizedConv2DWithBiasAndRelu",
-    "_MklQuantizedConv2DWithBiasAndReluAndRequantize",
-    "_MklQuantizedConv2DWithBiasAndRequantize",
-    "_MklQuantizedConv2DWithBiasSignedSumAndReluAndRequantize",
-    "_MklQuantizedConv2DWithBiasSumAndRelu",
-    "_MklQuantizedConv2DWithBiasSumAndReluAndRequantize",
-    "_MklQuantizedDepthwiseConv2D",
-    "_MklQuantizedDepthwiseConv2DWithBias",
-    "_MklQuantizedDepthwiseConv2DWithBiasAndRelu",
-    "_MklQuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
-)
-_QUANTIZED_MATMULS = (
-    "_MklQuantizedMatMulWithBias",
-    "_MklQuantizedMatMulWithBiasAndDequantize",
-    "_MklQuantizedMatMulWithBiasAndRelu",
-    "_MklQuantizedMatMulWithBiasAndReluAndRequantize",
-    "_MklQuantizedMatMulWithBiasAndRequantize",
-)
-
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_UNCHANGED, common_shapes.unchanged_shape),
     **dict.fromkeys(_MERGED, common_shapes.merge_both_inputs_shape_fn),
     **{f"_Mkl{name}": shape_fn for name, shape_fn in _WITH_NATIVE.items()},
     **{f"_MklNative{name}": shape_fn for name, shape_fn in _WITH_NATIVE.items()},
     **{
-        name: partial(
+        f"_Mkl{name}": partial(
             quantized_convolution_shape,
-            convolution=common_shapes.conv2d_shape,
-            has_bias="WithBias" in name,
-            requantizes=name.endswith("Requantize"),
-            checks_output_range=name != "_MklQuantizedConv2DWithBiasAndRequantize",
+            name=name,
+            checks_output_range=name != "QuantizedConv2DWithBiasAndRequantize",
         )
-        for name in _QUANTIZED_CONVOLUTIONS
+        for name in QUANTIZED_CONVOLUTIONS
     },
-    **{
-        name: partial(
-            quantized_matmul_shape, requantizes=name.endswith(("Requantize", "Dequantize"))
-        )
-        for name in _QUANTIZED_MATMULS
-    },
+    **{f"_Mkl{name}": partial(quantized_matmul_shape, name=name) for name in QUANTIZED_MATMULS},
     "_MklBatchMatMul": common_shapes.batch_matmul_shape,
     "_MklBatchMatMulV2": common_shapes.batch_matmul_v2_shape,
     "_MklConcat": _mkl_concat_shape,

@@ -9,13 +9,14 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import allocate
+from opkernel.kernel import allocate, from_attrs
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import (
     avg_pool3d_grad_shape,
@@ -25,7 +26,7 @@ from opkernel.opdef.common_shapes import (
 )
 from opkernel.ops.kernel_types import FLOATS, NARROW_FLOATS
 from opkernel.ops.nn.geometry import check_rank, sizes_from_tensor
-from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs
+from opkernel.ops.nn.pooling import Pool, channels_last_pool
 from opkernel.ops.nn.window_reductions import reduce_windows, window_sizes
 from opkernel.ops.nn.windows import Array, Geometry, overlaps
 from opkernel.ops.registration import register_kernel
@@ -126,12 +127,9 @@ _COUNTED = {DataType.DT_HALF: 2048, DataType.DT_BFLOAT16: 256}
 
 
 @register_kernel(AVG_POOL, device="CPU", types={"T": FLOATS}, factory=True)
-def avg_pool(
-    *, T: DataType, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Callable[[Array], Array]:
+@from_attrs(pool=partial(channels_last_pool, "AvgPoolingOp"))
+def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
     """Images in layout NHWC only, as in TensorFlow."""
-    check_channels_last("AvgPoolingOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding)
     counted = _COUNTED.get(T, 2**31)
 
     def pooled(x: Array) -> Array:
@@ -143,12 +141,9 @@ def avg_pool(
 
 
 @register_kernel(AVG_POOL_3D, device="CPU", types={"T": _VOLUME_TYPES}, factory=True)
-def avg_pool_3d(
-    *, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Callable[[Array], Array]:
+@from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
+def avg_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
     """Volumes in layout NDHWC only, as in TensorFlow."""
-    check_channels_last("Pooling3DOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding, rank=5)
     pool.refuse_depth("Pooling")
 
     return lambda x: _mean(x, pool.geometry(x.shape))
@@ -223,12 +218,9 @@ def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
     host_memory=["orig_input_shape"],
     factory=True,
 )
-def avg_pool_grad(
-    *, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Callable[[Array, Array], Array]:
+@from_attrs(pool=partial(channels_last_pool, "AvgPoolingGradOp"))
+def avg_pool_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     """Channels and batch of the gradient need not be those of the input: see `_flat_start`."""
-    check_channels_last("AvgPoolingGradOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding)
 
     def gradient_by_input(orig_input_shape: Array, gradient: Array) -> Array:
         sizes = sizes_from_tensor("orig_input_shape", orig_input_shape)
@@ -262,11 +254,8 @@ def _flat_start(values: Array, shape: tuple[int, ...]) -> Array:
     host_memory=["orig_input_shape"],
     factory=True,
 )
-def avg_pool_3d_grad(
-    *, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Callable[[Array, Array], Array]:
-    check_channels_last("AvgPooling3dGradOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding, rank=5)
+@from_attrs(pool=partial(channels_last_pool, "AvgPooling3dGradOp", rank=5))
+def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     pool.refuse_depth("Pooling")
 
     def gradient_by_input(orig_input_shape: Array, gradient: Array) -> Array:

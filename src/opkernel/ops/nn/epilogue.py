@@ -100,26 +100,26 @@ def _check_shape(name: str, array: Array, expected: Sequence[int]) -> None:
         )
 
 
-def conv2d_fusion(fused_ops: Sequence[str], epsilon: float, alpha: float) -> Fusion:
+def conv2d_fusion(fused_ops: Sequence[str], epsilon: float, leakyrelu_alpha: float) -> Fusion:
     """The fusion of a `_FusedConv2D` by its attrs; raises as the others do."""
     first = ("BiasAdd", "FusedBatchNorm")
-    return _parsed("Fused Conv2D", fused_ops, first, _AFTER_CONVOLUTIONS, epsilon, alpha)
+    return _parsed("Fused Conv2D", fused_ops, first, _AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha)
 
 
-def depthwise_fusion(fused_ops: Sequence[str], epsilon: float, alpha: float) -> Fusion:
+def depthwise_fusion(fused_ops: Sequence[str], epsilon: float, leakyrelu_alpha: float) -> Fusion:
     """The fusion of a `_FusedDepthwiseConv2dNative` by its attrs; raises as the others do."""
     name = "Fused DepthwiseConv2dNative"
-    return _parsed(name, fused_ops, ("BiasAdd",), _AFTER_CONVOLUTIONS, epsilon, alpha)
+    return _parsed(name, fused_ops, ("BiasAdd",), _AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha)
 
 
-def matmul_fusion(fused_ops: Sequence[str], alpha: float) -> Fusion:
+def matmul_fusion(fused_ops: Sequence[str], leakyrelu_alpha: float) -> Fusion:
     """The fusion of a `_FusedMatMul` by its attrs.
 
     Raises:
         InvalidArgumentError: `fused_ops` is empty.
         UnimplementedError: nobody computes these ops after a product.
     """
-    return _parsed("Fused MatMul", fused_ops, ("BiasAdd",), _AFTER_MATMUL, 0, alpha)
+    return _parsed("Fused MatMul", fused_ops, ("BiasAdd",), _AFTER_MATMUL, 0, leakyrelu_alpha)
 
 
 def _parsed(

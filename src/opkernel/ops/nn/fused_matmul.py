@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import KernelContract, KernelRegistry, register_kernel
+from opkernel.kernel import KernelContract, KernelRegistry, from_attrs, register_kernel
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import matmul_shape
 from opkernel.ops.math.matmul import check_matrices
@@ -54,17 +54,11 @@ class FusedMatMulKernels:
     product: Product
     shortcut: Shortcut | None
 
+    @from_attrs(fusion=matmul_fusion)
     def fused_matmul(
-        self,
-        *,
-        T: DataType,
-        transpose_a: bool,
-        transpose_b: bool,
-        fused_ops: list[str],
-        leakyrelu_alpha: float,
+        self, *, T: DataType, transpose_a: bool, transpose_b: bool, fusion: Fusion
     ) -> Callable[[Array, Array, list[Array]], Array]:
         """Half and bfloat16 are computed in float."""
-        fusion = matmul_fusion(fused_ops, leakyrelu_alpha)
         product, shortcut = self.product, self.shortcut
         if transpose_a or transpose_b or fusion.adds:
             shortcut = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import (
     max_pool_shape,
@@ -25,7 +26,13 @@ from opkernel.opdef.common_shapes import (
 )
 from opkernel.opdef.shapes.windowed_output import Padding
 from opkernel.ops.kernel_types import NARROW_FLOATS, REAL_NUMBERS
-from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs, sizes_in_tensor
+from opkernel.ops.nn.pooling import (
+    Pool,
+    channels_last_pool,
+    check_channels_last,
+    pool_from_attrs,
+    sizes_in_tensor,
+)
 from opkernel.ops.nn.window_reductions import argmax_windows, lowest, reduce_windows
 from opkernel.ops.nn.windows import Array, Geometry, overlaps, pad
 from opkernel.ops.registration import register_kernel
@@ -199,16 +206,10 @@ def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Ar
     types={"T": REAL_NUMBERS, "Targmax": (DataType.DT_INT32, DataType.DT_INT64)},
     factory=True,
 )
+@from_attrs(pool=pool_from_attrs)
 def max_pool_with_argmax(
-    *,
-    ksize: list[int],
-    strides: list[int],
-    padding: str,
-    include_batch_in_index: bool,
-    Targmax: DataType,
+    *, pool: Pool, include_batch_in_index: bool, Targmax: DataType
 ) -> Callable[[Array], tuple[Array, Array]]:
-    pool = pool_from_attrs(ksize, strides, padding)
-
     def pooled(x: Array) -> tuple[Array, Array]:
         geometry = pool.geometry(x.shape)
         if x.size == 0:
@@ -243,12 +244,9 @@ def flat_indices(chosen: Array, shape: tuple[int, ...], geometry: Geometry) -> A
     types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)},
     factory=True,
 )
-def max_pool_3d(
-    *, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Callable[[Array], Array]:
+@from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
+def max_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
     """Volumes in layout NDHWC only; the padding counts as the least finite value."""
-    check_channels_last("Pooling3DOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding, rank=5)
     pool.refuse_depth("Pooling")
 
     def pooled(x: Array) -> Array:

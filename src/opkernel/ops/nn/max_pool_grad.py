@@ -7,11 +7,13 @@ Source: TensorFlow core/ops/nn_ops.cc, core/kernels/maxpooling_op.cc, pooling_op
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import from_attrs
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import (
     max_pool3d_grad_shape,
@@ -23,7 +25,13 @@ from opkernel.opdef.common_shapes import (
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.nn.geometry import check_rank, check_shape
 from opkernel.ops.nn.max_pool import check_depth_windows
-from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs, sizes_in_tensor
+from opkernel.ops.nn.pooling import (
+    Pool,
+    channels_last_pool,
+    check_channels_last,
+    pool_from_attrs,
+    sizes_in_tensor,
+)
 from opkernel.ops.nn.window_reductions import first_equal, scatter_to_largest
 from opkernel.ops.nn.windows import Array, Geometry, overlaps
 from opkernel.ops.registration import register_kernel
@@ -205,11 +213,8 @@ def max_pool_grad(
 
 
 @register_kernel(MAX_POOL_GRAD_GRAD, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
-def max_pool_grad_grad(
-    *, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Gradient:
-    check_channels_last("MaxPoolingGradGradOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding)
+@from_attrs(pool=partial(channels_last_pool, "MaxPoolingGradGradOp"))
+def max_pool_grad_grad(*, pool: Pool) -> Gradient:
     return lambda x, y, gradient: _max_pool_grad_grad(x, y, gradient, pool)
 
 
@@ -254,11 +259,8 @@ for _op, _name, _compute in (
     types={"T": REAL_NUMBERS, "Targmax": DataType.DT_INT64},
     factory=True,
 )
-def max_pool_grad_with_argmax(
-    *, ksize: list[int], strides: list[int], padding: str, include_batch_in_index: bool
-) -> Gradient:
-    pool = pool_from_attrs(ksize, strides, padding)
-
+@from_attrs(pool=pool_from_attrs)
+def max_pool_grad_with_argmax(*, pool: Pool, include_batch_in_index: bool) -> Gradient:
     def gradient_by_input(x: Array, gradient: Array, argmax: Array) -> Array:
         expected = pool.output_shape(x.shape)
         check_depth_windows(pool, x.shape[-1])
@@ -292,11 +294,8 @@ def max_pool_grad_with_argmax(
     types={"T": DataType.DT_FLOAT, "TInput": DataType.DT_FLOAT},
     factory=True,
 )
-def max_pool_3d_grad(
-    *, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Gradient:
-    check_channels_last("MaxPooling3dGradOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding, rank=5)
+@from_attrs(pool=partial(channels_last_pool, "MaxPooling3dGradOp", rank=5))
+def max_pool_3d_grad(*, pool: Pool) -> Gradient:
     pool.refuse_depth("Pooling")
 
     def gradient_by_input(x: Array, y: Array, gradient: Array) -> Array:

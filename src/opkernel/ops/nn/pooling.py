@@ -103,3 +103,34 @@ def pool_from_attrs(
     steps = [strides[i] for i in places]
     windows = windows_from_attrs(data_format, steps, (1,) * len(steps), padding, explicit)
     return Pool(tuple(ksize[i] for i in places), windows, ksize[channel], strides[channel])
+
+
+def pool_in_layout(
+    ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str, rank: int = 4
+) -> Pool:
+    """The windows of attrs that say the layout; raises as `pool_from_attrs`."""
+    return pool_from_attrs(ksize, strides, padding, rank=rank, data_format=data_format)
+
+
+def padded_pool_in_layout(
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> Pool:
+    """The windows of MaxPool's attrs; raises as `pool_from_attrs`."""
+    return pool_from_attrs(ksize, strides, padding, explicit_paddings, data_format=data_format)
+
+
+def channels_last_pool(
+    op: str,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+    rank: int = 4,
+) -> Pool:
+    """The windows of attrs for kernels of `op` on the CPU; raises as `check_channels_last` and `pool_from_attrs`."""
+    check_channels_last(op, data_format)
+    return pool_from_attrs(ksize, strides, padding, rank=rank)

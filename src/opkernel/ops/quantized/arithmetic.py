@@ -15,8 +15,8 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import bias_add_shape, broadcast_binary_op_shape
+from opkernel.opdef.common_shapes.quantized import shape_with_range
 from opkernel.ops.quantized.conversion import (
-    QUANTIZED_ATTR,
     Array,
     Range,
     dequantize,
@@ -28,7 +28,7 @@ from opkernel.ops.quantized.conversion import (
     unclamped_level_of,
     value_of,
 )
-from opkernel.ops.quantized.shapes import shape_with_range
+from opkernel.ops.quantized.declarations import QUANTIZED_ATTR, range_args
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -39,8 +39,8 @@ _INT32 = np.dtype(np.int32)
 def _declare(name: str, scalars: tuple[int, ...], doc: str) -> OpHandle:
     return register_op(
         name,
-        inputs=["x: T1", "y: T2", "min_x: float", "max_x: float", "min_y: float", "max_y: float"],
-        outputs=["z: Toutput", "min_z: float", "max_z: float"],
+        inputs=["x: T1", "y: T2", *range_args("x", "y")],
+        outputs=["z: Toutput", *range_args("z")],
         attrs=[
             f"T1: {QUANTIZED_ATTR}",
             f"T2: {QUANTIZED_ATTR}",
@@ -57,15 +57,8 @@ QUANTIZED_ADD = _declare(
 QUANTIZED_MUL = _declare("QuantizedMul", (), "x * y, in the range that the product of both has.")
 QUANTIZED_BIAS_ADD = register_op(
     "QuantizedBiasAdd",
-    inputs=[
-        "input: T1",
-        "bias: T2",
-        "min_input: float",
-        "max_input: float",
-        "min_bias: float",
-        "max_bias: float",
-    ],
-    outputs=["output: out_type", "min_out: float", "max_out: float"],
+    inputs=["input: T1", "bias: T2", *range_args("input", "bias")],
+    outputs=["output: out_type", *range_args("out")],
     attrs=[f"T1: {QUANTIZED_ATTR}", f"T2: {QUANTIZED_ATTR}", f"out_type: {QUANTIZED_ATTR}"],
     shape_fn=partial(shape_with_range, plain=bias_add_shape, scalars=(2, 3, 4, 5)),
     doc="`bias` added to the last dimension of `input`, in a range that has room for many sums.",
@@ -81,8 +74,8 @@ def _broadcast_dims(x: Array, y: Array) -> int:
     return sum(kind != before for kind, before in zip(kinds, [None, *kinds], strict=False))
 
 
-def _aligned(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
-    """Both inputs, ready to be combined, and the shape of the output.
+def _output_shape(x: Array, y: Array) -> tuple[int, ...]:
+    """The shape of the output.
 
     Raises:
         InvalidArgumentError: the shapes do not fit, or one of the inputs to be repeated is empty.
@@ -107,7 +100,7 @@ def _aligned(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
     check_allocation(shape, _QINT32)
     if dims == 2:
         _refuse_columns(x, y, shape)
-    return x, y, shape
+    return shape
 
 
 def _refuse_columns(x: Array, y: Array, shape: tuple[int, ...]) -> None:
@@ -132,12 +125,21 @@ def _in_wide_range(x: Array, given: Range, wide: Range) -> Array:
     return levels.astype(np.int32)
 
 
-@register_kernel(QUANTIZED_ADD, device="CPU", types=_PAIR)
-def quantized_add(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any) -> Any:
+def _checked_pair(
+    x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array
+) -> tuple[Range, Range, tuple[int, ...]]:
+    """The ranges of both inputs and the shape of the output; raises as `_output_shape`, or for an empty range."""
     x_range = scalar_range("min_x", min_x, "max_x", max_x)
     y_range = scalar_range("min_y", min_y, "max_y", max_y)
-    x, y, shape = _aligned(x, y)
-    _check_ranges(x_range, y_range)
+    shape = _output_shape(x, y)
+    x_range.check_width("x")
+    y_range.check_width("y")
+    return x_range, y_range, shape
+
+
+@register_kernel(QUANTIZED_ADD, device="CPU", types=_PAIR)
+def quantized_add(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any) -> Any:
+    x_range, y_range, shape = _checked_pair(x, y, min_x, max_x, min_y, max_y)
     with np.errstate(all="ignore"):
         wide = range_of_sum(x_range, y_range, room_bits=14)
         sums = in_pieces(partial(_sums, (x_range, y_range), wide, _as_numbers(x, y)), x, y)
@@ -165,12 +167,6 @@ def _sums(
     return sums
 
 
-def _check_ranges(x_range: Range, y_range: Range) -> None:
-    for name, given in (("x", x_range), ("y", y_range)):
-        if not given.high > given.low:
-            raise InvalidArgumentError(f"max_{name} must be larger than min_{name}.")
-
-
 def without_offset(x: Array, given: Range) -> Array:
     """Integers, moved so that 0 stands for 0; int32, as TensorFlow computes them."""
     offset = np.asarray(unclamped_level_of(0.0, given, x.dtype)).astype(np.int32)
@@ -179,10 +175,7 @@ def without_offset(x: Array, given: Range) -> Array:
 
 @register_kernel(QUANTIZED_MUL, device="CPU", types=_PAIR)
 def quantized_mul(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any) -> Any:
-    x_range = scalar_range("min_x", min_x, "max_x", max_x)
-    y_range = scalar_range("min_y", min_y, "max_y", max_y)
-    x, y, shape = _aligned(x, y)
-    _check_ranges(x_range, y_range)
+    x_range, y_range, shape = _checked_pair(x, y, min_x, max_x, min_y, max_y)
     with np.errstate(all="ignore"):
         product = in_pieces(
             lambda a, b: without_offset(a, x_range) * without_offset(b, y_range), x, y

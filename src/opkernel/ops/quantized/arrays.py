@@ -17,11 +17,11 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import in_pieces
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import concat_shape
+from opkernel.opdef.common_shapes.quantized import set_scalar_range, shape_with_range
 from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.array.concat import check_concat
 from opkernel.ops.array.reshape import reshape, reshape_shape
 from opkernel.ops.quantized.conversion import (
-    QUANTIZED_ATTR,
     Array,
     Range,
     dequantize,
@@ -29,7 +29,7 @@ from opkernel.ops.quantized.conversion import (
     quantize,
     scalar_range,
 )
-from opkernel.ops.quantized.shapes import set_scalar_range, shape_with_range, unchanged_with_range
+from opkernel.ops.quantized.declarations import QUANTIZED_ATTR, range_args
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -104,10 +104,7 @@ def _ranges(minima: list[Array], maxima: list[Array]) -> list[Range]:
                     f"input_{name} each tensor's num elements must be 1, given num elements "
                     f"{end.size} in index {i}"
                 )
-    return [
-        Range(np.float32(low.item()), np.float32(high.item()))
-        for low, high in zip(minima, maxima, strict=True)
-    ]
+    return list(map(Range.of, minima, maxima))
 
 
 @register_kernel(QUANTIZED_CONCAT, device="CPU", types={"T": _TYPES}, host_memory=["concat_dim"])
@@ -143,10 +140,10 @@ def quantized_concat(
 def _declare(name: str, doc: str) -> OpHandle:
     return register_op(
         name,
-        inputs=["features: Tinput", "min_features: float", "max_features: float"],
-        outputs=["activations: out_type", "min_activations: float", "max_activations: float"],
+        inputs=["features: Tinput", *range_args("features")],
+        outputs=["activations: out_type", *range_args("activations")],
         attrs=[f"Tinput: {QUANTIZED_ATTR}", f"out_type: {QUANTIZED_ATTR} = DT_QUINT8"],
-        shape_fn=partial(unchanged_with_range, scalars=(1, 2)),
+        shape_fn=partial(shape_with_range, scalars=(1, 2)),
         doc=doc,
     )
 

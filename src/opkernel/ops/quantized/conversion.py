@@ -18,9 +18,6 @@ from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
 
-QUANTIZED_ATTR = "{qint8, quint8, qint32, qint16, quint16}"
-"""The types that attrs of quantised ops allow."""
-
 _QUINT8 = DataType.DT_QUINT8.numpy_dtype
 _MOST_INT32_OF_FLOAT = np.float32(2147483520)
 _FRACTION_BITS = 16
@@ -32,6 +29,16 @@ class Range(NamedTuple):
     low: np.float32
     high: np.float32
 
+    @classmethod
+    def of(cls, low: Array, high: Array) -> Range:
+        """The range between two arrays of one element."""
+        return cls(np.float32(low.item()), np.float32(high.item()))
+
+    def check_width(self, name: str) -> None:
+        """Refuse the range of an input if it is no wider than a point."""
+        if not self.high > self.low:
+            raise InvalidArgumentError(f"max_{name} must be larger than min_{name}.")
+
 
 def scalar_range(low_name: str, low: Array, high_name: str, high: Array) -> Range:
     """The range that two scalar inputs hold.
@@ -42,7 +49,7 @@ def scalar_range(low_name: str, low: Array, high_name: str, high: Array) -> Rang
     for name, end in ((low_name, low), (high_name, high)):
         if end.ndim:
             raise InvalidArgumentError(f"`{name}` must be rank 0 but is rank {end.ndim}")
-    return Range(np.float32(low), np.float32(high))
+    return Range.of(low, high)
 
 
 def first_range(low_name: str, low: Array, high_name: str, high: Array) -> Range:
@@ -57,6 +64,11 @@ def first_range(low_name: str, low: Array, high_name: str, high: Array) -> Range
                 f"`{name}` must have an element, got shape {list(end.shape)}"
             )
     return Range(np.float32(low.flat[0]), np.float32(high.flat[0]))
+
+
+def larger_end(low: Any, high: Any) -> Any:
+    """How far the end of a range is from 0 that is further from it."""
+    return np.where(np.abs(low) < np.abs(high), np.abs(high), np.abs(low))
 
 
 def round_half_away(x: Any) -> Any:

@@ -14,9 +14,9 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import by_rows, in_pieces
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.quantized import set_scalar_range, shape_with_range
 from opkernel.opdef.common_shapes.rules import check_ranks
 from opkernel.ops.quantized.conversion import (
-    QUANTIZED_ATTR,
     Array,
     Range,
     level_of,
@@ -24,7 +24,7 @@ from opkernel.ops.quantized.conversion import (
     scalar_range,
     value_of,
 )
-from opkernel.ops.quantized.shapes import set_scalar_range, unchanged_with_range
+from opkernel.ops.quantized.declarations import QUANTIZED_ATTR
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -35,7 +35,7 @@ _BATCH_NORM_RANGE = Range(np.float32(-(1 << 20)), np.float32(1 << 20))
 
 def _instance_norm_shape(c: InferenceContext) -> None:
     check_ranks(c, 4, 0)
-    unchanged_with_range(c, scalars=(1, 2))
+    shape_with_range(c, scalars=(1, 2))
 
 
 def _batch_norm_shape(c: InferenceContext) -> None:
@@ -196,8 +196,7 @@ def _batch_norm(
     """By a scale and an offset for each channel, in integers with 10 bits of fraction."""
     wide = _BATCH_NORM_RANGE
     x, mean, variance, beta, gamma = (
-        value_of(values, values.dtype, Range(np.float32(low.item()), np.float32(high.item())))
-        for values, low, high in parts
+        value_of(values, values.dtype, Range.of(low, high)) for values, low, high in parts
     )
     scale = np.float32(1) / np.sqrt(variance + epsilon)
     if scales_after:

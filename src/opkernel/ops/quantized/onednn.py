@@ -13,100 +13,39 @@ from collections.abc import Sequence
 from functools import partial
 
 from opkernel.kernel import register_kernel
-from opkernel.opdef import InferenceContext, OpHandle, OpShapeInferenceFn, register_op
+from opkernel.opdef import InferenceContext, OpShapeInferenceFn, register_op
 from opkernel.opdef.common_shapes import (
     conv2d_shape,
     depthwise_conv2d_native_shape,
     quantized_concat_v2_shape,
 )
+from opkernel.opdef.common_shapes.quantized import set_scalar_range, shape_with_range
 from opkernel.opdef.common_shapes.rules import check_scalars
-from opkernel.ops.declared.quantized import quantized_convolution_shape, quantized_matmul_shape
-from opkernel.ops.quantized.conversion import QUANTIZED_ATTR
-from opkernel.ops.quantized.shapes import NoOutputs, set_scalar_range, shape_with_range
+from opkernel.ops.declared.quantized import (
+    QUANTIZED_CONVOLUTIONS,
+    QUANTIZED_MATMULS,
+    quantized_convolution_shape,
+    quantized_matmul_shape,
+)
+from opkernel.ops.quantized.declarations import (
+    QUANTIZED_ATTR,
+    NoOutputs,
+    declare_convolution,
+    range_args,
+)
 from opkernel.types import DataType
 
 _QUINT8, _QINT8, _QINT32 = DataType.DT_QUINT8, DataType.DT_QINT8, DataType.DT_QINT32
 _BIAS_TYPES = (DataType.DT_FLOAT, _QINT32)
 _DOC = "{}; no output is set, as TensorFlow computes it by oneDNN alone."
-_DEPTHWISE = "QuantizedDepthwiseConv2D"
-_CONVOLUTIONS = (
-    *(
-        f"QuantizedConv2D{rest}"
-        for rest in (
-            "AndRelu",
-            "AndReluAndRequantize",
-            "AndRequantize",
-            "PerChannel",
-            "WithBias",
-            "WithBiasAndRelu",
-            "WithBiasAndReluAndRequantize",
-            "WithBiasAndRequantize",
-            "WithBiasSignedSumAndReluAndRequantize",
-            "WithBiasSumAndRelu",
-            "WithBiasSumAndReluAndRequantize",
-        )
-    ),
-    *(
-        f"{_DEPTHWISE}{rest}"
-        for rest in ("", "WithBias", "WithBiasAndRelu", "WithBiasAndReluAndRequantize")
-    ),
-)
-_MATMULS = tuple(
-    f"QuantizedMatMulWithBias{rest}"
-    for rest in ("", "AndDequantize", "AndRelu", "AndReluAndRequantize", "AndRequantize")
-)
-
-
-def _register(op: OpHandle, types: dict[str, Sequence[DataType]]) -> None:
-    register_kernel(op, device="CPU", types=types)(NoOutputs)
-
-
-def _ends(*names: str) -> list[str]:
-    return [f"{end}_{name}: float" for name in names for end in ("min", "max")]
 
 
 def _convolution_shape_fn(name: str) -> OpShapeInferenceFn:
-    if name.startswith(_DEPTHWISE):
+    if name.startswith("QuantizedDepthwise"):
         return depthwise_conv2d_native_shape
     if name == "QuantizedConv2DAndRequantize":
         return partial(shape_with_range, plain=conv2d_shape, scalars=(2, 3, 4, 5, 6, 7))
-    return partial(
-        quantized_convolution_shape,
-        convolution=conv2d_shape,
-        has_bias="WithBias" in name,
-        requantizes=name.endswith("Requantize"),
-    )
-
-
-def _declare_convolution(name: str, output: DataType) -> OpHandle:
-    requantizes, has_sum = name.endswith("Requantize"), "Sum" in name
-    bias = "Tbias" if requantizes else "float"
-    summand = ["summand: Tsummand", *_ends("summand")] if requantizes else ["summand: float"]
-    has_padding_list = not name.endswith(("PerChannel", _DEPTHWISE, f"{_DEPTHWISE}WithBias"))
-    return register_op(
-        name,
-        inputs=[
-            "input: Tinput",
-            "filter: Tfilter",
-            *([f"bias: {bias}"] if "WithBias" in name else []),
-            *_ends("input", "filter", *(["freezed_output"] if requantizes else [])),
-            *(summand if has_sum else []),
-        ],
-        outputs=["output: out_type", *_ends("output")],
-        attrs=[
-            f"Tinput: {QUANTIZED_ATTR}",
-            f"Tfilter: {QUANTIZED_ATTR}",
-            *(["Tbias: {float, qint32}"] if requantizes and "WithBias" in name else []),
-            *([f"Tsummand: {QUANTIZED_ATTR}"] if requantizes and has_sum else []),
-            f"out_type: {QUANTIZED_ATTR} = {output.name}",
-            "strides: list(int)",
-            "padding: {'SAME', 'VALID'}",
-            "dilations: list(int) = [1, 1, 1, 1]",
-            *(["padding_list: list(int) = []"] if has_padding_list else []),
-        ],
-        shape_fn=_convolution_shape_fn(name),
-        doc=_DOC.format("A convolution of integers, with what its name adds"),
-    )
+    return partial(quantized_convolution_shape, name=name)
 
 
 def _add_convolution(name: str) -> None:
@@ -124,7 +63,9 @@ def _add_convolution(name: str) -> None:
         types["Tbias"] = _BIAS_TYPES
     if requantizes and has_sum:
         types["Tsummand"] = (_QINT8,) if "Signed" in name else (_QUINT8,)
-    _register(_declare_convolution(name, output), types)
+    doc = _DOC.format("A convolution of integers, with what its name adds")
+    op = declare_convolution(name, _convolution_shape_fn(name), doc, output)
+    register_kernel(op, device="CPU", types=types)(NoOutputs)
 
 
 def _add_matmul(name: str) -> None:
@@ -138,9 +79,9 @@ def _add_matmul(name: str) -> None:
             "a: T1",
             "b: T2",
             "bias: Tbias" if has_typed_bias else "bias: float",
-            *_ends("a", "b", *(["freezed_output"] if dequantizes or requantizes else [])),
+            *range_args("a", "b", *(["freezed_output"] if dequantizes or requantizes else [])),
         ],
-        outputs=["out: Toutput", *([] if dequantizes else _ends("out"))],
+        outputs=["out: Toutput", *([] if dequantizes else range_args("out"))],
         attrs=[
             f"T1: {QUANTIZED_ATTR}",
             f"T2: {QUANTIZED_ATTR}",
@@ -150,11 +91,14 @@ def _add_matmul(name: str) -> None:
             "transpose_b: bool = false",
             "input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'",
         ],
-        shape_fn=partial(quantized_matmul_shape, requantizes=dequantizes or requantizes),
+        shape_fn=partial(quantized_matmul_shape, name=name),
         doc=_DOC.format("A product of matrices of integers and a bias, with what its name adds"),
     )
+    types: dict[str, Sequence[DataType]]
     types = {"T1": (_QUINT8,), "T2": (_QINT8,), "Toutput": (output,)}
-    _register(op, types | ({"Tbias": _BIAS_TYPES} if has_typed_bias else {}))
+    if has_typed_bias:
+        types["Tbias"] = _BIAS_TYPES
+    register_kernel(op, device="CPU", types=types)(NoOutputs)
 
 
 def _concat_v2_shape(c: InferenceContext) -> None:
@@ -179,7 +123,7 @@ register_kernel(
     types={"T": (_QUINT8, _QINT8)},
     host_memory=["axis"],
 )(NoOutputs)
-for _name in _CONVOLUTIONS:
+for _name in QUANTIZED_CONVOLUTIONS:
     _add_convolution(_name)
-for _name in _MATMULS:
+for _name in QUANTIZED_MATMULS:
     _add_matmul(_name)

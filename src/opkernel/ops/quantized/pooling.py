@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import in_pieces
+from opkernel.kernel import from_attrs, in_pieces
 from opkernel.opdef import OpHandle, OpShapeInferenceFn, register_op
 from opkernel.opdef.common_shapes import max_pool_shape, quantized_avg_pool_shape
+from opkernel.opdef.common_shapes.quantized import shape_with_range
 from opkernel.ops.nn.geometry import check_rank
 from opkernel.ops.nn.max_pool import max_pool_of
-from opkernel.ops.nn.pooling import pool_from_attrs
+from opkernel.ops.nn.pooling import Pool, pool_from_attrs
 from opkernel.ops.nn.window_reductions import reduce_windows, window_sizes
-from opkernel.ops.quantized.conversion import QUANTIZED_ATTR, Array
-from opkernel.ops.quantized.shapes import shape_with_range
+from opkernel.ops.quantized.conversion import Array
+from opkernel.ops.quantized.declarations import QUANTIZED_ATTR, range_args
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -30,8 +31,8 @@ _TYPES = (DataType.DT_QINT8, DataType.DT_QUINT8)
 def _declare(name: str, shape_fn: OpShapeInferenceFn, doc: str) -> OpHandle:
     return register_op(
         name,
-        inputs=["input: T", "min_input: float", "max_input: float"],
-        outputs=["output: T", "min_output: float", "max_output: float"],
+        inputs=["input: T", *range_args("input")],
+        outputs=["output: T", *range_args("output")],
         attrs=[
             f"T: {QUANTIZED_ATTR}",
             "ksize: list(int)",
@@ -65,11 +66,8 @@ def _check_range(min_input: Array, max_input: Array) -> None:
 
 
 @register_kernel(QUANTIZED_MAX_POOL, device="CPU", types={"T": _TYPES}, factory=True)
-def quantized_max_pool(
-    *, ksize: list[int], strides: list[int], padding: str
-) -> Callable[[Any, Any, Any], Any]:
-    pool = pool_from_attrs(ksize, strides, padding)
-
+@from_attrs(pool=pool_from_attrs)
+def quantized_max_pool(*, pool: Pool) -> Callable[[Any, Any, Any], Any]:
     def pooled(x: Any, min_input: Any, max_input: Any) -> Any:
         _check_range(min_input, max_input)
         return max_pool_of(x, pool), min_input.copy(), max_input.copy()
@@ -78,11 +76,8 @@ def quantized_max_pool(
 
 
 @register_kernel(QUANTIZED_AVG_POOL, device="CPU", types={"T": _TYPES}, factory=True)
-def quantized_avg_pool(
-    *, ksize: list[int], strides: list[int], padding: str
-) -> Callable[[Any, Any, Any], Any]:
-    pool = pool_from_attrs(ksize, strides, padding)
-
+@from_attrs(pool=pool_from_attrs)
+def quantized_avg_pool(*, pool: Pool) -> Callable[[Any, Any, Any], Any]:
     def pooled(x: Any, min_input: Any, max_input: Any) -> Any:
         check_rank("tensor_in", x, 4)
         _check_range(min_input, max_input)

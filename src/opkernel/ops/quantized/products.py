@@ -18,17 +18,22 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import KernelContract, check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import matmul_shape, quantized_conv2d_shape
+from opkernel.opdef.common_shapes.quantized import shape_with_range
 from opkernel.ops.math.matmul import check_matrices
 from opkernel.ops.quantized.arithmetic import without_offset
 from opkernel.ops.quantized.conversion import (
-    QUANTIZED_ATTR,
     Array,
     Range,
     range_of_product,
     scalar_range,
     unclamped_level_of,
 )
-from opkernel.ops.quantized.shapes import NoOutputs, shape_with_range
+from opkernel.ops.quantized.declarations import (
+    QUANTIZED_ATTR,
+    NoOutputs,
+    declare_convolution,
+    range_args,
+)
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -36,8 +41,8 @@ _QUINT8, _QINT32 = DataType.DT_QUINT8, DataType.DT_QINT32
 
 QUANTIZED_MATMUL = register_op(
     "QuantizedMatMul",
-    inputs=["a: T1", "b: T2", "min_a: float", "max_a: float", "min_b: float", "max_b: float"],
-    outputs=["out: Toutput", "min_out: float", "max_out: float"],
+    inputs=["a: T1", "b: T2", *range_args("a", "b")],
+    outputs=["out: Toutput", *range_args("out")],
     attrs=[
         f"T1: {QUANTIZED_ATTR}",
         f"T2: {QUANTIZED_ATTR}",
@@ -49,27 +54,10 @@ QUANTIZED_MATMUL = register_op(
     shape_fn=partial(shape_with_range, plain=matmul_shape, scalars=(2, 3, 4, 5)),
     doc="The product of two matrices of integers, and the range that it stands in.",
 )
-QUANTIZED_CONV2D = register_op(
+QUANTIZED_CONV2D = declare_convolution(
     "QuantizedConv2D",
-    inputs=[
-        "input: Tinput",
-        "filter: Tfilter",
-        "min_input: float",
-        "max_input: float",
-        "min_filter: float",
-        "max_filter: float",
-    ],
-    outputs=["output: out_type", "min_output: float", "max_output: float"],
-    attrs=[
-        f"Tinput: {QUANTIZED_ATTR}",
-        f"Tfilter: {QUANTIZED_ATTR}",
-        f"out_type: {QUANTIZED_ATTR} = DT_QINT32",
-        "strides: list(int)",
-        "padding: {'SAME', 'VALID'}",
-        "dilations: list(int) = [1, 1, 1, 1]",
-    ],
-    shape_fn=quantized_conv2d_shape,
-    doc="The convolution of images of integers with filters, and the range that it stands in.",
+    quantized_conv2d_shape,
+    "The convolution of images of integers with filters, and the range that it stands in.",
 )
 
 
@@ -91,9 +79,8 @@ def quantized_matmul(
 ) -> Any:
     a_range = scalar_range("min_a", min_a, "max_a", max_a)
     b_range = scalar_range("min_b", min_b, "max_b", max_b)
-    for name, given in (("a", a_range), ("b", b_range)):
-        if not given.high > given.low:
-            raise InvalidArgumentError(f"max_{name} must be larger than min_{name}.")
+    a_range.check_width("a")
+    b_range.check_width("b")
     check_matrices(a, b, transpose_a, transpose_b)
     a, b = a.T if transpose_a else a, b.T if transpose_b else b
     check_allocation((a.shape[0], b.shape[1]), _QINT32)

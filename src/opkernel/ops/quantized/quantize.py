@@ -16,14 +16,15 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import quantize_v2_shape, unchanged_shape
 from opkernel.opdef.common_shapes.quantized import range_along_axis
 from opkernel.ops.quantized.conversion import (
-    QUANTIZED_ATTR,
     Array,
     Range,
     dequantize,
+    larger_end,
     quantize,
     round_half_away,
     to_int32,
 )
+from opkernel.ops.quantized.declarations import QUANTIZED_ATTR
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -130,7 +131,7 @@ def _with_zero(low: Array, high: Array, least: float) -> tuple[Array, Array]:
     """The range, moved to hold 0 and made wide enough."""
     if (high < low).any():
         raise InvalidArgumentError("input_max_range must be larger than input_min_range.")
-    most = np.fmax(np.float32(1), np.where(np.abs(low) < np.abs(high), np.abs(high), np.abs(low)))
+    most = np.fmax(np.float32(1), larger_end(low, high))
     moved = np.where(low < 0, low, np.float32(0))
     wide = moved + most * np.float32(least)
     end = np.where(high < wide, wide, high)
@@ -194,7 +195,7 @@ def quantize_v2(
             elif mode == "MIN_COMBINED":
                 output = in_pieces(lambda v, a, b: _combined(v, a, b, dtype), x, *ends)
             else:
-                whole = Range(*map(np.float32, ends))
+                whole = Range.of(*ends)
                 output = in_pieces(lambda v: quantize(v, whole, dtype), x)
         shape = min_range.shape if min_range.size != 1 else ()  # as TensorFlow, whatever `axis`
         return output, np.reshape(low, shape), np.reshape(high, shape)
@@ -260,7 +261,7 @@ def dequantize_op(
                 return in_pieces(
                     lambda v, a, b: _from_combined(v, a, b).astype(kind, copy=False), x, low, high
                 )
-            whole = Range(np.float32(low), np.float32(high))
+            whole = Range.of(low, high)
             return in_pieces(lambda v: dequantize(v, whole), x)
 
     return kernel

@@ -16,19 +16,21 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.quantized import shape_with_range
 from opkernel.opdef.common_shapes.rules import check_ranks
+from opkernel.ops.nn.geometry import check_rank
 from opkernel.ops.quantized.conversion import (
-    QUANTIZED_ATTR,
     Array,
     Range,
     as_int64,
     first_range,
+    larger_end,
     requantize,
     scalar_range,
     to_int32,
     value_of,
 )
-from opkernel.ops.quantized.shapes import unchanged_with_range
+from opkernel.ops.quantized.declarations import QUANTIZED_ATTR
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -51,7 +53,7 @@ REQUANTIZE = register_op(
     inputs=["input: Tinput", *_RANGE_INPUTS, *_WANTED_INPUTS],
     outputs=["output: out_type", *_RANGE_OUTPUTS],
     attrs=_TYPE_ATTRS,
-    shape_fn=partial(unchanged_with_range, scalars=(1, 2, 3, 4)),
+    shape_fn=partial(shape_with_range, scalars=(1, 2, 3, 4)),
     doc="Integers of the range [input_min, input_max] as integers of the requested range.",
 )
 QUANTIZE_DOWN_AND_SHRINK_RANGE = register_op(
@@ -59,7 +61,7 @@ QUANTIZE_DOWN_AND_SHRINK_RANGE = register_op(
     inputs=["input: Tinput", *_RANGE_INPUTS],
     outputs=["output: out_type", *_RANGE_OUTPUTS],
     attrs=_TYPE_ATTRS,
-    shape_fn=partial(unchanged_with_range, scalars=(1, 2)),
+    shape_fn=partial(shape_with_range, scalars=(1, 2)),
     doc="Requantize, into the range that the values have.",
 )
 REQUANTIZATION_RANGE = register_op(
@@ -137,36 +139,24 @@ _INT32_LEVELS = np.float32(2.0**31)
 
 REQUANTIZE_PER_CHANNEL = register_op(
     "RequantizePerChannel",
-    inputs=[
-        "input: T",
-        "input_min: float",
-        "input_max: float",
-        "requested_output_min: float",
-        "requested_output_max: float",
-    ],
-    outputs=["output: out_type", "output_min: float", "output_max: float"],
+    inputs=["input: T", *_RANGE_INPUTS, *_WANTED_INPUTS],
+    outputs=["output: out_type", *_RANGE_OUTPUTS],
     attrs=[f"T: {QUANTIZED_ATTR} = DT_QINT32", f"out_type: {QUANTIZED_ATTR} = DT_QUINT8"],
-    shape_fn=partial(unchanged_with_range, vectors=(1, 2), scalars=(3, 4)),
+    shape_fn=partial(shape_with_range, vectors=(1, 2), scalars=(3, 4)),
     doc="Requantize, where each channel of images has a range of its own; 0 stands for 0.",
 )
 REQUANTIZATION_RANGE_PER_CHANNEL = register_op(
     "RequantizationRangePerChannel",
-    inputs=["input: T", "input_min: float", "input_max: float"],
-    outputs=["output_min: float", "output_max: float"],
+    inputs=["input: T", *_RANGE_INPUTS],
+    outputs=_RANGE_OUTPUTS,
     attrs=[f"T: {QUANTIZED_ATTR} = DT_QINT32", "clip_value_max: float"],
     shape_fn=partial(requantization_range_shape, rank=1),
     doc="The range around 0 that the values of all channels need; not beyond `clip_value_max`.",
 )
 
 
-def _largest(low: Any, high: Any) -> Any:
-    """The end of a range that is further from 0."""
-    return np.where(np.abs(low) < np.abs(high), np.abs(high), np.abs(low))
-
-
 def _check_images(x: Array, depth: int) -> None:
-    if x.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional, got shape {list(x.shape)}")
+    check_rank("input", x, 4)
     if x.shape[3] != depth:
         raise InvalidArgumentError(
             "input must have same number of channels as length of input_min: "
@@ -199,7 +189,7 @@ def requantize_per_channel(
         )
     _check_images(x, input_min.size)
     with np.errstate(all="ignore"):
-        part = _largest(input_min, input_max).reshape(-1) / _largest(low, high) / _INT32_LEVELS
+        part = larger_end(input_min, input_max).reshape(-1) / larger_end(low, high) / _INT32_LEVELS
         levels = np.rint(x.astype(np.float32) * (np.float32(limits.max) * part))
         limited = np.minimum(np.maximum(levels, np.float32(limits.min)), np.float32(limits.max))
     return to_int32(limited).astype(out_type.numpy_dtype), low.copy(), high.copy()
@@ -221,7 +211,7 @@ def requantization_range_per_channel(
     with np.errstate(all="ignore"):
         most = np.abs(as_int64(x)).max(axis=(0, 1, 2))
         most = np.where(most == 2**31, -(2**31), most)  # no int32 is the absolute value
-        ranges = _largest(input_min, input_max) * most.astype(np.float32) / _INT32_LEVELS
+        ranges = larger_end(input_min, input_max) * most.astype(np.float32) / _INT32_LEVELS
         end = np.fmax(np.fmax.reduce(ranges), np.finfo(np.float32).tiny)
     if end > np.float32(clip_value_max):
         end = np.float32(clip_value_max)

@@ -14,10 +14,11 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.quantized import shape_with_range
 from opkernel.ops.image.resize import ALIGNMENT_ATTRS, check_size, resize_shape
 from opkernel.ops.image.resize_sampling import Linear, linear
+from opkernel.ops.nn.geometry import check_rank
 from opkernel.ops.quantized.conversion import Array, as_int64
-from opkernel.ops.quantized.shapes import shape_with_range
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
 
@@ -75,8 +76,7 @@ def _between_floats(x: Array, rows: Linear, columns: Linear) -> Array:
 
 
 def _check_images(x: Array, height: int, width: int) -> None:
-    if x.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional, got shape {list(x.shape)}")
+    check_rank("input", x, 4)
     if height <= 0 or width <= 0:
         raise InvalidArgumentError(
             f"output dimensions must be positive, got height {height} and width {width}"

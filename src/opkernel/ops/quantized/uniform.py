@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_shape
-from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.quantized.conversion import Array, as_int32, to_int32
 from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
     Limits,
+    ScaledOperands,
+    Scaling,
     along,
     axis_attrs,
     check_axis,
@@ -85,15 +86,14 @@ def uniform_quantize(
     *, Tout: DataType, quantization_axis: int, quantization_min_val: int, quantization_max_val: int
 ) -> Callable[[Any, Any, Any], Any]:
     check_axis("quantization_axis", quantization_axis)
-    low = np.int32(int32_attr("quantization_min_val", quantization_min_val))
-    high = np.int32(int32_attr("quantization_max_val", quantization_max_val))
+    limits = Limits.named("quantization", quantization_min_val, quantization_max_val)
 
     def kernel(x: Any, scales: Any, zero_points: Any) -> Any:
         scales, zero_points = along(x, quantization_axis, scales, zero_points)
         with np.errstate(all="ignore"):
             whole = np.floor(x * (np.float32(1) / scales) + np.float32(0.5))
             levels = to_int32(whole) + zero_points
-        return np.maximum(np.minimum(levels, high), low).astype(Tout.numpy_dtype)
+        return limits.clamped(levels).astype(Tout.numpy_dtype)
 
     return kernel
 
@@ -118,13 +118,13 @@ def uniform_dequantize(*, quantization_axis: int) -> Callable[[Any, Any, Any], A
     types={"Tin": (DataType.DT_QINT8, DataType.DT_QINT32), "Tout": (DataType.DT_QINT8,)},
     factory=True,
 )
+@from_attrs(limits=Limits.of)
 def uniform_requantize(
     *,
     Tout: DataType,
     input_quantization_axis: int,
     output_quantization_axis: int,
-    output_quantization_min_val: int,
-    output_quantization_max_val: int,
+    limits: Limits,
 ) -> Callable[[Any, Any, Any, Any, Any], Any]:
     check_axis("input_quantization_axis", input_quantization_axis)
     check_axis("output_quantization_axis", output_quantization_axis)
@@ -133,8 +133,6 @@ def uniform_requantize(
         raise InvalidArgumentError(
             "If input and output is both per-axis quantized, the quantization axis must be same."
         )
-    low = np.int32(int32_attr("output_quantization_min_val", output_quantization_min_val))
-    high = np.int32(int32_attr("output_quantization_max_val", output_quantization_max_val))
 
     def kernel(x: Any, in_scales: Any, in_zeros: Any, out_scales: Any, out_zeros: Any) -> Any:
         in_scales, in_zeros = along(x, input_quantization_axis, in_scales, in_zeros)
@@ -144,7 +142,7 @@ def uniform_requantize(
         with np.errstate(all="ignore"):
             ratios = in_scales.astype(np.float64) / out_scales
             levels = multiplied(as_int32(x) - in_zeros, ratios) + out_zeros
-        return np.maximum(np.minimum(levels, high), low).astype(Tout.numpy_dtype)
+        return limits.clamped(levels).astype(Tout.numpy_dtype)
 
     return kernel
 
@@ -155,10 +153,7 @@ UNIFORM_QUANTIZED_ADD = register_op(
     "UniformQuantizedAdd",
     inputs=["lhs: T", "rhs: T", *SCALED_INPUTS],
     outputs=["output: T"],
-    attrs=[
-        *axis_attrs("lhs", "rhs", "output"),
-        "T: {qint32}",
-    ],
+    attrs=[*axis_attrs("lhs", "rhs", "output"), "T: {qint32}"],
     shape_fn=broadcast_binary_op_shape,
     doc="lhs + rhs, each as integers of the output's scale first.",
 )
@@ -166,12 +161,7 @@ UNIFORM_QUANTIZED_CLIP_BY_VALUE = register_op(
     "UniformQuantizedClipByValue",
     inputs=["operand: T", "min: T", "max: T", "scales: float", "zero_points: int32"],
     outputs=["output: T"],
-    attrs=[
-        "T: {qint32}",
-        "quantization_axis: int = -1",
-        "quantization_min_val: int",
-        "quantization_max_val: int",
-    ],
+    attrs=["T: {qint32}", *_ATTRS],
     shape_fn=unchanged_shape,
     doc="Integers between `min` and `max`, of which each channel has its own where there is an axis.",
 )
@@ -225,44 +215,27 @@ def _in_output_scale(
 
 
 @register_kernel(UNIFORM_QUANTIZED_ADD, device="CPU", types={"T": (_QINT32,)}, factory=True)
-def uniform_quantized_add(
-    *,
-    lhs_quantization_axis: int,
-    rhs_quantization_axis: int,
-    output_quantization_axis: int,
-    output_quantization_min_val: int,
-    output_quantization_max_val: int,
-) -> Callable[[Any, Any, Any, Any, Any, Any, Any, Any], Any]:
+@from_attrs(scaling=Scaling.of)
+def uniform_quantized_add(*, scaling: Scaling) -> Callable[..., Any]:
     """Axes are TensorFlow's: an operand without an axis takes the output's number if it is rhs, not lhs."""
-    lhs_axis, rhs_axis = lhs_quantization_axis, rhs_quantization_axis
-    axis = output_quantization_axis
+    lhs_axis, rhs_axis, axis, limits = scaling
     for name, given in (("lhs", lhs_axis), ("rhs", rhs_axis), ("output", axis)):
         check_axis(f"{name}_quantization_axis", given)
-    limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
 
-    def kernel(
-        lhs: Any,
-        rhs: Any,
-        lhs_scales: Any,
-        lhs_zeros: Any,
-        rhs_scales: Any,
-        rhs_zeros: Any,
-        scales: Any,
-        zeros: Any,
-    ) -> Any:
-        check_scales(lhs.shape, lhs_axis, lhs_scales, lhs_zeros)
-        check_scales(rhs.shape, rhs_axis, rhs_scales, rhs_zeros)
-        shape = _output_shape(lhs, rhs)
-        check_scales(shape, axis, scales, zeros)
-        _check_same_axis("lhs", lhs_axis, lhs, axis, len(shape))
-        _check_same_axis("rhs", rhs_axis, rhs, axis, len(shape))
-        for name, values in (("lhs", lhs_scales), ("rhs", rhs_scales), ("output", scales)):
-            check_positive(name, values)
-        lhs = _in_output_scale("lhs", lhs, lhs_axis, lhs_scales, lhs_zeros, scales)
+    def kernel(*inputs: Any) -> Any:
+        x = ScaledOperands(*inputs)
+        check_scales(x.lhs.shape, lhs_axis, x.lhs_scales, x.lhs_zeros)
+        check_scales(x.rhs.shape, rhs_axis, x.rhs_scales, x.rhs_zeros)
+        shape = _output_shape(x.lhs, x.rhs)
+        check_scales(shape, axis, x.scales, x.zeros)
+        _check_same_axis("lhs", lhs_axis, x.lhs, axis, len(shape))
+        _check_same_axis("rhs", rhs_axis, x.rhs, axis, len(shape))
+        x.check_positive()
+        lhs = _in_output_scale("lhs", x.lhs, lhs_axis, x.lhs_scales, x.lhs_zeros, x.scales)
         own_axis = rhs_axis if rhs_axis >= 0 else axis
-        rhs = _in_output_scale("rhs", rhs, own_axis, rhs_scales, rhs_zeros, scales)
+        rhs = _in_output_scale("rhs", x.rhs, own_axis, x.rhs_scales, x.rhs_zeros, x.scales)
         total = lhs + rhs
-        total = total + along(total, axis, scales, zeros)[1]
+        total = total + along(total, axis, x.scales, x.zeros)[1]
         return np.where(total < limits.low, limits.low, np.minimum(total, limits.high))
 
     return kernel

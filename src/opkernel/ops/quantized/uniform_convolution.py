@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
-from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
 from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
-    Limits,
+    ScaledOperands,
+    Scaling,
     axis_attrs,
+    check_channel_scales,
     check_left_axis,
     check_positive,
     check_scales,
     dynamically_quantized,
-    ratios_of_scales,
     requantized,
 )
 from opkernel.ops.quantized.uniform_sums import PlacedConvolution
@@ -35,21 +38,15 @@ from opkernel.types import DataType, TensorShape
 _QINT8, _QINT32, _FLOAT = DataType.DT_QINT8, DataType.DT_QINT32, DataType.DT_FLOAT
 
 
-def uniform_quantized_convolution_shape(c: InferenceContext) -> None:
-    """Images and filters, and scales and zero points of both and of the output."""
+def uniform_quantized_convolution_shape(
+    c: InferenceContext, tensors: Sequence[int] = (2, 3), channels: Sequence[int] = (4, 5, 6, 7)
+) -> None:
+    """Images and filters, and scales and zero points of whole tensors and of channels put out."""
     c.with_rank_at_least(c.input(0), 2)
     c.with_rank_at_least(c.input(1), 2)
-    check_ranks_at_most(c, 0, 2, 3)
-    check_ranks_at_most(c, 1, 4, 5, 6, 7)
-    _set_convolution(c, 4, 6)
-
-
-def uniform_quantized_convolution_hybrid_shape(c: InferenceContext) -> None:
-    """Images and filters, of which the latter are quantised, and their scales and zero points."""
-    c.with_rank_at_least(c.input(0), 2)
-    c.with_rank_at_least(c.input(1), 2)
-    check_ranks_at_most(c, 1, 2, 3)
-    _set_convolution(c, 2)
+    check_ranks_at_most(c, 0, *tensors)
+    check_ranks_at_most(c, 1, *channels)
+    _set_convolution(c, *channels[::2])
 
 
 def _set_convolution(c: InferenceContext, *scales: int) -> None:
@@ -65,8 +62,8 @@ def _set_convolution(c: InferenceContext, *scales: int) -> None:
         c.set_output(0, c.unknown_shape_of_rank(len(images.dims)))
         return
     sizes = [[dim.value for dim in shape.dims] for shape in (images, filters) if shape.dims]
-    attrs = ConvolutionAttrs.of(*map(c.get_attr, ConvolutionAttrs._fields))
-    convolution = attrs.for_rank(len(images.dims))
+    attrs = {field.name: c.get_attr(field.name) for field in fields(ConvolutionAttrs)}
+    convolution = ConvolutionAttrs(**attrs).for_rank(len(images.dims))
     convolution.check_groups(*sizes)
     channels = c.dim(filters, convolution.filters.channels_out)
     for i in scales:
@@ -114,7 +111,7 @@ UNIFORM_QUANTIZED_CONVOLUTION_HYBRID = register_op(
         *_ATTRS,
         *axis_attrs("rhs"),
     ],
-    shape_fn=uniform_quantized_convolution_hybrid_shape,
+    shape_fn=partial(uniform_quantized_convolution_shape, tensors=(), channels=(2, 3)),
     doc="The convolution of images of floats, each of which is quantised first, with quantised filters.",
 )
 
@@ -137,57 +134,38 @@ def placed_convolution(attrs: ConvolutionAttrs, lhs: Any, rhs: Any) -> PlacedCon
     return PlacedConvolution.of(attrs.for_rank(lhs.ndim), lhs.shape, rhs.shape)
 
 
-def ratios_of_convolution(
-    placed: PlacedConvolution, axes: tuple[int, int], inputs: Sequence[Any]
-) -> Any:
-    """What sums of products are multiplied by to be integers of the output.
-
-    Args:
-        placed: The convolution.
-        axes: Those of rhs and of the output that are quantised, -1 for none.
-        inputs: Those of the op, in order.
-
-    Raises:
-        InvalidArgumentError: tensors, scales and zero points do not fit.
-    """
-    lhs, rhs, lhs_scale, lhs_zero, rhs_scales, rhs_zeros, scales, zeros = inputs
-    for name, values in (("lhs", lhs_scale), ("rhs", rhs_scales), ("output", scales)):
-        check_positive(name, values)
-    filters, output = placed.convolution.filters, placed.convolution.output
-    rhs_axis, output_axis = axes
-    _check_channel_axis("rhs", rhs_axis, filters.channels_out)
-    _check_channel_axis("output", output_axis, output.channels)
-    check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
-    check_scales(rhs.shape, rhs_axis, rhs_scales, rhs_zeros)
-    check_scales(placed.output_shape, output_axis, scales, zeros)
-    return ratios_of_scales(lhs_scale, rhs_scales, scales)
-
-
 def convolved(
     attrs: ConvolutionAttrs,
-    axes: tuple[int, int],
-    limits: Limits,
-    inputs: Sequence[Any],
+    scaling: Scaling,
+    x: ScaledOperands,
     sums_of: Callable[[PlacedConvolution, Any, Any, Any], Any],
 ) -> tuple[PlacedConvolution, Any]:
     """The integers of the output, as `[batch, *space, channels]`.
 
     Args:
         attrs: those of windows and groups.
-        axes: as of `ratios_of_convolution`.
-        limits: between which integers are.
-        inputs: those of the op, in order.
+        scaling: the axes that are quantised, and the limits of the integers.
+        x: the inputs of the op.
         sums_of: adds up the products, as `PlacedConvolution.sums` does.
+
+    Raises:
+        InvalidArgumentError: tensors, scales and zero points do not fit.
     """
-    lhs, rhs, _, lhs_zero, _, rhs_zeros, _, zeros = inputs
-    placed = placed_convolution(attrs, lhs, rhs)
-    ratios = ratios_of_convolution(placed, axes, inputs)
+    placed = placed_convolution(attrs, x.lhs, x.rhs)
+    x.check_positive()
+    filters, output = placed.convolution.filters, placed.convolution.output
+    _check_channel_axis("rhs", scaling.rhs_axis, filters.channels_out)
+    _check_channel_axis("output", scaling.output_axis, output.channels)
+    check_scales(x.lhs.shape, -1, x.lhs_scales, x.lhs_zeros)
+    check_scales(x.rhs.shape, scaling.rhs_axis, x.rhs_scales, x.rhs_zeros)
+    check_scales(placed.output_shape, scaling.output_axis, x.scales, x.zeros)
+    ratios = x.ratios()
     with np.errstate(all="ignore"):
-        images = placed.images(lhs).astype(np.int32) - lhs_zero
-        filters = placed.filters(rhs).astype(np.int32) - rhs_zeros
-        border = lhs_zero.astype(np.int8).astype(np.int32) - lhs_zero
-        sums = sums_of(placed, images, filters, border)
-    return placed, requantized(sums, ratios, zeros, limits)
+        images = placed.images(x.lhs).astype(np.int32) - x.lhs_zeros
+        weights = placed.filters(x.rhs).astype(np.int32) - x.rhs_zeros
+        border = x.lhs_zeros.astype(np.int8).astype(np.int32) - x.lhs_zeros
+        sums = sums_of(placed, images, weights, border)
+    return placed, requantized(sums, ratios, x.zeros, scaling.limits)
 
 
 @register_kernel(
@@ -196,39 +174,15 @@ def convolved(
     types={"Tin": (_QINT8,), "Tout": (_QINT32,)},
     factory=True,
 )
+@from_attrs(attrs=ConvolutionAttrs, scaling=Scaling.of)
 def uniform_quantized_convolution(
-    *,
-    window_strides: list[int],
-    padding: str,
-    explicit_padding: list[int],
-    lhs_dilation: list[int],
-    rhs_dilation: list[int],
-    batch_group_count: int,
-    feature_group_count: int,
-    dimension_numbers: str,
-    lhs_quantization_axis: int,
-    rhs_quantization_axis: int,
-    output_quantization_axis: int,
-    output_quantization_min_val: int,
-    output_quantization_max_val: int,
+    *, attrs: ConvolutionAttrs, scaling: Scaling
 ) -> Callable[..., Any]:
-    attrs = ConvolutionAttrs.of(
-        window_strides,
-        padding,
-        explicit_padding,
-        lhs_dilation,
-        rhs_dilation,
-        batch_group_count,
-        feature_group_count,
-        dimension_numbers,
-    )
-    limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
-    check_left_axis(lhs_quantization_axis)
-
-    axes = rhs_quantization_axis, output_quantization_axis
+    check_left_axis(scaling.lhs_axis)
 
     def kernel(*inputs: Any) -> Any:
-        placed, result = convolved(attrs, axes, limits, inputs, PlacedConvolution.sums)
+        x = ScaledOperands(*inputs)
+        placed, result = convolved(attrs, scaling, x, PlacedConvolution.sums)
         return placed.output(result)
 
     return kernel
@@ -240,29 +194,10 @@ def uniform_quantized_convolution(
     types={"Tlhs": (_FLOAT,), "Trhs": (_QINT8,), "Tout": (_FLOAT,)},
     factory=True,
 )
+@from_attrs(attrs=ConvolutionAttrs)
 def uniform_quantized_convolution_hybrid(
-    *,
-    window_strides: list[int],
-    padding: str,
-    explicit_padding: list[int],
-    lhs_dilation: list[int],
-    rhs_dilation: list[int],
-    batch_group_count: int,
-    feature_group_count: int,
-    dimension_numbers: str,
-    rhs_quantization_axis: int,
+    *, attrs: ConvolutionAttrs, rhs_quantization_axis: int
 ) -> Callable[[Any, Any, Any, Any], Any]:
-    attrs = ConvolutionAttrs.of(
-        window_strides,
-        padding,
-        explicit_padding,
-        lhs_dilation,
-        rhs_dilation,
-        batch_group_count,
-        feature_group_count,
-        dimension_numbers,
-    )
-
     def kernel(lhs: Any, rhs: Any, scales: Any, zeros: Any) -> Any:
         check_positive("rhs", scales)
         placed = placed_convolution(attrs, lhs, rhs)

@@ -6,7 +6,8 @@ Source: TensorFlow core/util/quantization/uniform_quant_ops_params.{h,cc}.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -24,8 +25,13 @@ class Layout(NamedTuple):
     channels_out: int = 0
 
 
-class ConvolutionAttrs(NamedTuple):
-    """The attrs of a convolution, of which some say nothing without the rank of its tensors."""
+@dataclass(frozen=True)
+class ConvolutionAttrs:
+    """The attrs of a convolution, of which some say nothing without the rank of its tensors.
+
+    Raises:
+        InvalidArgumentError: no tensors would fit them, or a number is no int32.
+    """
 
     window_strides: list[int]
     padding: str
@@ -34,36 +40,29 @@ class ConvolutionAttrs(NamedTuple):
     rhs_dilation: list[int]
     batch_group_count: int
     feature_group_count: int
-    dimension_numbers: UniformQuantizedConvolutionDimensionNumbersAttr
+    dimension_numbers: str
 
-    @classmethod
-    def of(cls, *values: Any) -> ConvolutionAttrs:
-        """The attrs in the order of the fields, each an int32 or int32s where it is a number.
-
-        Raises:
-            InvalidArgumentError: no tensors would fit them.
-        """
-        attrs = cls(*values)
-        for name, value in attrs._asdict().items():
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
             for number in value if isinstance(value, list) else [value]:
                 if isinstance(number, int):
                     int32_attr(name, number)
-        if attrs.padding not in ("EXPLICIT", "SAME", "VALID"):
+        if self.padding not in ("EXPLICIT", "SAME", "VALID"):
             raise InvalidArgumentError(
-                f"padding Attr must be one of [EXPLICIT | SAME | VALID], but given: {attrs.padding}"
+                f"padding Attr must be one of [EXPLICIT | SAME | VALID], but given: {self.padding}"
             )
-        if attrs.padding != "EXPLICIT" and attrs.explicit_padding:
+        if self.padding != "EXPLICIT" and self.explicit_padding:
             raise InvalidArgumentError(
                 "If padding Attr is not 'EXPLICIT', explicit_padding Attr must be empty. Given "
-                f"padding {attrs.padding} and explicit_padding of size {len(attrs.explicit_padding)}"
+                f"padding {self.padding} and explicit_padding of size {len(self.explicit_padding)}"
             )
-        return attrs._replace(dimension_numbers=_dimension_numbers(values[-1]))
+        _dimension_numbers(self.dimension_numbers)
 
     def for_rank(self, rank: int) -> Convolution:
         """The convolution of tensors of this rank; refused if it does not fit."""
         if rank <= 2:
             raise InvalidArgumentError(f"lhs and rhs shape dims must be at least 3. Given: {rank}")
-        images, filters, output = _layouts(self.dimension_numbers, rank)
+        images, filters, output = _layouts(_dimension_numbers(self.dimension_numbers), rank)
         return Convolution(
             images,
             filters,

@@ -6,26 +6,27 @@ core/kernels/uniform_quant_ops/uniform_quantized_dot_ops.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, ShapeHandle, register_op
+from opkernel.kernel import check_allocation, from_attrs
+from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.quantized.conversion import Array
-from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
-    Limits,
+    ScaledOperands,
+    Scaling,
     axis_attrs,
+    check_channel_scales,
     check_left_axis,
     check_positive,
     check_scales,
     dynamically_quantized,
-    ratios_of_scales,
     requantized,
 )
 from opkernel.ops.quantized.uniform_sums import sums_in_float, wrapped_sums
@@ -37,28 +38,17 @@ _CHANNELS = 1
 """The dimension of the second matrix, and of the product, that may have a scale for each column."""
 
 
-def _set_product(c: InferenceContext, left: ShapeHandle, right: ShapeHandle, *scales: int) -> None:
-    """The product; each of the inputs `scales` and the one after it fit its columns."""
+def uniform_quantized_dot_shape(
+    c: InferenceContext, tensors: Sequence[int] = (2, 3), columns: Sequence[int] = (4, 5, 6, 7)
+) -> None:
+    """Matrices, and scales and zero points of whole tensors and of columns of the product."""
+    left, right = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 2)
+    check_ranks_at_most(c, 0, *tensors)
+    check_ranks_at_most(c, 1, *columns)
     c.merge(c.dim(left, 1), c.dim(right, 0))
-    columns = c.dim(right, 1)
-    for i in scales:
-        check_channel_scales(c, columns, i)
-    c.set_output(0, c.matrix(c.dim(left, 0), columns))
-
-
-def uniform_quantized_dot_shape(c: InferenceContext) -> None:
-    """Matrices, and scales and zero points of both and of the product."""
-    left, right = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 2)
-    check_ranks_at_most(c, 0, 2, 3)
-    check_ranks_at_most(c, 1, 4, 5, 6, 7)
-    _set_product(c, left, right, 4, 6)
-
-
-def uniform_quantized_dot_hybrid_shape(c: InferenceContext) -> None:
-    """Matrices, of which the second is quantised, and its scales and zero points."""
-    left, right = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 2)
-    check_ranks_at_most(c, 1, 2, 3)
-    _set_product(c, left, right, 2)
+    for i in columns[::2]:
+        check_channel_scales(c, c.dim(right, 1), i)
+    c.set_output(0, c.matrix(c.dim(left, 0), c.dim(right, 1)))
 
 
 UNIFORM_QUANTIZED_DOT = register_op(
@@ -78,7 +68,7 @@ UNIFORM_QUANTIZED_DOT_HYBRID = register_op(
     inputs=["lhs: Tlhs", "rhs: Trhs", "rhs_scales: float", "rhs_zero_points: int32"],
     outputs=["output: Tout"],
     attrs=["Tlhs: {float}", "Trhs: {qint8}", "Tout: {float}", *axis_attrs("rhs")],
-    shape_fn=uniform_quantized_dot_hybrid_shape,
+    shape_fn=partial(uniform_quantized_dot_shape, tensors=(), columns=(2, 3)),
     doc="The product of a matrix of floats, each row of which is quantised first, and a quantised one.",
 )
 
@@ -109,35 +99,25 @@ def _product_shape(lhs: Array, rhs: Array) -> tuple[int, int]:
     return shape
 
 
-def check_axes(lhs_axis: int, rhs_axis: int, output_axis: int) -> None:
+def check_axes(scaling: Scaling) -> None:
     """Refuse other axes than those of columns."""
-    check_left_axis(lhs_axis)
-    _check_channel_axis("rhs", rhs_axis)
-    _check_channel_axis("output", output_axis)
+    check_left_axis(scaling.lhs_axis)
+    _check_channel_axis("rhs", scaling.rhs_axis)
+    _check_channel_axis("output", scaling.output_axis)
 
 
-def ratios_of_product(
-    lhs: Any,
-    rhs: Any,
-    lhs_scale: Any,
-    lhs_zero: Any,
-    rhs_scales: Any,
-    rhs_zeros: Any,
-    scales: Any,
-    zeros: Any,
-) -> Any:
+def ratios_of_product(x: ScaledOperands) -> Any:
     """What sums of products are multiplied by to be integers of the output.
 
     Raises:
         InvalidArgumentError: matrices, scales and zero points do not fit.
     """
-    for name, values in (("lhs", lhs_scale), ("rhs", rhs_scales), ("output", scales)):
-        check_positive(name, values)
-    shape = _product_shape(lhs, rhs)
-    check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
-    _check_columns(rhs.shape, rhs_scales, rhs_zeros)
-    _check_columns(shape, scales, zeros)
-    return ratios_of_scales(lhs_scale, rhs_scales, scales)
+    x.check_positive()
+    shape = _product_shape(x.lhs, x.rhs)
+    check_scales(x.lhs.shape, -1, x.lhs_scales, x.lhs_zeros)
+    _check_columns(x.rhs.shape, x.rhs_scales, x.rhs_zeros)
+    _check_columns(shape, x.scales, x.zeros)
+    return x.ratios()
 
 
 @register_kernel(
@@ -146,38 +126,21 @@ def ratios_of_product(
     types={"Tin": (_QINT8,), "Tout": (_QINT32,)},
     factory=True,
 )
-def uniform_quantized_dot(
-    *,
-    lhs_quantization_axis: int,
-    rhs_quantization_axis: int,
-    output_quantization_axis: int,
-    output_quantization_min_val: int,
-    output_quantization_max_val: int,
-) -> Callable[[Any, Any, Any, Any, Any, Any, Any, Any], Any]:
+@from_attrs(scaling=Scaling.of)
+def uniform_quantized_dot(*, scaling: Scaling) -> Callable[..., Any]:
     """TensorFlow adds in float where rhs has one scale, and in int32 where each column has one."""
-    limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
-    check_axes(lhs_quantization_axis, rhs_quantization_axis, output_quantization_axis)
+    check_axes(scaling)
 
-    def kernel(
-        lhs: Any,
-        rhs: Any,
-        lhs_scale: Any,
-        lhs_zero: Any,
-        rhs_scales: Any,
-        rhs_zeros: Any,
-        scales: Any,
-        zeros: Any,
-    ) -> Any:
-        ratios = ratios_of_product(
-            lhs, rhs, lhs_scale, lhs_zero, rhs_scales, rhs_zeros, scales, zeros
-        )
+    def kernel(*inputs: Any) -> Any:
+        x = ScaledOperands(*inputs)
+        ratios = ratios_of_product(x)
         with np.errstate(all="ignore"):
-            left, right = lhs.astype(np.int32) - lhs_zero, rhs.astype(np.int32) - rhs_zeros
-            if rhs_scales.ndim:
+            left, right = x.lhs.astype(np.int32) - x.lhs_zeros, x.rhs.astype(np.int32) - x.rhs_zeros
+            if x.rhs_scales.ndim:
                 sums = wrapped_sums(np.matmul, left, right, len(right))
             else:
                 sums = sums_in_float(left, right)
-        return requantized(sums, ratios, zeros, limits)
+        return requantized(sums, ratios, x.zeros, scaling.limits)
 
     return kernel
 

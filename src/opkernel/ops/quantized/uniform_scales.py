@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import DimensionHandle, InferenceContext
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.quantized.conversion import Array, round_half_away, to_int32, to_int64
 from opkernel.types import TensorShape
@@ -40,12 +41,89 @@ class Limits(NamedTuple):
     high: np.int32
 
     @classmethod
-    def of(cls, min_val: int, max_val: int) -> Limits:
+    def of(cls, output_quantization_min_val: int, output_quantization_max_val: int) -> Limits:
         """The limits that the attrs of an output say."""
-        return cls(
-            np.int32(int32_attr("output_quantization_min_val", min_val)),
-            np.int32(int32_attr("output_quantization_max_val", max_val)),
+        return cls.named(
+            "output_quantization", output_quantization_min_val, output_quantization_max_val
         )
+
+    @classmethod
+    def named(cls, prefix: str, low: int, high: int) -> Limits:
+        """The limits that attrs say whose names begin so."""
+        return cls(
+            np.int32(int32_attr(f"{prefix}_min_val", low)),
+            np.int32(int32_attr(f"{prefix}_max_val", high)),
+        )
+
+    def clamped(self, levels: Any) -> Any:
+        """Integers between the limits; the lower one counts where they are exchanged."""
+        return np.maximum(np.minimum(levels, self.high), self.low)
+
+
+class Scaling(NamedTuple):
+    """Along which axis each of two tensors and the output is quantised, -1 for none; the output's limits."""
+
+    lhs_axis: int
+    rhs_axis: int
+    output_axis: int
+    limits: Limits
+
+    @classmethod
+    def of(
+        cls,
+        lhs_quantization_axis: int,
+        rhs_quantization_axis: int,
+        output_quantization_axis: int,
+        output_quantization_min_val: int,
+        output_quantization_max_val: int,
+    ) -> Scaling:
+        """What the attrs of an op on two quantised tensors say."""
+        limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
+        return cls(lhs_quantization_axis, rhs_quantization_axis, output_quantization_axis, limits)
+
+
+class ScaledOperands(NamedTuple):
+    """The inputs of ops on two quantised tensors."""
+
+    lhs: Any
+    rhs: Any
+    lhs_scales: Any
+    lhs_zeros: Any
+    rhs_scales: Any
+    rhs_zeros: Any
+    scales: Any
+    zeros: Any
+
+    def check_positive(self) -> None:
+        """Refuse scales that are not positive."""
+        check_positive("lhs", self.lhs_scales)
+        check_positive("rhs", self.rhs_scales)
+        check_positive("output", self.scales)
+
+    def ratios(self) -> Array:
+        """What sums of products are multiplied by to be integers of the output: float64.
+
+        Raises:
+            InvalidArgumentError: channels of the output have scales of their own, and those of rhs have not.
+        """
+        if self.scales.ndim and not self.rhs_scales.ndim:
+            raise InvalidArgumentError(
+                "If rhs is per-tensor quantized, output must be also per-tensor quantized."
+            )
+        with np.errstate(all="ignore"):
+            ratios: Array = self.rhs_scales.astype(np.float64) * self.lhs_scales / self.scales
+        return ratios
+
+
+def check_channel_scales(c: InferenceContext, size: DimensionHandle, i: int) -> None:
+    """Inputs `i` (scales) and `i + 1` (zero points) are scalars, or have one for each of `size` channels."""
+    scales, zero_points = c.input(i), c.input(i + 1)
+    if scales.dims is None or zero_points.dims is None:
+        return
+    if len(scales.dims) != len(zero_points.dims):
+        raise InvalidArgumentError("scales and zero_points must have same rank.")
+    for dim in (*scales.dims, *zero_points.dims):
+        c.merge(dim, size)
 
 
 def check_axis(name: str, axis: int) -> None:
@@ -56,21 +134,6 @@ def check_axis(name: str, axis: int) -> None:
 def check_left_axis(axis: int) -> None:
     if axis != -1:
         raise InvalidArgumentError("lhs_quantization_axis Attr must be -1 (per-tensor).")
-
-
-def ratios_of_scales(lhs_scale: Array, rhs_scales: Array, scales: Array) -> Array:
-    """What sums of products are multiplied by to be integers of the output: float64.
-
-    Raises:
-        InvalidArgumentError: channels of the output have scales of their own, and those of rhs have not.
-    """
-    if scales.ndim and not rhs_scales.ndim:
-        raise InvalidArgumentError(
-            "If rhs is per-tensor quantized, output must be also per-tensor quantized."
-        )
-    with np.errstate(all="ignore"):
-        ratios: Array = rhs_scales.astype(np.float64) * lhs_scale / scales
-    return ratios
 
 
 def check_positive(name: str, scales: Array) -> None:
@@ -144,7 +207,7 @@ def requantized(sums: Any, ratios: Array, zero_points: Array, limits: Limits) ->
     """Sums of products as integers of an output, whose channels are the last dimension."""
     with np.errstate(all="ignore"):
         levels = multiplied(sums, ratios) + zero_points
-    return np.maximum(np.minimum(levels, limits.high), limits.low)
+    return limits.clamped(levels)
 
 
 def dynamically_quantized(rows: Array) -> tuple[Array, Array]:

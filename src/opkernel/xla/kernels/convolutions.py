@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.ops.nn.conv.attrs import (
     check_num_spatial,
@@ -95,16 +97,8 @@ def _sum_of_products(padded: Any, filters: Any, geometry: Geometry) -> Any:
 
 
 @register_xla_kernel("Conv2D", factory=True)
-def conv2d(
-    *,
-    strides: list[int],
-    dilations: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> _Compute:
-    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
-
+@from_attrs(windows=conv2d_windows)
+def conv2d(*, windows: Windows) -> _Compute:
     def kernel(x: Any, filters: Any) -> Any:
         check_rank("convolution input", x, 4)
         check_rank("convolution filter", filters, 4)
@@ -114,9 +108,8 @@ def conv2d(
 
 
 @register_xla_kernel("Conv3D", factory=True)
-def conv3d(*, strides: list[int], dilations: list[int], padding: str, data_format: str) -> _Compute:
-    windows = conv3d_windows(strides, dilations, padding, data_format)
-
+@from_attrs(windows=conv3d_windows)
+def conv3d(*, windows: Windows) -> _Compute:
     def kernel(x: Any, filters: Any) -> Any:
         check_rank("input", x, 5)
         check_rank("filter", filters, 5)
@@ -127,15 +120,8 @@ def conv3d(*, strides: list[int], dilations: list[int], padding: str, data_forma
 
 
 @register_xla_kernel("DepthwiseConv2dNative", factory=True)
-def depthwise_conv2d(
-    *,
-    strides: list[int],
-    dilations: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> _Compute:
-    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
+@from_attrs(windows=conv2d_windows)
+def depthwise_conv2d(*, windows: Windows) -> _Compute:
     return lambda x, filters: depthwise_convolved(x, filters, windows)
 
 
@@ -158,23 +144,13 @@ def depthwise_convolved(x: Any, filters: Any, windows: Windows) -> Any:
 
 
 @register_xla_kernel("Conv", factory=True)
-def conv(
-    *,
-    strides: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-    dilations: list[int],
-    batch_dims: int,
-    groups: int,
-) -> _Compute:
+@from_attrs(windows_for=windows_of_conv)
+def conv(*, windows_for: Callable[[int], Windows], batch_dims: int, groups: int) -> _Compute:
     def kernel(x: Any, filters: Any) -> Any:
         spatial = check_num_spatial(x.ndim, batch_dims)
         check_rank("filter", filters, spatial + 2)
         check_filter(filters)
-        windows = windows_of_conv(
-            spatial, strides, dilations, padding, explicit_paddings, data_format
-        )
+        windows = windows_for(spatial)
         leading = x.shape[:batch_dims]
         batch = x.reshape(math.prod(leading), *x.shape[batch_dims:])
         channels = batch.shape[windows.data_format.feature_index(batch.ndim)]
@@ -283,72 +259,34 @@ def _by_filters(windows: Windows, sizes_of: _SizesOf, *, depthwise: bool = False
 
 
 @register_xla_kernel("Conv2DBackpropInput", compile_time_constants=["input_sizes"], factory=True)
-def conv2d_backprop_input(
-    *,
-    strides: list[int],
-    dilations: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Any:
-    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
+@from_attrs(windows=conv2d_windows)
+def conv2d_backprop_input(*, windows: Windows) -> Any:
     return _by_input(windows, _of_images(windows))
 
 
-def _gradient_of_images(
-    by: Callable[..., Any], sizes: str, *, depthwise: bool
-) -> Callable[..., Any]:
-    """The maker of a gradient's kernel from the attrs of windows over images."""
+def _gradient(op: str, told_by: str, windows_of: Callable[..., Windows]) -> Callable[..., Any]:
+    """The maker of a gradient's kernel; an input tells its shape, or has it."""
+    by = _by_filters if "BackpropFilter" in op else _by_input
+    sizes_of = _told(told_by) if told_by else _like
 
-    def make(
-        *,
-        strides: list[int],
-        dilations: list[int],
-        padding: str,
-        explicit_paddings: list[int],
-        data_format: str,
-    ) -> Any:
-        windows = conv2d_windows(
-            strides, dilations, padding, explicit_paddings, data_format, InvalidArgumentError
-        )
-        return by(windows, _told(sizes), depthwise=depthwise)
+    @from_attrs(windows=windows_of)
+    def make(*, windows: Windows) -> Any:
+        return by(windows, sizes_of, depthwise=op.startswith("Depthwise"))
 
     return make
 
 
-for _op, _by, _sizes in (
-    ("Conv2DBackpropFilter", _by_filters, "filter_sizes"),
-    ("DepthwiseConv2dNativeBackpropInput", _by_input, "input_sizes"),
-    ("DepthwiseConv2dNativeBackpropFilter", _by_filters, "filter_sizes"),
+_IMAGES = partial(conv2d_windows, refusal=InvalidArgumentError)
+_LIKE_VOLUMES = partial(conv3d_windows, data_format="NDHWC")
+for _op, _told_by, _windows_of in (
+    ("Conv2DBackpropFilter", "filter_sizes", _IMAGES),
+    ("DepthwiseConv2dNativeBackpropInput", "input_sizes", _IMAGES),
+    ("DepthwiseConv2dNativeBackpropFilter", "filter_sizes", _IMAGES),
+    ("Conv3DBackpropInputV2", "input_sizes", conv3d_windows),
+    ("Conv3DBackpropFilterV2", "filter_sizes", conv3d_windows),
+    ("Conv3DBackpropInput", "", _LIKE_VOLUMES),
+    ("Conv3DBackpropFilter", "", _LIKE_VOLUMES),
 ):
-    register_xla_kernel(_op, compile_time_constants=[_sizes], factory=True)(
-        _gradient_of_images(_by, _sizes, depthwise=_op.startswith("Depthwise"))
+    register_xla_kernel(_op, compile_time_constants=[_told_by] if _told_by else [], factory=True)(
+        _gradient(_op, _told_by, _windows_of)
     )
-
-
-@register_xla_kernel("Conv3DBackpropInputV2", compile_time_constants=["input_sizes"], factory=True)
-def conv3d_backprop_input_v2(
-    *, strides: list[int], dilations: list[int], padding: str, data_format: str
-) -> Any:
-    windows = conv3d_windows(strides, dilations, padding, data_format)
-    return _by_input(windows, _told("input_sizes"))
-
-
-@register_xla_kernel(
-    "Conv3DBackpropFilterV2", compile_time_constants=["filter_sizes"], factory=True
-)
-def conv3d_backprop_filter_v2(
-    *, strides: list[int], dilations: list[int], padding: str, data_format: str
-) -> Any:
-    windows = conv3d_windows(strides, dilations, padding, data_format)
-    return _by_filters(windows, _told("filter_sizes"))
-
-
-@register_xla_kernel("Conv3DBackpropInput", factory=True)
-def conv3d_backprop_input(*, strides: list[int], dilations: list[int], padding: str) -> Any:
-    return _by_input(conv3d_windows(strides, dilations, padding, "NDHWC"), _like)
-
-
-@register_xla_kernel("Conv3DBackpropFilter", factory=True)
-def conv3d_backprop_filter(*, strides: list[int], dilations: list[int], padding: str) -> Any:
-    return _by_filters(conv3d_windows(strides, dilations, padding, "NDHWC"), _like)

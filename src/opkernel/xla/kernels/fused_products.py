@@ -8,11 +8,13 @@ Source: TensorFlow compiler/tf2xla/kernels/conv_ops.cc, core/kernels/matmul_op_f
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.ops.math.matmul import check_matrices
 from opkernel.ops.nn.conv.attrs import conv2d_windows
@@ -24,7 +26,7 @@ from opkernel.ops.nn.epilogue import (
     finished,
     matmul_fusion,
 )
-from opkernel.ops.nn.geometry import check_rank
+from opkernel.ops.nn.geometry import Windows, check_rank
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.kernels.convolutions import convolved, depthwise_convolved
@@ -40,6 +42,7 @@ def _finished(product: Any, fusion: Fusion, args: list[Any]) -> Any:
 
 
 @register_xla_kernel("_FusedConv2D", compile_time_constants=["host_args"], factory=True)
+@from_attrs(fusion=conv2d_fusion)
 def fused_conv2d(
     *,
     strides: list[int],
@@ -48,11 +51,8 @@ def fused_conv2d(
     data_format: str,
     filter_format: str,
     dilations: list[int],
-    fused_ops: list[str],
-    epsilon: float,
-    leakyrelu_alpha: float,
+    fusion: Fusion,
 ) -> Callable[[Any, Any, list[Any], list[Any]], Any]:
-    fusion = conv2d_fusion(fused_ops, epsilon, leakyrelu_alpha)
     if data_format != "NHWC" or filter_format != "HWIO":
         raise InvalidArgumentError(
             f"_FusedConv2D is compiled for NHWC and HWIO, got {data_format} and {filter_format}"
@@ -69,19 +69,11 @@ def fused_conv2d(
 
 
 @register_xla_kernel("_FusedDepthwiseConv2dNative", factory=True)
+@from_attrs(fusion=depthwise_fusion, windows=partial(conv2d_windows, explicit_paddings=()))
 def fused_depthwise_conv2d(
-    *,
-    strides: list[int],
-    padding: str,
-    data_format: str,
-    dilations: list[int],
-    fused_ops: list[str],
-    epsilon: float,
-    leakyrelu_alpha: float,
+    *, fusion: Fusion, windows: Windows
 ) -> Callable[[Any, Any, list[Any]], Any]:
     """Half and bfloat16 are computed in float."""
-    fusion = depthwise_fusion(fused_ops, epsilon, leakyrelu_alpha)
-    windows = conv2d_windows(strides, dilations, padding, [], data_format)
 
     def fused(x: Any, filters: Any, args: list[Any]) -> Any:
         dtype = np.float32 if x.dtype.itemsize < 4 else x.dtype
@@ -93,16 +85,11 @@ def fused_depthwise_conv2d(
 
 
 @register_xla_kernel("_FusedMatMul", factory=True)
+@from_attrs(fusion=matmul_fusion)
 def fused_matmul(
-    *,
-    T: DataType,
-    transpose_a: bool,
-    transpose_b: bool,
-    fused_ops: list[str],
-    leakyrelu_alpha: float,
+    *, T: DataType, transpose_a: bool, transpose_b: bool, fusion: Fusion
 ) -> Callable[[Any, Any, list[Any]], Any]:
     """Half and bfloat16 are computed in float."""
-    fusion = matmul_fusion(fused_ops, leakyrelu_alpha)
     dtype = np.float32 if T in NARROW_FLOATS else T.numpy_dtype
 
     def fused(a: Any, b: Any, args: list[Any]) -> Any:

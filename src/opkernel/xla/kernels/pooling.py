@@ -10,15 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.ops.nn.geometry import check_rank, check_shape, sizes_from_tensor
 from opkernel.ops.nn.max_pool import check_depth_windows
-from opkernel.ops.nn.pooling import Pool, pool_from_attrs, sizes_in_tensor
+from opkernel.ops.nn.pooling import (
+    Pool,
+    padded_pool_in_layout,
+    pool_from_attrs,
+    pool_in_layout,
+    sizes_in_tensor,
+)
 from opkernel.ops.nn.window_reductions import lowest, window_sizes
 from opkernel.ops.nn.windows import Geometry, overlaps
 from opkernel.types import DataType, as_dtype
@@ -67,10 +75,8 @@ def _mean(x: Any, pool: Pool) -> Any:
 
 
 def _avg_pool(rank: int) -> Callable[..., Any]:
-    def avg_pool(
-        *, ksize: list[int], strides: list[int], padding: str, data_format: str
-    ) -> Callable[[Any], Any]:
-        pool = pool_from_attrs(ksize, strides, padding, rank=rank, data_format=data_format)
+    @from_attrs(pool=partial(pool_in_layout, rank=rank))
+    def avg_pool(*, pool: Pool) -> Callable[[Any], Any]:
         pool.refuse_depth("Pooling")
         return _in_layout(pool, lambda x: _mean(x, pool))
 
@@ -91,10 +97,8 @@ def _mean_gradient(sizes: Sequence[int], gradient: Any, pool: Pool) -> Any:
 
 
 def _avg_pool_grad(rank: int) -> Callable[..., Any]:
-    def avg_pool_grad(
-        *, ksize: list[int], strides: list[int], padding: str, data_format: str
-    ) -> Callable[[Any, Any], Any]:
-        pool = pool_from_attrs(ksize, strides, padding, rank=rank, data_format=data_format)
+    @from_attrs(pool=partial(pool_in_layout, rank=rank))
+    def avg_pool_grad(*, pool: Pool) -> Callable[[Any, Any], Any]:
         pool.refuse_depth("Pooling")
 
         def gradient_by_input(orig_input_shape: Any, gradient: Any) -> Any:
@@ -136,15 +140,8 @@ def _max_pool_of(x: Any, pool: Pool) -> Any:
 
 
 @register_xla_kernel("MaxPool", factory=True)
-def max_pool(
-    *,
-    ksize: list[int],
-    strides: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Callable[[Any], Any]:
-    pool = pool_from_attrs(ksize, strides, padding, explicit_paddings, data_format=data_format)
+@from_attrs(pool=padded_pool_in_layout)
+def max_pool(*, pool: Pool) -> Callable[[Any], Any]:
     return _in_layout(pool, lambda x: _max_pool_of(x, pool))
 
 
@@ -159,10 +156,8 @@ def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Any, Any, Any], 
 
 
 @register_xla_kernel("MaxPool3D", factory=True)
-def max_pool_3d(
-    *, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Callable[[Any], Any]:
-    pool = pool_from_attrs(ksize, strides, padding, rank=5, data_format=data_format)
+@from_attrs(pool=partial(pool_in_layout, rank=5))
+def max_pool_3d(*, pool: Pool) -> Callable[[Any], Any]:
     pool.refuse_depth("Pooling")
     return _in_layout(pool, lambda x: _max_pool_of(x, pool))
 
@@ -190,16 +185,10 @@ def _first_largest(x: Any, pool: Pool) -> tuple[Any, Any]:
 
 
 @register_xla_kernel("MaxPoolWithArgmax", factory=True)
+@from_attrs(pool=pool_from_attrs)
 def max_pool_with_argmax(
-    *,
-    ksize: list[int],
-    strides: list[int],
-    padding: str,
-    include_batch_in_index: bool,
-    Targmax: DataType,
+    *, pool: Pool, include_batch_in_index: bool, Targmax: DataType
 ) -> Callable[[Any], tuple[Any, Any]]:
-    pool = pool_from_attrs(ksize, strides, padding)
-
     def pooled(x: Any) -> tuple[Any, Any]:
         pool.geometry(x.shape)  # checks the shape
         if x.size == 0:
@@ -271,10 +260,8 @@ _Gradient = Callable[[Any, Any, Any, Pool], Any]
 def _with_attrs(compute: _Gradient, rank: int) -> Callable[..., Any]:
     """The kernel of a gradient whose windows are attrs."""
 
-    def kernel(
-        *, ksize: list[int], strides: list[int], padding: str, data_format: str
-    ) -> Callable[[Any, Any, Any], Any]:
-        pool = pool_from_attrs(ksize, strides, padding, rank=rank, data_format=data_format)
+    @from_attrs(pool=partial(pool_in_layout, rank=rank))
+    def kernel(*, pool: Pool) -> Callable[[Any, Any, Any], Any]:
         return _in_layout(pool, lambda x, y, gradient: compute(x, y, gradient, pool))
 
     return kernel
@@ -296,15 +283,8 @@ def _with_sizes(compute: _Gradient) -> Callable[..., Any]:
 
 
 @register_xla_kernel("MaxPoolGrad", factory=True)
-def max_pool_grad(
-    *,
-    ksize: list[int],
-    strides: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Callable[[Any, Any, Any], Any]:
-    pool = pool_from_attrs(ksize, strides, padding, explicit_paddings, data_format=data_format)
+@from_attrs(pool=padded_pool_in_layout)
+def max_pool_grad(*, pool: Pool) -> Callable[[Any, Any, Any], Any]:
     return _in_layout(pool, lambda x, y, gradient: _max_pool_grad(x, y, gradient, pool))
 
 
@@ -325,11 +305,11 @@ for _op, _compute in (
 
 
 @register_xla_kernel("MaxPoolGradWithArgmax", factory=True)
+@from_attrs(pool=pool_from_attrs)
 def max_pool_grad_with_argmax(
-    *, ksize: list[int], strides: list[int], padding: str, include_batch_in_index: bool
+    *, pool: Pool, include_batch_in_index: bool
 ) -> Callable[[Any, Any, Any], Any]:
     """Indices that lie outside the input are dropped."""
-    pool = pool_from_attrs(ksize, strides, padding)
 
     def gradient_by_input(x: Any, gradient: Any, argmax: Any) -> Any:
         expected = pool.output_shape(x.shape)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import UnimplementedError
+from opkernel.kernel import from_attrs
 from opkernel.ops.quantized.quantize import dequantize_op
 from opkernel.ops.quantized.uniform import (
     uniform_dequantize,
@@ -23,7 +24,12 @@ from opkernel.ops.quantized.uniform import (
 from opkernel.ops.quantized.uniform_convolution import convolved
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
 from opkernel.ops.quantized.uniform_dot import check_axes, ratios_of_product
-from opkernel.ops.quantized.uniform_scales import Limits, check_left_axis, requantized
+from opkernel.ops.quantized.uniform_scales import (
+    ScaledOperands,
+    Scaling,
+    check_left_axis,
+    requantized,
+)
 from opkernel.ops.quantized.uniform_sums import PlacedConvolution
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp, lax
@@ -74,23 +80,17 @@ def dequantize(*, mode: str, narrow_range: bool, axis: int, dtype: DataType) -> 
 
 
 @register_xla_kernel("UniformQuantizedDot", compile_time_constants=_OF_PRODUCTS, factory=True)
-def uniform_quantized_dot(
-    *,
-    lhs_quantization_axis: int,
-    rhs_quantization_axis: int,
-    output_quantization_axis: int,
-    output_quantization_min_val: int,
-    output_quantization_max_val: int,
-) -> _Kernel:
+@from_attrs(scaling=Scaling.of)
+def uniform_quantized_dot(*, scaling: Scaling) -> _Kernel:
     """Sums are exact; on the CPU, those beyond 2**24 may be rounded to float."""
-    limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
-    check_axes(lhs_quantization_axis, rhs_quantization_axis, output_quantization_axis)
+    check_axes(scaling)
 
-    def kernel(lhs: Any, rhs: Any, *scaling: Any) -> Any:
-        ratios = ratios_of_product(lhs, rhs, *scaling)
-        _, lhs_zero, _, rhs_zeros, _, zeros = scaling
-        left, right = lhs.astype("int32") - lhs_zero, rhs.astype("int32") - rhs_zeros
-        return requantized(TracedArray(jnp().matmul(left, right)), ratios, zeros, limits).value
+    def kernel(*inputs: Any) -> Any:
+        x = ScaledOperands(*inputs)
+        ratios = ratios_of_product(x)
+        left, right = x.lhs.astype("int32") - x.lhs_zeros, x.rhs.astype("int32") - x.rhs_zeros
+        sums = TracedArray(jnp().matmul(left, right))
+        return requantized(sums, ratios, x.zeros, scaling.limits).value
 
     return kernel
 
@@ -98,40 +98,14 @@ def uniform_quantized_dot(
 @register_xla_kernel(
     "UniformQuantizedConvolution", compile_time_constants=_OF_PRODUCTS, factory=True
 )
-def uniform_quantized_convolution(
-    *,
-    window_strides: list[int],
-    padding: str,
-    explicit_padding: list[int],
-    lhs_dilation: list[int],
-    rhs_dilation: list[int],
-    batch_group_count: int,
-    feature_group_count: int,
-    dimension_numbers: str,
-    lhs_quantization_axis: int,
-    rhs_quantization_axis: int,
-    output_quantization_axis: int,
-    output_quantization_min_val: int,
-    output_quantization_max_val: int,
-) -> _Kernel:
-    attrs = ConvolutionAttrs.of(
-        window_strides,
-        padding,
-        explicit_padding,
-        lhs_dilation,
-        rhs_dilation,
-        batch_group_count,
-        feature_group_count,
-        dimension_numbers,
-    )
-    limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
-    check_left_axis(lhs_quantization_axis)
-    if batch_group_count > 1 and feature_group_count > 1:
+@from_attrs(attrs=ConvolutionAttrs, scaling=Scaling.of)
+def uniform_quantized_convolution(*, attrs: ConvolutionAttrs, scaling: Scaling) -> _Kernel:
+    check_left_axis(scaling.lhs_axis)
+    if attrs.batch_group_count > 1 and attrs.feature_group_count > 1:
         raise UnimplementedError("XLA has no convolutions with groups of batches and of features")
-    axes = rhs_quantization_axis, output_quantization_axis
 
     def kernel(*inputs: Any) -> Any:
-        placed, result = convolved(attrs, axes, limits, inputs, _sums)
+        placed, result = convolved(attrs, scaling, ScaledOperands(*inputs), _sums)
         return result.value.transpose(np.argsort(placed.convolution.output_order))
 
     return kernel

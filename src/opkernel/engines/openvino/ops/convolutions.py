@@ -9,6 +9,7 @@ from opkernel.engines.openvino.layout import channels_first, in_layout
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import openvino_op
 from opkernel.engines.openvino.tensors import permuted, reshaped, shape_of
+from opkernel.kernel import from_attrs
 from opkernel.ops.nn.conv.attrs import conv2d_windows, conv3d_windows
 from opkernel.ops.nn.geometry import Windows
 
@@ -34,77 +35,37 @@ def convolved(x: Any, filters: Any, windows: Windows) -> Any:
 def depthwise(x: Any, filters: Any, windows: Windows) -> Any:
     """The convolution of each channel by itself, channels first."""
     *window, channels, multiplier = shape_of(filters)
-    geometry = windows.geometry(windows.spatial(shape_of(x)), window)
-    kernels = permuted(filters, (2, 3, 0, 1))
-    kernels = reshaped(kernels, (channels, multiplier, 1, *window))
-    before, after = zip(*geometry.padding, strict=True)
-    return (
-        opset()
-        .group_convolution(
-            channels_first(x, windows), kernels, windows.strides, before, after, windows.dilations
-        )
-        .output(0)
-    )
+    return convolved(x, reshaped(filters, (*window, 1, channels * multiplier)), windows)
 
 
 @openvino_op("Conv2D", differs_for_non_finite=True)
-def conv2d(
-    x: Any,
-    filters: Any,
-    *,
-    strides: list[int],
-    dilations: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Any:
-    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
+@from_attrs(windows=conv2d_windows)
+def conv2d(x: Any, filters: Any, *, windows: Windows) -> Any:
     return in_layout(convolved(x, filters, windows), windows)
 
 
 @openvino_op("Conv3D", differs_for_non_finite=True)
-def conv3d(
-    x: Any,
-    filters: Any,
-    *,
-    strides: list[int],
-    dilations: list[int],
-    padding: str,
-    data_format: str,
-) -> Any:
-    windows = conv3d_windows(strides, dilations, padding, data_format)
+@from_attrs(windows=conv3d_windows)
+def conv3d(x: Any, filters: Any, *, windows: Windows) -> Any:
     return in_layout(convolved(x, filters, windows), windows)
 
 
 @openvino_op("DepthwiseConv2dNative", differs_for_non_finite=True)
-def depthwise_conv2d(
-    x: Any,
-    filters: Any,
-    *,
-    strides: list[int],
-    dilations: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Any:
-    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
+@from_attrs(windows=conv2d_windows)
+def depthwise_conv2d(x: Any, filters: Any, *, windows: Windows) -> Any:
     return in_layout(depthwise(x, filters, windows), windows)
 
 
 @openvino_op("Conv2DBackpropInput", constants=["input_sizes"], differs_for_non_finite=True)
+@from_attrs(windows=conv2d_windows)
 def conv2d_backprop_input(
     input_sizes: Any,
     filters: Any,
     gradient: Any,
     *,
-    strides: list[int],
-    dilations: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
+    windows: Windows,
     output_shapes: list[tuple[int, ...]],
 ) -> Any:
-    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
     *window, depth, features = shape_of(filters)
     sizes = windows.spatial(output_shapes[0])
     geometry = windows.geometry(sizes, window)

@@ -5,6 +5,7 @@ They are taken apart again: OpenVINO fuses them in its own way.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from opkernel.engines.openvino.ops.convolutions import convolved, depthwise
 from opkernel.engines.openvino.ops.normalisation import along_channels, normalised
 from opkernel.engines.openvino.ops.products import product
 from opkernel.engines.openvino.tensors import as_output, shape_of
+from opkernel.kernel import from_attrs
 from opkernel.ops.nn.conv.attrs import conv2d_windows
 from opkernel.ops.nn.epilogue import Fusion, conv2d_fusion, depthwise_fusion, matmul_fusion
 from opkernel.ops.nn.geometry import Windows
@@ -45,46 +47,29 @@ def _finished_images(x: Any, windows: Windows, fusion: Fusion, args: list[Any]) 
 
 
 @openvino_op("_FusedConv2D", constants=["host_args"], differs_for_non_finite=True)
+@from_attrs(fusion=conv2d_fusion, windows=conv2d_windows)
 def fused_conv2d(
     x: Any,
     filters: Any,
     args: list[Any],
     host_args: list[Any],
     *,
-    strides: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-    dilations: list[int],
-    fused_ops: list[str],
-    epsilon: float,
-    leakyrelu_alpha: float,
+    fusion: Fusion,
+    windows: Windows,
 ) -> Any:
-    fusion = conv2d_fusion(fused_ops, epsilon, leakyrelu_alpha)
-    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
     return _finished_images(convolved(x, filters, windows), windows, fusion, args)
 
 
 @openvino_op("_FusedDepthwiseConv2dNative", differs_for_non_finite=True)
+@from_attrs(fusion=depthwise_fusion, windows=partial(conv2d_windows, explicit_paddings=()))
 def fused_depthwise(
-    x: Any,
-    filters: Any,
-    args: list[Any],
-    *,
-    strides: list[int],
-    padding: str,
-    data_format: str,
-    dilations: list[int],
-    fused_ops: list[str],
-    epsilon: float,
-    leakyrelu_alpha: float,
+    x: Any, filters: Any, args: list[Any], *, fusion: Fusion, windows: Windows
 ) -> Any:
-    fusion = depthwise_fusion(fused_ops, epsilon, leakyrelu_alpha)
-    windows = conv2d_windows(strides, dilations, padding, (), data_format)
     return _finished_images(depthwise(x, filters, windows), windows, fusion, args)
 
 
 @openvino_op("_FusedMatMul", takes_empty=True, differs_for_non_finite=True)
+@from_attrs(fusion=matmul_fusion)
 def fused_matmul(
     a: Any,
     b: Any,
@@ -92,11 +77,9 @@ def fused_matmul(
     *,
     transpose_a: bool,
     transpose_b: bool,
-    fused_ops: list[str],
-    leakyrelu_alpha: float,
+    fusion: Fusion,
     output_shapes: Shapes,
 ) -> Any:
-    fusion = matmul_fusion(fused_ops, leakyrelu_alpha)
     made = product(a, b, transpose_a, transpose_b, output_shapes[0])
     if isinstance(made, np.ndarray):  # nothing is added to the product of empty matrices
         return made

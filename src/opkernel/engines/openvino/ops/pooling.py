@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from opkernel.engines.openvino.layout import channels_first, in_layout
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import openvino_op
 from opkernel.engines.openvino.tensors import shape_of
-from opkernel.ops.nn.pooling import Pool, pool_from_attrs
+from opkernel.kernel import from_attrs
+from opkernel.ops.nn.pooling import Pool, padded_pool_in_layout, pool_in_layout
 
 
 def _pooled(x: Any, pool: Pool, compute: Callable[..., Any]) -> Any:
@@ -46,35 +48,24 @@ def _over_channels(*, ksize: list[int], strides: list[int], data_format: str) ->
 
 
 @openvino_op("AvgPool", refuses=_over_channels)
-def avg_pool(
-    x: Any, *, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Any:
-    return _mean(x, pool_from_attrs(ksize, strides, padding, data_format=data_format))
+@from_attrs(pool=pool_in_layout)
+def avg_pool(x: Any, *, pool: Pool) -> Any:
+    return _mean(x, pool)
 
 
 @openvino_op("AvgPool3D", refuses=_over_channels)
-def avg_pool_3d(
-    x: Any, *, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Any:
-    return _mean(x, pool_from_attrs(ksize, strides, padding, rank=5, data_format=data_format))
+@from_attrs(pool=partial(pool_in_layout, rank=5))
+def avg_pool_3d(x: Any, *, pool: Pool) -> Any:
+    return _mean(x, pool)
 
 
 @openvino_op("MaxPool", refuses=_over_channels)
-def max_pool(
-    x: Any,
-    *,
-    ksize: list[int],
-    strides: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Any:
-    pool = pool_from_attrs(ksize, strides, padding, explicit_paddings, data_format=data_format)
+@from_attrs(pool=padded_pool_in_layout)
+def max_pool(x: Any, *, pool: Pool) -> Any:
     return _largest(x, pool)
 
 
 @openvino_op("MaxPool3D", refuses=_over_channels, differs_for_non_finite=True)
-def max_pool_3d(
-    x: Any, *, ksize: list[int], strides: list[int], padding: str, data_format: str
-) -> Any:
-    return _largest(x, pool_from_attrs(ksize, strides, padding, rank=5, data_format=data_format))
+@from_attrs(pool=partial(pool_in_layout, rank=5))
+def max_pool_3d(x: Any, *, pool: Pool) -> Any:
+    return _largest(x, pool)

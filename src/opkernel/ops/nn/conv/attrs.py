@@ -1,6 +1,6 @@
 """The attrs of convolutions: the windows that they describe, and the values that kernels refuse."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.ops.nn.geometry import Windows, check_length, spatial_attr, windows_from_attrs
@@ -43,21 +43,25 @@ def conv3d_windows(
 
 
 def windows_of_conv(
-    num_spatial: int,
     strides: Sequence[int],
     dilations: Sequence[int],
     padding: str,
     explicit_paddings: Sequence[int],
     data_format: str,
-) -> Windows:
-    """The windows that the attrs of Conv describe for so many spatial dimensions."""
-    layout, rank = "NHWC" if data_format == "CHANNELS_LAST" else "NCHW", num_spatial + 2
-    gaps = dilations or [1] * rank
-    check_length("strides", strides, rank)
-    check_length("dilations", gaps, rank)
-    steps = spatial_attr("strides", strides, layout)
-    gaps = spatial_attr("dilations", gaps, layout)
-    return windows_from_attrs(layout, steps, gaps, padding, explicit_paddings)
+) -> Callable[[int], Windows]:
+    """The windows that the attrs of Conv describe, for a number of spatial dimensions."""
+    layout = "NHWC" if data_format == "CHANNELS_LAST" else "NCHW"
+
+    def windows_for(num_spatial: int) -> Windows:
+        rank = num_spatial + 2
+        gaps = dilations or [1] * rank
+        check_length("strides", strides, rank)
+        check_length("dilations", gaps, rank)
+        steps = spatial_attr("strides", strides, layout)
+        gaps = spatial_attr("dilations", gaps, layout)
+        return windows_from_attrs(layout, steps, gaps, padding, explicit_paddings)
+
+    return windows_for
 
 
 def check_num_spatial(rank: int, batch_dims: int) -> int:

@@ -7,10 +7,12 @@ conv_grad_shape_utils.cc, depthwise_conv_grad_op.cc.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.kernel import from_attrs
 from opkernel.ops.nn.conv.attrs import (
     check_unit_dilations,
     conv2d_windows,
@@ -53,6 +55,32 @@ def _of_images(op: str, given: Array, filters: Array, gradient: Array) -> Sequen
     return sizes
 
 
+def _conv2d_windows(
+    op: str,
+    refusal: type[OpError],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> Windows:
+    if data_format != "NHWC":
+        raise InvalidArgumentError(f"{op} only supports NHWC on the CPU, not {data_format}")
+    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format, refusal)
+    check_unit_dilations(windows)
+    return windows
+
+
+def _conv3d_windows(
+    op: str, strides: Sequence[int], dilations: Sequence[int], padding: str, data_format: str
+) -> Windows:
+    if data_format != "NDHWC":
+        raise InvalidArgumentError(f"{op} only supports NDHWC on the CPU, not {data_format}")
+    windows = conv3d_windows(strides, dilations, padding, data_format)
+    check_unit_dilations(windows)
+    return windows
+
+
 @dataclass(frozen=True)
 class GradientKernels:
     """Makes the kernels of the gradients of convolutions from their attrs.
@@ -63,83 +91,44 @@ class GradientKernels:
 
     algorithms: Algorithms
 
-    def conv2d_backprop_input(
-        self,
-        *,
-        strides: list[int],
-        dilations: list[int],
-        padding: str,
-        explicit_paddings: list[int],
-        data_format: str,
-    ) -> Kernel:
+    @from_attrs(windows=partial(_conv2d_windows, "Conv2DBackpropInput", UnimplementedError))
+    def conv2d_backprop_input(self, *, windows: Windows) -> Kernel:
         """By the images."""
-        op = "Conv2DBackpropInput"
-        _check_layout(op, data_format, "NHWC")
-        windows = conv2d_windows(
-            strides, dilations, padding, explicit_paddings, data_format, UnimplementedError
-        )
-        check_unit_dilations(windows)
-        return self._by_input(op, windows, _of_images)
+        return self._by_input("Conv2DBackpropInput", windows, _of_images)
 
-    def conv2d_backprop_filter(
-        self,
-        *,
-        strides: list[int],
-        dilations: list[int],
-        padding: str,
-        explicit_paddings: list[int],
-        data_format: str,
-    ) -> Kernel:
+    @from_attrs(windows=partial(_conv2d_windows, "Conv2DBackpropFilter", InvalidArgumentError))
+    def conv2d_backprop_filter(self, *, windows: Windows) -> Kernel:
         """By the filters."""
-        op = "Conv2DBackpropFilter"
-        _check_layout(op, data_format, "NHWC")
-        windows = conv2d_windows(
-            strides, dilations, padding, explicit_paddings, data_format, InvalidArgumentError
-        )
-        check_unit_dilations(windows)
-        return self._by_filters(op, windows)
+        return self._by_filters("Conv2DBackpropFilter", windows)
 
-    def conv3d_backprop_input_v2(
-        self, *, strides: list[int], dilations: list[int], padding: str, data_format: str
-    ) -> Kernel:
+    @from_attrs(windows=partial(_conv3d_windows, "Conv3DBackpropInputV2"))
+    def conv3d_backprop_input_v2(self, *, windows: Windows) -> Kernel:
         """By the volumes."""
-        op = "Conv3DBackpropInputV2"
-        return self._by_input(op, _conv3d_windows(op, strides, dilations, padding, data_format))
+        return self._by_input("Conv3DBackpropInputV2", windows)
 
-    def conv3d_backprop_filter_v2(
-        self, *, strides: list[int], dilations: list[int], padding: str, data_format: str
-    ) -> Kernel:
+    @from_attrs(windows=partial(_conv3d_windows, "Conv3DBackpropFilterV2"))
+    def conv3d_backprop_filter_v2(self, *, windows: Windows) -> Kernel:
         """By the filters."""
-        op = "Conv3DBackpropFilterV2"
-        return self._by_filters(op, _conv3d_windows(op, strides, dilations, padding, data_format))
+        return self._by_filters("Conv3DBackpropFilterV2", windows)
 
-    def conv3d_backprop_input(
-        self, *, strides: list[int], dilations: list[int], padding: str
-    ) -> Kernel:
+    @from_attrs(windows=partial(_conv3d_windows, "Conv3DBackpropInput", data_format="NDHWC"))
+    def conv3d_backprop_input(self, *, windows: Windows) -> Kernel:
         """By volumes like those given."""
-        op = "Conv3DBackpropInput"
-        return self._by_input(op, _conv3d_windows(op, strides, dilations, padding, "NDHWC"), _like)
+        return self._by_input("Conv3DBackpropInput", windows, _like)
 
-    def conv3d_backprop_filter(
-        self, *, strides: list[int], dilations: list[int], padding: str
-    ) -> Kernel:
+    @from_attrs(windows=partial(_conv3d_windows, "Conv3DBackpropFilter", data_format="NDHWC"))
+    def conv3d_backprop_filter(self, *, windows: Windows) -> Kernel:
         """By filters like those given."""
-        op = "Conv3DBackpropFilter"
-        windows = _conv3d_windows(op, strides, dilations, padding, "NDHWC")
-        return self._by_filters(op, windows, _like)
+        return self._by_filters("Conv3DBackpropFilter", windows, _like)
 
-    def depthwise_backprop_input(
-        self, *, strides: list[int], padding: str, explicit_paddings: list[int], data_format: str
-    ) -> Kernel:
+    @from_attrs(windows=depthwise_windows)
+    def depthwise_backprop_input(self, *, windows: Windows) -> Kernel:
         """By the images. As in TensorFlow, dilations do not count."""
-        windows = depthwise_windows(strides, padding, explicit_paddings, data_format)
         return self._by_input("DepthwiseConv2dNativeBackpropInput", windows, is_depthwise=True)
 
-    def depthwise_backprop_filter(
-        self, *, strides: list[int], padding: str, explicit_paddings: list[int], data_format: str
-    ) -> Kernel:
+    @from_attrs(windows=depthwise_windows)
+    def depthwise_backprop_filter(self, *, windows: Windows) -> Kernel:
         """By the filters. As in TensorFlow, dilations do not count."""
-        windows = depthwise_windows(strides, padding, explicit_paddings, data_format)
         return self._by_filters("DepthwiseConv2dNativeBackpropFilter", windows, is_depthwise=True)
 
     def _by_input(
@@ -206,20 +195,6 @@ def _is_zero(sizes: Sequence[int], windows: Windows, other: Array, gradient: Arr
     if 0 not in sizes and not windows.channels_last:
         raise UnimplementedError("Depthwise convolution on CPU is only supported for NHWC format")
     return 0 in sizes or not (other.size and gradient.size)
-
-
-def _check_layout(op: str, data_format: str, supported: str) -> None:
-    if data_format != supported:
-        raise InvalidArgumentError(f"{op} only supports {supported} on the CPU, not {data_format}")
-
-
-def _conv3d_windows(
-    op: str, strides: Sequence[int], dilations: Sequence[int], padding: str, data_format: str
-) -> Windows:
-    _check_layout(op, data_format, "NDHWC")
-    windows = conv3d_windows(strides, dilations, padding, data_format)
-    check_unit_dilations(windows)
-    return windows
 
 
 def _geometry(

@@ -8,11 +8,12 @@ conv_ops_using_gemm.cc, depthwise_conv_op.cc.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import allocate
+from opkernel.kernel import allocate, from_attrs
 from opkernel.ops.array.pad import mirror_pad
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import NARROW_FLOATS
@@ -25,7 +26,7 @@ from opkernel.ops.nn.conv.attrs import (
     windows_of_conv,
 )
 from opkernel.ops.nn.conv.reference import Algorithms
-from opkernel.ops.nn.epilogue import Epilogue, conv2d_fusion, depthwise_fusion
+from opkernel.ops.nn.epilogue import Epilogue, Fusion, conv2d_fusion, depthwise_fusion
 from opkernel.ops.nn.geometry import (
     Windows,
     check_length,
@@ -69,11 +70,9 @@ class ConvolutionKernels:
 
         return convolved
 
-    def conv3d(
-        self, *, strides: list[int], dilations: list[int], padding: str, data_format: str
-    ) -> Callable[[Array, Array], Array]:
+    @from_attrs(windows=conv3d_windows)
+    def conv3d(self, *, windows: Windows) -> Callable[[Array, Array], Array]:
         """Volumes in layout NDHWC, without gaps and groups, as in TensorFlow."""
-        windows = conv3d_windows(strides, dilations, padding, data_format)
 
         def convolved(x: Array, filters: Array) -> Array:
             check_rank("input", x, 5)
@@ -83,16 +82,9 @@ class ConvolutionKernels:
 
         return convolved
 
+    @from_attrs(windows_for=windows_of_conv)
     def conv(
-        self,
-        *,
-        strides: list[int],
-        padding: str,
-        explicit_paddings: list[int],
-        data_format: str,
-        dilations: list[int],
-        batch_dims: int,
-        groups: int,
+        self, *, windows_for: Callable[[int], Windows], batch_dims: int, groups: int
     ) -> Callable[[Array, Array], Array]:
         """Channels last and without groups, as in TensorFlow."""
         int32_attr("batch_dims", batch_dims)
@@ -105,9 +97,7 @@ class ConvolutionKernels:
                 raise InvalidArgumentError(
                     f"The filter must be rank {spatial + 2} but got {filters.ndim}"
                 )
-            windows = windows_of_conv(
-                spatial, strides, dilations, padding, explicit_paddings, data_format
-            )
+            windows = windows_for(spatial)
             leading, shape = x.shape[:batch_dims], x.shape[batch_dims:]
             batch = x.reshape(math.prod(leading), *shape)
             channels = batch.shape[windows.data_format.feature_index(batch.ndim)]
@@ -145,6 +135,7 @@ class ConvolutionKernels:
 
         return fused
 
+    @from_attrs(fusion=conv2d_fusion)
     def fused_conv2d(
         self,
         *,
@@ -155,12 +146,9 @@ class ConvolutionKernels:
         data_format: str,
         filter_format: str,
         dilations: list[int],
-        fused_ops: list[str],
-        epsilon: float,
-        leakyrelu_alpha: float,
+        fusion: Fusion,
     ) -> Callable[[Array, Array, list[Array], list[Array]], Array]:
         """Float and double in layout NHWC without groups, as in TensorFlow."""
-        fusion = conv2d_fusion(fused_ops, epsilon, leakyrelu_alpha)
         if T not in (DataType.DT_FLOAT, DataType.DT_DOUBLE):
             raise InvalidArgumentError(
                 f"_FusedConv2D does not support {T.string} inputs on the CPU"
@@ -189,35 +177,20 @@ class ConvolutionKernels:
 
         return fused
 
+    @from_attrs(windows=depthwise_windows)
     def depthwise_conv2d(
-        self,
-        *,
-        strides: list[int],
-        padding: str,
-        explicit_paddings: list[int],
-        data_format: str,
-        dilations: list[int],
+        self, *, windows: Windows, dilations: list[int]
     ) -> Callable[[Array, Array], Array]:
         """Images in layout NHWC only and windows without gaps, as in TensorFlow."""
-        windows = depthwise_windows(strides, padding, explicit_paddings, data_format)
         for dilation in dilations:
             int32_attr("dilations", dilation)
         return lambda x, filters: self._depthwise(x, filters, windows, dilations)
 
+    @from_attrs(fusion=depthwise_fusion, windows=partial(depthwise_windows, explicit_paddings=()))
     def fused_depthwise_conv2d(
-        self,
-        *,
-        strides: list[int],
-        padding: str,
-        data_format: str,
-        dilations: list[int],
-        fused_ops: list[str],
-        epsilon: float,
-        leakyrelu_alpha: float,
+        self, *, fusion: Fusion, windows: Windows, dilations: list[int]
     ) -> Callable[[Array, Array, list[Array]], Array]:
         """Images in layout NHWC only and windows without gaps; half and bfloat16 in float."""
-        fusion = depthwise_fusion(fused_ops, epsilon, leakyrelu_alpha)
-        windows = depthwise_windows(strides, padding, [], data_format)
 
         def fused(x: Array, filters: Array, args: list[Array]) -> Array:
             images, weights, *others = (
