@@ -63,15 +63,17 @@ def _conv2d_shape(c: InferenceContext, supports_explicit_padding: bool) -> None:
         check_valid_padding(padding, padding_list, 4, data_format)
         paddings = [get_explicit_padding_for_dim(padding_list, data_format, x) for x in "HW"]
     filter_space = [c.dim(filter_, filter_format.spatial_index(i)) for i in range(2)]
-    windows = _Windows(dilations, strides, padding, paddings)
+    windows = _Windows(data_format, filter_space, dilations, strides, padding, paddings)
     vector_size = c.dim(image, -1) if data_format is TensorFormat.NCHW_VECT_C else None
-    output = _convolved(c, data_format, dims, filter_space, windows, channels_out, vector_size)
+    output = _convolved(c, dims, windows, channels_out, vector_size)
     c.set_output(0, output)
 
 
 class _Windows(NamedTuple):
-    """How the filter slides: steps of each dimension of the tensor, padding of spatial ones."""
+    """How the filter slides: steps of each dimension of the tensor, sizes and padding of spatial ones."""
 
+    data_format: TensorFormat
+    sizes: Sequence[DimensionHandle]
     dilations: Sequence[int]
     strides: Sequence[int]
     padding: Padding
@@ -80,9 +82,7 @@ class _Windows(NamedTuple):
 
 def _convolved(
     c: InferenceContext,
-    data_format: TensorFormat,
     dims: ImageDims,
-    filter_space: Sequence[DimensionHandle],
     windows: _Windows,
     channels: DimensionHandle,
     vector_size: DimensionHandle | None = None,
@@ -93,16 +93,16 @@ def _convolved(
         get_windowed_output_size_from_dims_v2(
             c,
             dims.space[i],
-            filter_space[i],
-            data_format.pick(windows.dilations, letter),
-            data_format.pick(windows.strides, letter),
+            windows.sizes[i],
+            windows.data_format.pick(windows.dilations, letter),
+            windows.data_format.pick(windows.strides, letter),
             windows.padding,
             windows.paddings[i],
         )
         for i, letter in enumerate(letters)
     ]
     output = ImageDims(dims.batch, tuple(space), channels)
-    return shape_from_dimensions(c, output, data_format, vector_size)
+    return shape_from_dimensions(c, output, windows.data_format, vector_size)
 
 
 def _int_list_attr(c: InferenceContext, name: str, length: int, who: str) -> list[int]:
@@ -185,8 +185,8 @@ def conv_shape(c: InferenceContext) -> None:
     _check_groups(dims.channels, c.dim(filter_, -2), c.dim(filter_, -1), groups)
     padding, paddings = padding_attrs(c, data_format, _SPACE[5 - rank :], True, rank)
     filter_space = [c.dim(filter_, i) for i in range(rank - 2)]
-    windows = _Windows(dilations, strides, padding, paddings)
-    images = _convolved(c, data_format, dims, filter_space, windows, c.dim(filter_, -1))
+    windows = _Windows(data_format, filter_space, dilations, strides, padding, paddings)
+    images = _convolved(c, dims, windows, c.dim(filter_, -1))
     leading = c.subshape(shape, 0, batch_dims)
     c.set_output(0, c.concatenate(leading, c.subshape(images, 1)))
 
@@ -204,8 +204,8 @@ def conv3d_shape(c: InferenceContext) -> None:
     # As in TensorFlow, rows take the dilation at the place of columns, and columns take that of rows.
     rows, columns = data_format.index("H", 3), data_format.index("W", 3)
     dilations[rows], dilations[columns] = dilations[columns], dilations[rows]
-    windows = _Windows(dilations, strides, padding, [(0, 0)] * 3)
-    c.set_output(0, _convolved(c, data_format, dims, filter_space, windows, c.dim(filter_, 4)))
+    windows = _Windows(data_format, filter_space, dilations, strides, padding, [(0, 0)] * 3)
+    c.set_output(0, _convolved(c, dims, windows, c.dim(filter_, 4)))
 
 
 def depthwise_conv2d_native_shape(c: InferenceContext) -> None:
@@ -230,8 +230,8 @@ def _depthwise_conv2d_native_shape(c: InferenceContext, supports_explicit_paddin
     channels = c.multiply(c.merge(dims.channels, c.dim(filter_, 2)), c.dim(filter_, 3))
     padding, paddings = padding_attrs(c, data_format, "HW", supports_explicit_padding)
     filter_space = [c.dim(filter_, i) for i in range(2)]
-    windows = _Windows(dilations, strides, padding, paddings)
-    c.set_output(0, _convolved(c, data_format, dims, filter_space, windows, channels))
+    windows = _Windows(data_format, filter_space, dilations, strides, padding, paddings)
+    c.set_output(0, _convolved(c, dims, windows, channels))
 
 
 def conv2d_backprop_filter_with_bias_shape(c: InferenceContext) -> None:
