@@ -45,15 +45,23 @@ NAME = full((), b"a")
 NAMES = full(1, b"a")
 
 
-def features(key: str) -> Any:
-    return {"feature": {key: {"bytes_list": {"value": [LETTERS]}}}}
+def example() -> bytes:
+    """A feature `a` of a long string."""
+    made = Example()
+    made.features.feature["a"].bytes_list.value.append(LETTERS)
+    return made.SerializeToString()
 
 
-EXAMPLE = Example(features=features("a")).SerializeToString()
-SEQUENCE = SequenceExample(
-    context=features("a"),
-    feature_lists={"feature_list": {"b": {"feature": [features("b")["feature"]["b"]] * 2}}},
-).SerializeToString()
+def sequence() -> bytes:
+    """The same as context, and a list `b` of two."""
+    made = SequenceExample()
+    made.context.feature["a"].bytes_list.value.append(LETTERS)
+    for _ in range(2):
+        made.feature_lists.feature_list["b"].feature.add().bytes_list.value.append(LETTERS)
+    return made.SerializeToString()
+
+
+EXAMPLE, SEQUENCE = example(), sequence()
 
 
 def of_messages() -> Call:
