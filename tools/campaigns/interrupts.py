@@ -44,7 +44,7 @@ _IN_SHORT = ["run", "eager"]
 def case(rng: random.Random) -> str:
     """Interrupt one use."""
     use = rng.choice(_uses(seldom=rng.random() < 0.02))
-    is_warm = use != "run by XLA" and rng.random() < 0.6  # threads of XLA do not survive a fork
+    is_warm = use not in _ENGINES and rng.random() < 0.6  # threads of engines do not survive a fork
     count = rng.choice([1, 1, 2, 3])
     by_time = rng.random() < 0.25
     outcome = _Process.of(_ENGINES.get(use, "")).answer(
