@@ -64,3 +64,16 @@ assert run("/device:XLA_CPU:0", False) == -2
 assert "jax" in sys.modules
 """
     run("-c", HEADER + code)
+
+
+@pytest.mark.jax
+def test_kernels_of_devices_are_opkernels_own():
+    """Whoever is being imported when they are first looked for; `opkernel coverage --own` leaves them out."""
+    code = """
+from opkernel.cli.coverage_facts import is_own
+assert run("/device:XLA_CPU:0", False) == -2
+found = opkernel.kernel.global_kernel_registry().registrations_for("Neg")
+assert "XLA_CPU" in {one.kernel_def.device_type for one in found}
+assert not is_own("Neg")
+"""
+    run("-c", HEADER + code)

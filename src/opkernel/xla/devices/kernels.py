@@ -92,7 +92,9 @@ def kernels_of(op: str, device_type: str) -> list[KernelRegistration]:
         chosen.append(kernel_def)
         name = f"{candidate.described} on {device_type}"
         found.append(
-            KernelRegistration(kernel_def, name, candidate.factory, contract=candidate.contract)
+            KernelRegistration(
+                kernel_def, name, candidate.factory, owner=__name__, contract=candidate.contract
+            )
         )
     return found
 
