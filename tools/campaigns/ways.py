@@ -17,6 +17,7 @@ _WAYS: dict[str, dict[str, Any]] = {
     "without passes": {"optimize": False},
     "dataflow": {"optimize": False, "executor_type": "DATAFLOW"},
 }
+_DRAWS = 30
 _BY_LIMITS = {Code.DEADLINE_EXCEEDED, Code.RESOURCE_EXHAUSTED}
 
 
@@ -65,14 +66,21 @@ def _value(tensor: opkernel.Tensor) -> Any:
 def check_alike(graph: Graph, fetches: Sequence[Any], feeds: Mapping[Any, Any]) -> str:
     """Run a graph in all ways; raise Finding where they differ. Gives how the first one ended."""
     outcomes = {way: _run(graph, fetches, feeds, options) for way, options in _WAYS.items()}
-    again = _run(graph, fetches, feeds, _WAYS["without passes"])
     expected = outcomes["without passes"]
-    if not _differ(expected, again):  # else it is random
-        for way, outcome in outcomes.items():
-            what = _differ(expected, outcome)
-            if what:
-                raise Finding(f"without passes and by {way}: {what}")
+    for way, outcome in outcomes.items():
+        what = _differ(expected, outcome)
+        if what and not _is_random(graph, fetches, feeds, expected):
+            raise Finding(f"without passes and by {way}: {what}")
     return outcomes["plan"].word
+
+
+def _is_random(
+    graph: Graph, fetches: Sequence[Any], feeds: Mapping[Any, Any], once: Outcome
+) -> bool:
+    """Whether some further run gives something else; a few random integers are often the same twice."""
+    return any(
+        _differ(once, _run(graph, fetches, feeds, _WAYS["without passes"])) for _ in range(_DRAWS)
+    )
 
 
 def _run(
