@@ -28,9 +28,10 @@ NAMED_SLOTS = {
     },
     "engine": {"openvino": "opkernel.engines.openvino", "xla": "opkernel.xla.engine"},
     "kernel provider": {"blas": "opkernel.providers"},
-    "kernels of clusters": {
-        "launch": "opkernel.runtime.engines.launch",
-        "compile and run": "opkernel.runtime.engines.compile_and_run",
+    "kernels": {
+        "XlaLaunch": "opkernel.runtime.engines.launch",
+        "_XlaCompile": "opkernel.runtime.engines.compile_and_run",
+        "_XlaRun": "opkernel.runtime.engines.compile_and_run",
     },
 }
 """The places of the things of each kind, by their names."""

@@ -70,6 +70,7 @@ MODULES = {
     "training.optimizers": "ResourceSparseApplyAdagradV2 ResourceSparseApplyFtrlV2",
     "training.resource": "DestroyResourceOp LookupTableExportV2",
     "training.variable": "ReadVariableOp",
+    "wiring": "_XlaCompile _XlaRun",  # their kernels belong to the runtime
 }
 """The modules that name other ops: those that they make nodes of, mostly. Every other name of an op is a fact about it
 that belongs to its record (`OpTraits`), or to a rule that is registered."""

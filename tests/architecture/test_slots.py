@@ -39,7 +39,7 @@ PROTOCOLS = {"catalogue of ops": OpCatalogue, "plugins": Plugins, "device type":
 """The slots of modules whose functions are called."""
 
 REGISTERS = {
-    "devices of the CPU", "engine", "kernel provider", "kernels of clusters", "optimization passes",
+    "devices of the CPU", "engine", "kernel provider", "kernels", "optimization passes",
 }  # fmt: skip
 """The slots of modules that register what they have."""
 

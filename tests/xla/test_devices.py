@@ -28,13 +28,14 @@ def refusal(device):
 """
 
 
-def run(*arguments: str, **environment: str) -> None:
-    """Run Python in a process of its own, on this machine's CPU alone."""
+def run(*arguments: str, **environment: str) -> str:
+    """What Python prints in a process of its own, on this machine's CPU alone."""
     variables = {**os.environ, "JAX_PLATFORMS": "cpu", **environment}
     done = subprocess.run(
         [sys.executable, *arguments], env=variables, cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
 
 
 @pytest.mark.jax
@@ -67,13 +68,23 @@ assert "jax" in sys.modules
 
 
 @pytest.mark.jax
-def test_kernels_of_devices_are_opkernels_own():
-    """Whoever is being imported when they are first looked for; `opkernel coverage --own` leaves them out."""
-    code = """
-from opkernel.cli.coverage_facts import is_own
-assert run("/device:XLA_CPU:0", False) == -2
-found = opkernel.kernel.global_kernel_registry().registrations_for("Neg")
-assert "XLA_CPU" in {one.kernel_def.device_type for one in found}
-assert not is_own("Neg")
+def test_lists_are_the_same_whatever_ran_before():
+    """Of kernels and types of devices: at first, and after steps on XLA's devices and in a program of XLA."""
+    listed = """
+from opkernel.device.device_factory import offered_device_types
+from opkernel.kernel import get_all_registered_kernels, get_registered_kernels_for_op
+from opkernel.ops.loader import load_all_ops
+
+load_all_ops()
+print(*sorted(str(one) for one in get_all_registered_kernels().kernel))
+print(*[get_registered_kernels_for_op(op) for op in ("Neg", "VarHandleOp", "XlaLaunch")])
+print(offered_device_types())
 """
-    run("-c", HEADER + code)
+    used = """
+assert run("/device:XLA_CPU:0", False) == -2
+with opkernel.Graph().as_default() as graph:
+    y = opkernel.raw_ops.Exp(x=opkernel.raw_ops.Neg(x=opkernel.constant([0.0, 1.0])))
+with opkernel.Session(graph, config=opkernel.SessionConfig(jit="xla")) as session:
+    session.run(y)
+"""
+    assert run("-c", HEADER + listed) == run("-c", HEADER + used + listed)

@@ -9,7 +9,7 @@ from typing import Any
 
 from opkernel.cli.refusals import refusals
 from opkernel.cli.signature import graph_outputs, split_by_need
-from opkernel.device.device_factory import device_types
+from opkernel.device.device_factory import offered_device_types
 from opkernel.errors import NotFoundError, OpError
 from opkernel.graph import Graph, GraphShapes, Tensor
 from opkernel.kernel import get_registered_kernels_for_op, kernel_def_available
@@ -111,7 +111,7 @@ def _reason_not_to_run(graph: Graph, node: NodeDef) -> str | None:
         return "unknown op"
     slim = _without_tensors(node)
     add_defaults_to_node_def(slim, op_def)
-    if any(kernel_def_available(device_type, slim) for device_type in device_types()):
+    if any(kernel_def_available(device_type, slim) for device_type in offered_device_types()):
         return None
     types = {
         name: value for name, value in slim.attr.items() if value.WhichOneof("value") == "type"

@@ -19,7 +19,7 @@ from opkernel.cli.output import (
     print_text,
 )
 from opkernel.cli.registered import find_op, listed_values, matching_ops, no_such_op, value_text
-from opkernel.device.device_factory import device_types
+from opkernel.device.device_factory import offered_device_types
 from opkernel.graph import ops_used_by_graph
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import global_op_registry
@@ -100,7 +100,7 @@ def _print_needed(models: Iterable[InputFile], as_json: bool) -> None:
 def _devices(op: str) -> list[str]:
     """The devices that an op can run on."""
     if op in STRUCTURAL_OPS:
-        return sorted(device_types())
+        return sorted(offered_device_types())
     return sorted({kernel.device_type for kernel in get_registered_kernels_for_op(op).kernel})
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "device_types",
     "has_own_memory",
     "load_device_types",
+    "offered_device_types",
     "register_device_factory",
     "unregister_device_factory",
     "why_missing",
@@ -186,7 +187,7 @@ def device_factory(device_type: str) -> DeviceFactory:
     """
     load_device_types([device_type])
     if device_type not in _factories:
-        there = ", ".join(device_types())
+        there = ", ".join(offered_device_types())
         reason = why_missing(device_type)
         raise NotFoundError(
             f"No device factory is registered for '{device_type}'; registered are: {there}"
@@ -232,3 +233,8 @@ def device_types() -> list[str]:
     """The types that have a factory, in the order in which nodes prefer them."""
     load_device_types(["CPU"])
     return sorted(_factories, key=lambda name: (-_factories[name].priority, name))
+
+
+def offered_device_types() -> list[str]:
+    """The types of which a session has devices that asks for none, in the order in which nodes prefer them."""
+    return [name for name in device_types() if _factories[name].factory.is_offered_unasked]

@@ -3,6 +3,7 @@
 import functools
 import importlib
 
+from opkernel.kernel.registry.kernel_registry import KERNELS
 from opkernel.opdef import OpRegistrationData, OpShapeInferenceFn, OpTraits
 from opkernel.ops import catalogue
 
@@ -42,6 +43,8 @@ def load_all_ops() -> None:
     """Import every module of the catalogue, for tools that list what there is."""
     for module in sorted(set(catalogue.MODULE_OF_OP.values())):
         importlib.import_module(f"opkernel.ops.{module}")
+    for name in KERNELS.names():
+        KERNELS.get(name)
 
 
 @functools.cache

@@ -143,6 +143,42 @@ class TestDefaultDevice:
             found(registry_of(kernel("DEFAULT")), "XLA_CPU_JIT")
 
 
+class TestDerived:
+    def registry(self):
+        """Kernels of floats for GPU, of integers for CPU; a kernel of integers for GPU counts those for CPU."""
+        registry = registry_of(
+            kernel("GPU", T="float"), kernel("CPU", T="int32"), kernel("DEFAULT")
+        )
+
+        def derived(op):
+            from_types = [one.key[1] for one in registry.registrations_for(op)]
+            name = f"from {from_types.count('CPU')}"
+            return [KernelRegistration(kernel("GPU", T="int32"), name, OpKernel)]
+
+        registry.derive("GPU", derived)
+        return registry
+
+    def test_serves_nodes_that_no_kernel_registered_for_the_device_type_fits(self):
+        registry = self.registry()
+        assert found(registry, "GPU", T=FLOAT) == "K0"
+        assert found(registry, "GPU", T=INT32) == "from 1"
+        assert found(registry, "GPU", T=STRING) == "K2"
+        assert found(registry, "TPU", T=INT32) == "K2"
+
+    def test_is_made_anew_when_kernels_of_the_op_change(self):
+        registry = self.registry()
+        assert found(registry, "GPU", T=INT32) == "from 1"
+        registry.register(KernelRegistration(kernel("CPU", T="half"), "late", OpKernel))
+        assert found(registry, "GPU", T=INT32) == "from 2"
+
+    def test_is_in_no_list(self):
+        registry = self.registry()
+        before = registry.registrations()
+        found(registry, "GPU", T=INT32)
+        assert registry.registrations() == before
+        assert "from 1" not in [one.class_name for one in registry.registrations_for("A")]
+
+
 class TestNotFound:
     def message(self, registry, device="CPU", **attrs):
         with pytest.raises(NotFoundError) as error:

@@ -6,7 +6,7 @@ Source: TensorFlow core/framework/op_kernel.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import Lock, RLock
 
@@ -16,6 +16,10 @@ from opkernel.opdef.core.op_lookup import SYSTEM_OPS, load_from_catalogue
 from opkernel.opdef.core.op_registry import global_op_registry
 from opkernel.proto import NodeDef, OpDef
 from opkernel.registrations import load_plugins
+from opkernel.slots import NamedSlots
+
+Derivation = Callable[[str], Sequence[KernelRegistration]]
+"""Makes the kernels of an op for one device type from those that are registered for others."""
 
 _Key = tuple[str, str, str]
 
@@ -46,9 +50,9 @@ class KernelRegistry:
         self._changes: dict[str, int] = {}
         self._choices: dict[str, Choices] = {}
         self._lock = Lock()
-        self._loaders: list[Callable[[str], object]] = []
-        self._ran: dict[str, int] = {}
-        """How many of the loaders were called for an op that was looked up."""
+        self._derivations: dict[str, Derivation] = {}
+        self._loader: Callable[[str], object] | None = None
+        self._loaded: set[str] = set()
         self._last_loader: Callable[[], object] | None = None
         self._loading: set[str] = set()
         # Held while a loader runs, and never to register: a loader imports modules, and a module
@@ -92,7 +96,7 @@ class KernelRegistry:
     def set_loader(
         self, loader: Callable[[str], object] | None, last: Callable[[], object] | None = None
     ) -> None:
-        """Have `loader` alone called with the name of an op before its kernels are first looked up.
+        """Have `loader` called with the name of an op before its kernels are first looked up.
 
         It registers the op's kernels here, by importing their module for example. It is called
         once for each op name, again only where it raised, and must not wait for another thread
@@ -102,19 +106,23 @@ class KernelRegistry:
         for. It registers kernels that were not asked for by name: plugins.
         """
         with self._load_lock, self._lock:
-            self._loaders = [] if loader is None else [loader]
-            self._last_loader = last
-            self._ran.clear()
+            self._loader, self._last_loader = loader, last
+            self._loaded.clear()
             self._choices.clear()
 
-    def add_loader(self, loader: Callable[[str], object]) -> None:
-        """Have `loader` called for each op after the loaders there are, also for ops that were looked up before.
+    def derive(self, device_type: str, derivation: Derivation) -> None:
+        """Have the kernels for a device type made from the others when a node first needs one.
 
-        It registers kernels for device types that none was looked up for.
+        A node gets one of them if no kernel that is registered for the device type fits. They are no
+        registrations: nothing lists them, so that lists do not depend on what ran before.
         """
-        with self._load_lock, self._lock:
-            self._loaders.append(loader)
+        with self._lock:
+            self._derivations[device_type] = derivation
             self._choices.clear()
+
+    def _derived(self, op: str, device_type: str) -> Sequence[KernelRegistration]:
+        derivation = self._derivations.get(device_type)
+        return () if derivation is None else derivation(op)
 
     def registrations_for(self, op: str) -> tuple[KernelRegistration, ...]:
         """All kernels of an op, newest first."""
@@ -133,7 +141,10 @@ class KernelRegistry:
         if known is None:
             self._load(op)
             with self._lock:
-                choices = Choices(self._by_op.get(op, ())[::-1], partial(self._load_more, op))
+                registered = self._by_op.get(op, ())[::-1]
+                choices = Choices(
+                    registered, partial(self._derived, op), partial(self._load_more, op)
+                )
                 known = self._choices.setdefault(op, choices)
         return known
 
@@ -196,32 +207,40 @@ class KernelRegistry:
         self._by_key |= of_key
         if op in self._choices:
             del self._choices[op]
-        if op in self._ran and op not in self._loading:
+        if op in self._loaded and op not in self._loading:
             self._changes[op] = changes
             self.version += 1
         if self._beside is not None and not self._loading:
             self._beside.note_change(op)
 
     def _load(self, op: str) -> None:
-        if self._ran.get(op) == len(self._loaders):
+        if op in self._loaded:
             return
-        if not self._loaders:
-            self._ran[op] = 0
+        if self._loader is None:
+            self._loaded.add(op)
             return
         with self._load_lock:
-            if op in self._loading:
+            if op in self._loaded or op in self._loading:
                 return
             try:
                 self._loading.add(op)
-                for count, loader in [*enumerate(self._loaders, 1)][self._ran.get(op, 0) :]:
-                    loader(op)
-                    self._ran[op] = count
+                self._loader(op)
+                self._loaded.add(op)
             finally:
                 self._loading.discard(op)
 
 
+KERNELS: NamedSlots[object] = NamedSlots("kernels")
+"""Modules that register kernels of the catalogue's ops and stand elsewhere than the ops do, by the names of the ops."""
+
+
+def _load_kernels(op: str) -> None:
+    load_from_catalogue(op)
+    KERNELS.get(op)
+
+
 _GLOBAL = KernelRegistry()
-_GLOBAL.set_loader(load_from_catalogue, last=load_plugins)
+_GLOBAL.set_loader(_load_kernels, last=load_plugins)
 
 
 def _check_kernels_of(op_def: OpDef) -> None:

@@ -1,8 +1,9 @@
 """KernelRegistration, and the choice of the registration that computes a node.
 
 A kernel fits a node if it is for the device's type and the node's label (attr `_kernel`), and if the
-node's attrs satisfy its constraints. The kernel of the highest priority is taken. Where no kernel for the
-device type fits, the kernels for `DEFAULT` are tried.
+node's attrs satisfy its constraints. The kernel of the highest priority is taken. Where no kernel that is
+registered for the device type fits, those that are derived for it (`KernelRegistry.derive`) are tried, then
+the kernels for `DEFAULT`.
 
 Source: TensorFlow core/framework/op_kernel.cc and kernel_def_util.cc.
 """
@@ -150,26 +151,39 @@ class Found(Generic[_T]):
         self._found[key] = found
 
 
+class _Candidates(NamedTuple):
+    """The kernels of an op that a device type may have, and the attrs that decide which of them a node gets."""
+
+    registered: Sequence[KernelRegistration]
+    derived: Sequence[KernelRegistration]
+    default: Sequence[KernelRegistration]
+    attrs: tuple[str, ...]
+
+
 class Choices:
     """The kernels of one op, until they change, and which of them were chosen for nodes.
 
     Args:
         registrations: The kernels, newest first.
+        derive: Gives the kernels for a device type that are derived from these.
         load_more: Loads the kernels that are not asked for by name, and gives the choices from then on.
 
     Attributes:
         forms: What `form_of_node` found for whole nodes, kernels included.
     """
 
-    __slots__ = ("_attrs", "_found", "_load_more", "_registrations", "forms")
+    __slots__ = ("_candidates", "_derive", "_found", "_load_more", "_registrations", "forms")
 
     def __init__(
-        self, registrations: Sequence[KernelRegistration], load_more: Callable[[], Choices]
+        self,
+        registrations: Sequence[KernelRegistration],
+        derive: Callable[[str], Sequence[KernelRegistration]],
+        load_more: Callable[[], Choices],
     ) -> None:
         self._registrations = registrations
+        self._derive = derive
         self._load_more = load_more
-        constrained = [c.name for one in registrations for c in one.kernel_def.constraint]
-        self._attrs = tuple(dict.fromkeys(["_kernel", *constrained]))
+        self._candidates: dict[str, _Candidates] = {}
         self._found: Found[KernelRegistration] = Found()
         self.forms: Found[Any] = Found()
 
@@ -184,55 +198,66 @@ class Choices:
             InvalidArgumentError: two kernels fit equally well, or the node lacks an attr that a kernel has a
                 constraint on.
         """
+        candidates = self._candidates.get(device_type) or self._candidates_for(device_type)
+        values = map(node_def.attr.get, candidates.attrs)
+        key = device_type, *[value and value.SerializeToString() for value in values]
+        known = self._found.get(key)
+        if known is not None:
+            return known, []
         mismatches: list[Mismatch] = []
-        if self._registrations:
-            key = self._key(device_type, node_def)
-            known = self._found.get(key)
-            if known is not None:
-                return known, []
-            found = self._choose(device_type, node_def, mismatches)
-            if found is not None:
-                self._found.keep(key, found)
-                return found, mismatches
+        found = _choose(candidates, node_def, mismatches)
+        if found is not None:
+            self._found.keep(key, found)
+            return found, mismatches
         more = self._load_more()
         return (None, mismatches) if more is self else more.match(device_type, node_def)
 
-    def _key(self, device_type: str, node_def: NodeDef) -> Hashable:
-        """Equal for nodes that the same kernel serves on the device."""
-        values = map(node_def.attr.get, self._attrs)
-        return device_type, *[value and value.SerializeToString() for value in values]
+    def _candidates_for(self, device_type: str) -> _Candidates:
+        registered, derived = self._registered(device_type), self._derive(device_type)
+        falls_back = device_type not in SYMBOLIC_DEVICE_TYPES
+        default = self._registered(DEFAULT_DEVICE_TYPE) if falls_back else []
+        every = (*registered, *derived, *default)
+        constrained = [c.name for one in every for c in one.kernel_def.constraint]
+        attrs = tuple(dict.fromkeys(["_kernel", *constrained]))
+        found = _Candidates(registered, derived, default, attrs)
+        return self._candidates.setdefault(device_type, found)
 
-    def _choose(
-        self, device_type: str, node_def: NodeDef, mismatches: list[Mismatch]
-    ) -> KernelRegistration | None:
-        """The kernel for a node by the rules; the kernels that its attrs rule out go to `mismatches`."""
-        best: KernelRegistration | None = None
-        for one in self._fitting(device_type, node_def, mismatches):
+    def _registered(self, device_type: str) -> list[KernelRegistration]:
+        return [one for one in self._registrations if one.kernel_def.device_type == device_type]
+
+
+def _choose(
+    candidates: _Candidates, node_def: NodeDef, mismatches: list[Mismatch]
+) -> KernelRegistration | None:
+    """The kernel for a node by the rules; the kernels that its attrs rule out go to `mismatches`."""
+    best: KernelRegistration | None = None
+    for kernels in (candidates.registered, candidates.derived):
+        for one in _fitting(kernels, node_def, mismatches):
             if best is not None and best.kernel_def.priority == one.kernel_def.priority:
                 raise _ambiguous("", " at the same priority", node_def, best, one)
             if best is None or best.kernel_def.priority < one.kernel_def.priority:
                 best = one
-        if best is not None or device_type in SYMBOLIC_DEVICE_TYPES:
+        if best is not None:
             return best
-        for one in self._fitting(DEFAULT_DEVICE_TYPE, node_def, mismatches):
-            if best is not None:  # priorities do not count among these
-                raise _ambiguous("Default ", "", node_def, best, one)
-            best = one
-        return best
+    for one in _fitting(candidates.default, node_def, mismatches):
+        if best is not None:  # priorities do not count among these
+            raise _ambiguous("Default ", "", node_def, best, one)
+        best = one
+    return best
 
-    def _fitting(
-        self, device_type: str, node_def: NodeDef, mismatches: list[Mismatch]
-    ) -> Iterator[KernelRegistration]:
-        """The kernels for a device type, and the node's label, whose constraints hold."""
-        label = kernel_label(node_def)
-        for one in self._registrations:
-            declared = one.kernel_def
-            if declared.device_type == device_type and declared.label == label:
-                violated = violated_constraint(declared, node_def)
-                if violated is None:
-                    yield one
-                else:
-                    mismatches.append(Mismatch(declared, violated))
+
+def _fitting(
+    kernels: Iterable[KernelRegistration], node_def: NodeDef, mismatches: list[Mismatch]
+) -> Iterator[KernelRegistration]:
+    """The kernels for the node's label whose constraints hold."""
+    label = kernel_label(node_def)
+    for one in kernels:
+        if one.kernel_def.label == label:
+            violated = violated_constraint(one.kernel_def, node_def)
+            if violated is None:
+                yield one
+            else:
+                mismatches.append(Mismatch(one.kernel_def, violated))
 
 
 def _ambiguous(

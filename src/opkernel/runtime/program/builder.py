@@ -27,16 +27,12 @@ from opkernel.runtime.program.executors import Executor, new_executor
 from opkernel.runtime.program.graph_passes import GraphPasses, PassFailedError
 from opkernel.runtime.program.request import Passes, ProgramRequest
 from opkernel.runtime.program.subgraph import ExecutorArgs, Subgraph
-from opkernel.slots import NamedSlots
 
 if TYPE_CHECKING:
     from opkernel.runtime.adaptive.adaptive import Adaptive
 
 Shapes = Sequence[Sequence[int]]
 """The shapes of all feeds, in order."""
-
-_CLUSTER_KERNELS: NamedSlots[object] = NamedSlots("kernels of clusters")
-"""Modules that register the kernels that run clusters."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +85,6 @@ def build_program(request: ProgramRequest) -> Program:
         UnimplementedError, FailedPreconditionError: the graph needs what the executor cannot do.
         ResourceExhaustedError, DeadlineExceededError: there is no memory for a node, or no time left.
     """
-    if request.jit.options is not None:
-        for name in _CLUSTER_KERNELS.names():
-            _CLUSTER_KERNELS.get(name)
     with paused_garbage_collection():
         part, assignment = prepare(request)
         partitions = [_finished(one, request) for one in partition(part, assignment)]

@@ -15,7 +15,7 @@ from typing import Any
 from opkernel.device.device_factory import DeviceFactory, DeviceOptions, register_device_factory
 from opkernel.records import dataclass
 from opkernel.xla.devices.device import XlaDevice
-from opkernel.xla.devices.kernels import register_kernels_of
+from opkernel.xla.devices.kernels import derive_kernels_for
 from opkernel.xla.jax_numpy import jax
 
 
@@ -61,7 +61,7 @@ class XlaDeviceFactory(DeviceFactory):
 
     def create_devices(self, options: DeviceOptions) -> Sequence[XlaDevice]:
         """As many as are asked for, and no more than JAX has."""
-        register_kernels_of(self.device_type)
+        derive_kernels_for(self.device_type)
         return [
             XlaDevice(self.device_type, one, index, name_prefix=options.name_prefix)
             for index, one in enumerate(_devices(self.platform)[: options.count])

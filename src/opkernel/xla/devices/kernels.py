@@ -1,8 +1,8 @@
 """The kernels of the devices that JAX has: those with which XLA compiles, one operation at a time.
 
-They come to the registry of kernels op by op, when an op is first looked up after such a device was made. What is
-read on the host stays there: shapes, what must be known when an operation is compiled, and integers of 32 bits as
-far as TensorFlow keeps them there.
+The registry of kernels derives them from the others, op by op, once such a device was made. What is read on the host
+stays there: shapes, what must be known when an operation is compiled, and integers of 32 bits as far as TensorFlow
+keeps them there.
 
 Source: TensorFlow compiler/jit/xla_device.cc (RegisterXlaDeviceKernels), xla_device_ops.h.
 """
@@ -51,25 +51,12 @@ _Factory = Callable[[OpKernelConstruction], OpKernel]
 
 
 @functools.cache
-def register_kernels_of(device_type: str) -> None:
-    """Have the registry of kernels find those of a type, op by op."""
+def derive_kernels_for(device_type: str) -> None:
+    """Have the registry of kernels derive those of a type."""
     registry, kernels = global_xla_op_registry(), global_kernel_registry()
     registry.registrations("NoOp")  # imports kernels, outside of all look-ups
-    found: dict[str, list[KernelRegistration]] = {}
-
-    def add_kernels(op: str) -> None:
-        found[op] = kernels_of(op, device_type)
-        for one in found[op]:
-            kernels.register(one)
-
-    def renew_kernels(op: str) -> None:
-        if op in found:
-            for one in found[op]:
-                kernels.unregister(one)
-            add_kernels(op)
-
-    kernels.add_loader(add_kernels)
-    registry.watch(renew_kernels)
+    kernels.derive(device_type, functools.partial(kernels_of, device_type=device_type))
+    registry.watch(kernels.note_change)
 
 
 def kernels_of(op: str, device_type: str) -> list[KernelRegistration]:
