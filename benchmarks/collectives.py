@@ -20,7 +20,7 @@ from measure import rerun_in_clean_environment
 
 from opkernel import Graph, Session, raw_ops
 from opkernel.distributed import RayCluster
-from opkernel.distributed.ray_library import import_ray
+from opkernel.libraries import library
 
 
 class Member:
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--kilobytes", type=int, nargs="+", default=[1, 128, 1024, 4096, 16384])
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
-    ray = import_ray("This benchmark")
+    ray = library("ray", "This benchmark")
     ray.init(include_dashboard=False, log_to_driver=False, object_store_memory=1 << 30)
     print("tasks      KB   step ms  all-reduce  plain Ray  ratio")
     for tasks in arguments.tasks:

@@ -1,5 +1,6 @@
 import json
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
@@ -75,7 +76,9 @@ def test_whether_the_library_is_installed(
     command: Command, monkeypatch: pytest.MonkeyPatch, is_installed: bool
 ):
     for name in ("PIL", "simplejpeg"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name) if is_installed else None)
+        module = ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)
+        monkeypatch.setitem(sys.modules, name, module if is_installed else None)
     (found,) = places(command, "DecodeJpeg")["library"]
     if is_installed:
         assert found == "opkernel[image], which is installed"

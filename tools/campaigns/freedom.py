@@ -10,8 +10,8 @@ import numpy as np
 from tools.campaigns.ways import Outcome
 
 from opkernel.errors import Code, OpError
+from opkernel.libraries import library
 from opkernel.ops.image.codecs.jpeg import without_garbage
-from opkernel.ops.libraries import library
 from opkernel.proto import GraphDef, NodeDef, TensorProto
 from opkernel.types import DataType, tensor_from_proto, tensor_to_proto
 

@@ -1,4 +1,7 @@
-"""Checkpoints of TensorFlow, read and written: V2 (TensorBundle) and V1, state files, object graphs."""
+"""Checkpoints of TensorFlow, read and written: V2 (TensorBundle) and V1, state files, object graphs.
+
+Source: TensorFlow core/util/tensor_bundle, tensor_slice_reader, python/checkpoint.
+"""
 
 from opkernel.lazy_exports import lazy_exports
 

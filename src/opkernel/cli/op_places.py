@@ -17,8 +17,8 @@ from opkernel.decompile.numpy_functions import NUMPY_FUNCTIONS
 from opkernel.gradients.registry import gradient_site, look_up_gradient
 from opkernel.kernel import REFERENCE, KernelRegistration, registered_providers
 from opkernel.kernel.function_kernel import callable_name
+from opkernel.libraries import missing_packages
 from opkernel.opdef import global_op_registry
-from opkernel.ops.libraries import missing_packages
 from opkernel.proto import KernelDef
 from opkernel.registrations import DeclaringSite
 

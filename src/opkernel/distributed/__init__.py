@@ -1,4 +1,7 @@
-"""What goes beyond one process: graphs on the tasks of a cluster, models mapped over data sets."""
+"""What goes beyond one process: graphs on the tasks of a cluster, models mapped over data sets.
+
+Source: TensorFlow core/distributed_runtime, python/training.
+"""
 
 from opkernel.lazy_exports import lazy_exports
 

@@ -4,26 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from opkernel.errors import UnimplementedError
-
-
-def import_ray(need: str) -> Any:
-    """The module `ray`.
-
-    Args:
-        need: What needs it: the subject of the error.
-
-    Raises:
-        UnimplementedError: Ray is not installed.
-    """
-    try:
-        import ray
-    except ImportError:
-        raise UnimplementedError(
-            f"{need} needs the library Ray: pip install 'opkernel[ray]'"
-        ) from None
-    return ray
-
 
 def start_ray(ray: Any) -> bool:
     """Start Ray on this machine, unless it is initialised; whether it is for the caller to shut it down."""

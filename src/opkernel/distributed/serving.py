@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from opkernel.device.budget import Budget
-from opkernel.distributed.ray_library import import_ray, start_ray
+from opkernel.distributed.ray_library import start_ray
 from opkernel.errors import UnavailableError
 from opkernel.kernel import under_budget
+from opkernel.libraries import library
 from opkernel.records import dataclass
 from opkernel.serving import ModelServer, ServingOptions, application
 
@@ -34,8 +35,8 @@ class _Replica:
 
     def application(self) -> Any:
         """The ASGI application, made in the process of the replica."""
-        for library in self.libraries:
-            importlib.import_module(library)
+        for module in self.libraries:
+            importlib.import_module(module)
         server = ModelServer(self.directory, self.options, name=self.name, versions=self.versions)
         with under_budget(Budget(self.memory_limit_bytes)):
             return application(server)
@@ -109,7 +110,7 @@ class ServedModels:
         http_options: Mapping[str, Any],
         ray_actor_options: Mapping[str, Any],
     ) -> None:
-        self._ray = import_ray("opkernel.distributed.serve")
+        self._ray = library("ray", "opkernel.distributed.serve")
         self._serve = importlib.import_module("ray.serve")
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         self._starts_ray = start_ray(self._ray)

@@ -1,6 +1,8 @@
 """Gradients: which function gives the gradients of an op, and the gradients of whole graphs.
 
 `opkernel.gradients(ys, xs)` is the function and this room at once: the module can be called.
+
+Source: TensorFlow python/ops/gradients_util, control_flow_state, while_v2, cond_v2, common_runtime/gradients.
 """
 
 import sys

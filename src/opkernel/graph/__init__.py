@@ -1,4 +1,7 @@
-"""Graphs: operations and tensors, GraphDefs in and out, functions, shapes."""
+"""Graphs: operations and tensors, GraphDefs in and out, functions, shapes.
+
+Source: TensorFlow core/graph, python/framework/ops.
+"""
 
 from opkernel.lazy_exports import lazy_exports
 

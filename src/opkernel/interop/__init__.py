@@ -1,4 +1,7 @@
-"""Models that others made: SavedModels, MetaGraph files and archives of them, loaded and saved."""
+"""Models that others made: SavedModels, MetaGraph files and archives of them, loaded and saved.
+
+Source: TensorFlow python/saved_model, cc/saved_model.
+"""
 
 from opkernel.lazy_exports import lazy_exports
 

@@ -1,4 +1,7 @@
-"""Kernels: their registration, their construction, their computation."""
+"""Kernels: their registration, their construction, their computation.
+
+Source: TensorFlow framework/op_kernel, kernel_def_builder, cancellation, rendezvous.
+"""
 
 from opkernel.lazy_exports import lazy_exports
 

@@ -1,4 +1,7 @@
-"""Ops: their declarations, their registry, their nodes, and the shapes of their outputs."""
+"""Ops: their declarations, their registry, their nodes, and the shapes of their outputs.
+
+Source: TensorFlow framework/op*, node_def_*, shape_inference, full_type_*.
+"""
 
 from opkernel.lazy_exports import lazy_exports
 

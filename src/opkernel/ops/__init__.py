@@ -2,4 +2,6 @@
 
 No module is imported before one of its ops is looked up: `catalogue.txt` says which module an op
 is in. An op's OpDef, and the types that its kernels take, are those of TensorFlow 2.21.
+
+Source: TensorFlow core/ops, core/kernels.
 """

@@ -1,4 +1,7 @@
-"""Kernel libraries: packages and folders with ops and kernels, which are found when needed."""
+"""Kernel libraries: packages and folders with ops and kernels, which are found when needed.
+
+Source: TensorFlow load_op_library, load_library.
+"""
 
 from opkernel.lazy_exports import lazy_exports
 

@@ -1,4 +1,7 @@
-"""Execution: from a graph to numbers."""
+"""Execution: from a graph to numbers.
+
+Source: TensorFlow core/common_runtime.
+"""
 
 from opkernel.lazy_exports import lazy_exports
 

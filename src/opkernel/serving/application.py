@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 from typing import TYPE_CHECKING
 
-from opkernel.errors import UnimplementedError
+from opkernel.libraries import check_installed
 from opkernel.serving.model_server import ModelServer
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 _POLL_S = 1.0
-_LIBRARIES = {
-    "prometheus_client": "prometheus-client",
-    "starlette": "starlette",
-    "uvicorn": "uvicorn",
-}
-"""The names by which Python and pip know them."""
 
 
 def application(server: ModelServer, *, poll_s: float = _POLL_S) -> Starlette:
@@ -54,8 +47,5 @@ def serve(server: ModelServer, listener: socket.socket) -> None:
 
 
 def _check_libraries() -> None:
-    for module, package in _LIBRARIES.items():
-        if importlib.util.find_spec(module) is None:
-            raise UnimplementedError(
-                f"Serving models needs the library {package}: pip install 'opkernel[serve]'"
-            )
+    for module in ("prometheus_client", "starlette", "uvicorn"):
+        check_installed(module, "Serving models")

@@ -1,0 +1,4 @@
+"""What outlives a step: resources, their handles, containers.
+
+Source: TensorFlow framework/resource_mgr, resource_handle.
+"""

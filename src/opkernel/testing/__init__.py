@@ -1,4 +1,7 @@
-"""For authors of ops and kernels: run one op, compare tensors, test kernels on drawn calls."""
+"""For authors of ops and kernels: run one op, compare tensors, test kernels on drawn calls.
+
+Source: TensorFlow framework/ops_testutil.
+"""
 
 from opkernel.lazy_exports import lazy_exports
 

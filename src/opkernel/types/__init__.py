@@ -1,4 +1,7 @@
-"""The types of tensors, their shapes, and their wire format."""
+"""The types of tensors, their shapes, and their wire format.
+
+Source: TensorFlow framework/types, tensor_shape, tensor.
+"""
 
 from opkernel.lazy_exports import lazy_exports
 

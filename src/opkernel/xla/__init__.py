@@ -1,6 +1,6 @@
 """XLA: functions and graphs as compiled programs, through JAX (extra `opkernel[xla]`).
 
-Source: TensorFlow's compiler/tf2xla.
+Source: TensorFlow compiler/tf2xla, compiler/jit.
 """
 
 from opkernel.lazy_exports import lazy_exports

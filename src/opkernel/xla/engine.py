@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from opkernel.errors import UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
+from opkernel.libraries import check_installed
 from opkernel.optimization.clusters.marks import MUST_COMPILE, device_type_of, mark_of
 from opkernel.runtime.engines.engine import (
     ClusterArgument,
@@ -22,7 +21,7 @@ from opkernel.xla.compiler import XlaCompiler
 from opkernel.xla.computation import XlaCompilationResult
 from opkernel.xla.const_analysis import backwards_const_analysis, must_be_constant
 from opkernel.xla.freed_memory import keep_freed_memory
-from opkernel.xla.jax_numpy import jnp, wide_types
+from opkernel.xla.jax_numpy import NEED, jnp, wide_types
 from opkernel.xla.op_registry import (
     DeviceRegistration,
     XlaOpRegistry,
@@ -56,10 +55,7 @@ class XlaEngine(Engine):
 
     def check_installed(self) -> None:
         """Raise UnimplementedError where JAX is not installed."""
-        if importlib.util.find_spec("jax") is None:
-            raise UnimplementedError(
-                "Compiling with XLA needs the library JAX: pip install 'opkernel[xla]'"
-            )
+        check_installed("jax", NEED)
 
     def refusal(self, op: Operation) -> str:
         """Why XLA does not compile an operation on its device, or only where it is asked to."""

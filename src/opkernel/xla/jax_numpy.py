@@ -7,12 +7,14 @@ The user's own settings of JAX stay as they are.
 from __future__ import annotations
 
 import functools
-import importlib
 from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
-from opkernel.errors import UnimplementedError
+from opkernel.libraries import library
+
+NEED = "Compiling with XLA"
+"""What messages say needs the library."""
 
 
 @functools.cache
@@ -22,12 +24,7 @@ def jax(module: str = "jax") -> ModuleType:
     Raises:
         UnimplementedError: JAX is not installed.
     """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise UnimplementedError(
-            "Compiling with XLA needs the library JAX: pip install 'opkernel[xla]'"
-        ) from error
+    return library(module, NEED)
 
 
 def jnp() -> ModuleType:

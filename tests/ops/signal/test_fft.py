@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkernel import raw_ops
+from opkernel import libraries, raw_ops
 from opkernel.errors import InvalidArgumentError
-from opkernel.ops import libraries
 from opkernel.ops.signal import fft
 
 RNG = np.random.default_rng(4)

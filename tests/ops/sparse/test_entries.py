@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkernel import errors
-from opkernel.ops import libraries
+from opkernel import errors, libraries
 from opkernel.testing import assert_outputs, run_op
 
 NAN = np.nan

@@ -16,9 +16,10 @@ from opkernel.distributed.batches.mapped_model import ModelRequest
 from opkernel.distributed.batches.outcome import Outcome
 from opkernel.distributed.batches.rows import Batch
 from opkernel.distributed.batches.workers import Compute, Worker
-from opkernel.distributed.ray_library import import_ray, start_ray
+from opkernel.distributed.ray_library import start_ray
 from opkernel.errors import UnavailableError
 from opkernel.interrupts import contextmanager
+from opkernel.libraries import library
 
 _TRIES = 3
 """How often a batch is tried whose worker is lost."""
@@ -37,7 +38,7 @@ def on_ray(request: ModelRequest, concurrency: int | None) -> AbstractContextMan
         UnimplementedError: Ray is not installed.
         UnavailableError: within the block, workers were lost, again and again.
     """
-    ray = import_ray("A model on workers of Ray")
+    ray = library("ray", "A model on workers of Ray")
     importlib.import_module("ray.data")  # of the same extra, and no attribute before
     return _on_cluster(ray, request, concurrency)
 

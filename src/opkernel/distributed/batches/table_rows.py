@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
@@ -11,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opkernel.distributed.batches.rows import Array
-from opkernel.errors import DataLossError, InvalidArgumentError, OpError, UnimplementedError
+from opkernel.errors import DataLossError, InvalidArgumentError, OpError
 from opkernel.interrupts import contextmanager
+from opkernel.libraries import library
 from opkernel.records import dataclass
 
 
@@ -77,13 +77,7 @@ def table_rows(path: str, names: Collection[str], step: int) -> TableRows:
 
 
 def _parquet(path: str) -> Any:
-    try:
-        return importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise UnimplementedError(
-            f"{path} is a Parquet file, which needs the library pyarrow: "
-            f"pip install 'opkernel[parquet]'"
-        ) from error
+    return library("pyarrow.parquet", f"{path} is a Parquet file, which")
 
 
 @contextmanager

@@ -22,8 +22,9 @@ from opkernel.distributed.collectives.ray_object_store import RayObjectStore
 from opkernel.distributed.coordination.coordination_config import CoordinationConfig
 from opkernel.distributed.coordination.coordination_service_agent import Coordination
 from opkernel.distributed.coordination.service_calls import CoordinationActor
-from opkernel.distributed.ray_library import import_ray, start_ray
+from opkernel.distributed.ray_library import start_ray
 from opkernel.errors import OpError, UnavailableError, as_op_error
+from opkernel.libraries import library
 from opkernel.runtime import SessionConfig
 
 __all__ = ["RayCluster"]
@@ -79,7 +80,7 @@ class RayCluster(Cluster):
         coordination: CoordinationConfig | None = None,
     ) -> None:
         super().__init__(spec, master)
-        self._ray = import_ray("RayCluster")
+        self._ray = library("ray", "RayCluster")
         self._starts_ray = start_ray(self._ray)
         self._name = f"opkernel-{uuid.uuid4().hex[:12]}"
         self._actors: dict[TaskName, Any] = {}
@@ -180,8 +181,8 @@ class TaskActor:
     ) -> None:
         from opkernel.distributed.cluster.worker import Worker  # in the actor's process alone
 
-        for library in libraries:
-            library.load()
+        for one in libraries:
+            one.load()
         self._cluster = cluster
         self._peers: dict[TaskName, Any] = {}
         links = TaskLinks(leader, self._tell, self._call, RayObjectStore())
@@ -205,7 +206,7 @@ class TaskActor:
     def _peer(self, task: TaskName) -> Any:
         peer = self._peers.get(task)
         if peer is None:
-            peer = self._peers[task] = import_ray("A task").get_actor(f"{self._cluster}{task}")
+            peer = self._peers[task] = library("ray", "A task").get_actor(f"{self._cluster}{task}")
         return peer
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from opkernel.distributed.collectives.object_store import LARGE_BYTES, ObjectStore
-from opkernel.distributed.ray_library import import_ray
 from opkernel.errors import UnavailableError
+from opkernel.libraries import library
 
 
 class RayObjectStore(ObjectStore):
     """Ray's object store; to be made in a process where Ray is initialised."""
 
     def __init__(self) -> None:
-        self._ray = import_ray("A task")
+        self._ray = library("ray", "A task")
 
     def share(self, value: Any) -> Any:
         """A reference to a large value; a small value itself."""

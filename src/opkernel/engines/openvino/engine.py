@@ -6,14 +6,13 @@ indices, and as values that are known when a cluster is compiled, such as axes a
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 
-from opkernel.engines.openvino.library import NOT_INSTALLED
+from opkernel.engines.openvino.library import NEED
 from opkernel.engines.openvino.op_rule import CONSTANT_OPS, rule_of
-from opkernel.errors import UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.core.structural_ops import ARG_OPS
+from opkernel.libraries import check_installed
 from opkernel.registrations import no_rule
 from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster, Engine
 from opkernel.types import DataType
@@ -30,8 +29,7 @@ class OpenVinoEngine(Engine):
 
     def check_installed(self) -> None:
         """Raise UnimplementedError where OpenVINO is not installed."""
-        if importlib.util.find_spec("openvino") is None:
-            raise UnimplementedError(NOT_INSTALLED)
+        check_installed("openvino", NEED)
 
     def refusal(self, op: Operation) -> str:
         """Why an operation stays outside: it has no rule, or its rule does not take this node."""

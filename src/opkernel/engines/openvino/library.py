@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from opkernel.errors import UnimplementedError
 from opkernel.interrupts import contextmanager
+from opkernel.libraries import library
 
-NOT_INSTALLED = (
-    "Compiling with OpenVINO needs the library OpenVINO: pip install 'opkernel[openvino]'"
-)
-
+NEED = "Compiling with OpenVINO"
+"""What messages say needs the library."""
 
 _TELEMETRY = "openvino_telemetry"
 
@@ -27,11 +24,8 @@ def openvino(module: str = "openvino") -> ModuleType:
     Raises:
         UnimplementedError: OpenVINO is not installed.
     """
-    try:
-        with _nothing_reported():
-            return importlib.import_module(module)
-    except ImportError as error:
-        raise UnimplementedError(NOT_INSTALLED) from error
+    with _nothing_reported():
+        return library(module, NEED)
 
 
 @contextmanager

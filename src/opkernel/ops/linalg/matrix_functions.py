@@ -13,9 +13,9 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, check_seconds, in_time
+from opkernel.libraries import library
 from opkernel.opdef import register_op
 from opkernel.ops.kernel_types import COMPLEX
-from opkernel.ops.libraries import library
 from opkernel.ops.linalg.gradients.matrix_algebra import adjoint, plus
 from opkernel.ops.linalg.matrices import NUMBERS, T_SPEC, check_square, seconds_of, square_shape
 from opkernel.ops.registration import register_kernel

@@ -15,10 +15,10 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
+from opkernel.libraries import library
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import FLOATS
-from opkernel.ops.libraries import library
 from opkernel.ops.math.elementwise import FLOATS_SPEC, flush_subnormals
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape

@@ -15,9 +15,9 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import allocate, cut, shard
+from opkernel.libraries import library
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
-from opkernel.ops.libraries import library
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

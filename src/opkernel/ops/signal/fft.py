@@ -17,10 +17,10 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import by_rows, check_allocation
+from opkernel.libraries import library_or_none, warn_of_fallback
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
 from opkernel.ops.kernel_types import COMPLEX_OF, REAL_OF
-from opkernel.ops.libraries import library_or_none, warn_of_fallback
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.ops.libraries import library_or_none, warn_of_fallback
+from opkernel.libraries import library_or_none, warn_of_fallback
 from opkernel.ops.stable_order import stable_order
 from opkernel.proto import VariantTensorDataProto
 from opkernel.types import (

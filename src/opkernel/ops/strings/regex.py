@@ -17,10 +17,10 @@ import numpy as np
 from opkernel.device.budget import current_budget
 from opkernel.device.work_clock import check_seconds, in_time, string_work
 from opkernel.errors import InvalidArgumentError
+from opkernel.libraries import library, library_or_none
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import check_scalars
-from opkernel.ops.libraries import library, library_or_none
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 

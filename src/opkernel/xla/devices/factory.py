@@ -9,10 +9,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from typing import Any
 
 from opkernel.device.device_factory import DeviceFactory, DeviceOptions, register_device_factory
+from opkernel.libraries import is_installed
 from opkernel.records import dataclass
 from opkernel.xla.devices.device import XlaDevice
 from opkernel.xla.devices.kernels import derive_kernels_for
@@ -83,7 +83,7 @@ def offer(device_type: str) -> None:
 def why_missing(device_type: str) -> str:
     """Why there are no devices of a type, and what installs them: a sentence."""
     kind = _TYPES[device_type]
-    if find_spec("jax") is None:
+    if not is_installed("jax"):
         more = f" {kind.install}" if kind.install else ""
         return f"Devices of type {device_type} need JAX: pip install 'opkernel[xla]'{more}"
     seen = (
@@ -96,7 +96,7 @@ def why_missing(device_type: str) -> str:
 
 def _may_have(platform: str) -> bool:
     """Whether JAX may have devices of a platform, as far as that is known without importing it."""
-    if find_spec("jax") is None:
+    if not is_installed("jax"):
         return False
     if platform == "cpu":
         return True
@@ -104,8 +104,8 @@ def _may_have(platform: str) -> bool:
     if allowed and set(allowed.split(",")) <= {"cpu"}:
         return False
     if platform == "tpu":
-        return find_spec("libtpu") is not None
-    return find_spec("jax_plugins") is not None or bool(entry_points(group="jax_plugins"))
+        return is_installed("libtpu")
+    return is_installed("jax_plugins") or bool(entry_points(group="jax_plugins"))
 
 
 def _devices(platform: str) -> list[Any]:

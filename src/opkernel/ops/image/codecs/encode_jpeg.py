@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InternalError, InvalidArgumentError
+from opkernel.libraries import library
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.image.codecs.file_format import MAX_VALUES
-from opkernel.ops.libraries import library
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 

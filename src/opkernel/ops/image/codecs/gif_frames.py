@@ -19,8 +19,8 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, WorkClock, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
+from opkernel.libraries import library
 from opkernel.ops.image.codecs.file_format import FileFormat, invalid_data
-from opkernel.ops.libraries import library
 from opkernel.types import DataType
 
 _TRAILER, _EXTENSION, _IMAGE = 0x3B, 0x21, 0x2C

@@ -24,11 +24,11 @@ import numpy as np
 from opkernel.device.work_clock import WorkClock
 from opkernel.errors import DeadlineExceededError, InvalidArgumentError
 from opkernel.kernel import check_allocation
+from opkernel.libraries import library, library_or_none, warn_of_fallback
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.image.codecs.file_format import MAX_VALUES, FileFormat, invalid_data
 from opkernel.ops.kernel_types import INDEX
-from opkernel.ops.libraries import library, library_or_none, warn_of_fallback
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 

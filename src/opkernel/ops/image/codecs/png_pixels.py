@@ -18,9 +18,9 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
+from opkernel.libraries import library_or_none
 from opkernel.ops.image.codecs.file_format import MAX_VALUES
 from opkernel.ops.image.codecs.png_chunks import SIGNATURE, PngFile, chunk, png_file
-from opkernel.ops.libraries import library_or_none
 from opkernel.types import DataType
 
 _TYPE_OF_PIXEL_BYTES = {1: 0, 2: 4, 3: 2, 4: 6}

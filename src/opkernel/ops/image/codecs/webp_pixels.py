@@ -11,7 +11,7 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, WorkClock, in_time
 from opkernel.errors import DeadlineExceededError, InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.ops.libraries import library
+from opkernel.libraries import library
 from opkernel.types import DataType
 
 _OF_CHUNK = 1 << 10
