@@ -188,13 +188,11 @@ def test_saved_models(text: str, tmp_path: Path, command: Command, monkeypatch: 
     assert {one.name for one in tmp_path.iterdir()} <= {"model", "out", "frozen.pb"}
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", [text for text in TEXTS if "\0" not in text])
 def test_names_that_the_command_line_asks_for(
     text: str, model: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if "\0" in text:
-        return
     for words in (
         ("run", model, "--fetch", text),
         ("run", model, "--input", f"{text}=1"),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from opkernel.errors import InternalError, InvalidArgumentError
@@ -84,8 +84,7 @@ def test_broadcasting_is_associative(first, second, third):
 @given(known, known, st.data())
 def test_hiding_sizes_never_contradicts_the_known_answer(first, second, data):
     expected = numpy_broadcast(first, second)
-    if expected is None:
-        return
+    assume(expected is not None)
     hidden = [
         [data.draw(st.sampled_from([size, None])) for size in shape] for shape in (first, second)
     ]
