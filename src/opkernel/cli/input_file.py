@@ -1,9 +1,7 @@
 """Files that commands read: by their path, or `-` for standard input."""
 
 import os
-import shutil
 import sys
-import tempfile
 from typing import Any
 
 import click
@@ -81,6 +79,9 @@ def _claim_standard_input() -> None:
 
 def _kept_standard_input() -> str:
     """The path of a file with all that comes on standard input; it is gone when the command ends."""
+    import shutil  # these two load much, and few commands read from standard input
+    import tempfile
+
     folder = tempfile.TemporaryDirectory(prefix="opkernel-")
     click.get_current_context().find_root().call_on_close(folder.cleanup)
     path = os.path.join(folder.name, "stdin")

@@ -14,7 +14,7 @@ number of this process, so that no file can hold one; importers drop what a file
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
@@ -31,7 +31,7 @@ _permissions: dict[bytes, Permissions | None] = {}
 
 
 def _new_mark(permissions: Permissions | None) -> bytes:
-    mark = secrets.token_hex(16).encode()
+    mark = os.urandom(16).hex().encode()  # as `secrets` does, which loads OpenSSL
     _permissions[mark] = permissions
     return mark
 
