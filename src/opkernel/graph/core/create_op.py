@@ -12,9 +12,8 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
-from opkernel.graph.core.edges import check_inputs
 from opkernel.graph.core.node_signature import NodeSignature
-from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.operation import Operation, check_inputs
 from opkernel.graph.core.tensor import Tensor, tensors_in
 from opkernel.messages import perhaps, shown
 from opkernel.opdef import (

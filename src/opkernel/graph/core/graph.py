@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.graph.core.control_flow_context import BuildsInContext, MadeInContext
+from opkernel.graph.core.control_flow_context import BuildsInContext
 from opkernel.graph.core.create_op import NodeRequest, build_node
 from opkernel.graph.core.default_graph import as_default
 from opkernel.graph.core.definition_site import capture_site
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from opkernel.opdef import OpRegistry
 
 
-class Graph(OperationTable, BuildsInContext):
+class Graph(OperationTable[Operation], BuildsInContext):
     """A dataflow graph: operations, and the tensors between them.
 
     Attributes:
@@ -84,11 +84,11 @@ class Graph(OperationTable, BuildsInContext):
             producer=GRAPH_DEF_VERSION, min_consumer=GRAPH_DEF_VERSION_MIN_CONSUMER
         )
         self.assigned_devices: dict[Operation, str] = {}
-        self.control_flow_contexts: dict[MadeInContext, Any] = {}
+        self.control_flow_contexts: dict[Operation, Any] = {}
         self.lock = threading.RLock()
         self._collections: dict[Any, list[Any]] = {}
         self.traces: dict[Any, Any] = {}
-        self.scopes = Scopes()
+        self.scopes: Scopes[Operation] = Scopes()
         self._resolver = SignatureResolver(self.function_library.look_up)
         self.refiner = ShapeRefiner(self)
 
@@ -181,6 +181,7 @@ class Graph(OperationTable, BuildsInContext):
             self.refiner.add_node(op)
             self.append([op])
             self.scopes.note_made(op)
+            self.enter_context(op)
             return op
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
@@ -206,7 +207,9 @@ class Graph(OperationTable, BuildsInContext):
             raise InvalidArgumentError(f"'{name}' is not a valid scope name")
         return self.scopes.in_name(stem if name.endswith("/") else self.unique_name(stem))
 
-    def device(self, device: str | DeviceFunction | None) -> AbstractContextManager[None]:
+    def device(
+        self, device: str | DeviceFunction[Operation] | None
+    ) -> AbstractContextManager[None]:
         """Put new operations on a device; scopes inside add to the name and override its parts."""
         return self.scopes.on_device(device)
 

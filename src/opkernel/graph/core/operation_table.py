@@ -8,19 +8,16 @@ Source: TensorFlow python/framework/ops.py (Graph.unique_name).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph.core.fanout import Fanout
-from opkernel.graph.io.node_order import order_by_inputs
-
-if TYPE_CHECKING:
-    from opkernel.graph.core.operation import Operation
-    from opkernel.graph.core.undo import Undo
+from opkernel.graph.core.node import AnyNode, Node
+from opkernel.graph.core.node_order import order_by_inputs
 
 
-class OperationTable:
+class OperationTable(Generic[AnyNode]):
     """The operations of a graph.
 
     Attributes:
@@ -31,18 +28,18 @@ class OperationTable:
         names: the names that nodes and scopes have taken.
         name_counter: counts the names that rewriting gives.
         fanout: the consumers of each operation's outputs.
-        undos: its state before each edit under way.
+        before_change: called with each operation that is about to be changed.
     """
 
     def __init__(self) -> None:
         self.finalized = False
         self.edits = 0
-        self._operations: list[Operation] = []
-        self.by_name: dict[str, Operation] = {}
+        self._operations: list[AnyNode] = []
+        self.by_name: dict[str, AnyNode] = {}
         self.names = NamesInUse(self._operations)
         self.name_counter = itertools.count()
         self.fanout = Fanout(self._operations)
-        self.undos: list[Undo] = []
+        self.before_change: list[Callable[[AnyNode], None]] = []
 
     def __len__(self) -> int:
         """How many operations it has; a graph without any is true all the same."""
@@ -51,7 +48,7 @@ class OperationTable:
     def __bool__(self) -> bool:
         return True
 
-    def __iter__(self) -> Iterator[Operation]:
+    def __iter__(self) -> Iterator[AnyNode]:
         """Its operations, in the order in which they were made."""
         return iter(self.get_operations())
 
@@ -60,17 +57,17 @@ class OperationTable:
         """How many operations it has had; changes whenever one is added."""
         return len(self._operations)
 
-    def get_operations(self) -> list[Operation]:
+    def get_operations(self) -> list[AnyNode]:
         """Its operations, in the order in which they were made."""
         return list(self._operations)
 
-    def append(self, ops: Sequence[Operation]) -> None:
+    def append(self, ops: Sequence[AnyNode]) -> None:
         """Take in new operations, which are numbered and linked."""
         named = {op.name: op for op in ops}
         self.by_name |= named  # no call divides the two, and so no interrupt
         self._operations += ops
 
-    def changing(self, op: Operation) -> None:
+    def changing(self, op: AnyNode) -> None:
         """Note that an operation is about to be changed; call it before each change.
 
         Raises:
@@ -79,10 +76,10 @@ class OperationTable:
         """
         self.check_not_finalized()
         self.check_own(op, "changed node")
-        for undo in self.undos:
-            undo.note(op)
+        for note in self.before_change:
+            note(op)
 
-    def put_in_order(self, ops: list[Operation]) -> None:
+    def put_in_order(self, ops: list[AnyNode]) -> None:
         """Let these be its operations, each after its inputs and control inputs.
 
         Raises:
@@ -92,7 +89,7 @@ class OperationTable:
             op.number = number
         self.hold(order_by_inputs(ops))
 
-    def rename(self, names: Mapping[Operation, str]) -> None:
+    def rename(self, names: Mapping[AnyNode, str]) -> None:
         """Give operations other names, which are free."""
         for op in names:
             del self.by_name[op.name]
@@ -101,7 +98,7 @@ class OperationTable:
             self.by_name[name] = op
             self.names.mark(name)
 
-    def hold(self, ops: Iterable[Operation]) -> None:
+    def hold(self, ops: Iterable[AnyNode]) -> None:
         """Let these be its operations, in this order."""
         self._operations[:] = ops
         for number, op in enumerate(self._operations):
@@ -119,7 +116,7 @@ class OperationTable:
         if self.finalized:
             raise FailedPreconditionError("Graph is finalized and cannot be modified.")
 
-    def check_own(self, op: Operation, what: str, of: str = "") -> None:
+    def check_own(self, op: Node, what: str, of: str = "") -> None:
         """Raise InvalidArgumentError where an operation is of another graph, or was removed.
 
         Args:
@@ -127,7 +124,7 @@ class OperationTable:
             what: the role that it is to have.
             of: the node that it is to have this role for.
         """
-        if op.graph is not self or self.by_name.get(op.name) is not op:
+        if self.by_name.get(op.name) is not op:
             what = f"{what} of {of!r}" if of else what
             raise InvalidArgumentError(
                 f"{op.name!r} cannot be a {what}: it is not an element of this graph.", node=op.name
@@ -142,7 +139,7 @@ class NamesInUse:
     imports need not pay for it.
     """
 
-    def __init__(self, operations: Sequence[Operation]) -> None:
+    def __init__(self, operations: Sequence[Node]) -> None:
         self._operations = operations
         self._counts: dict[str, int] = {}
         self._indexed = 0

@@ -41,14 +41,14 @@ def edit_graph(graph: Graph) -> Iterator[GraphEdit]:
     with graph.lock, graph.as_default():
         edit, undo = GraphEdit(graph), Undo(graph)
         try:
-            graph.undos.append(undo)
+            graph.before_change.append(undo.note)
             yield edit
             edit.finish(undo.states)
         except BaseException:
             undo.restore()
             raise
         finally:
-            graph.undos.remove(undo)
+            graph.before_change.remove(undo.note)
 
 
 def listed(elements: Iterable[Any] | Tensor | Operation | str) -> list[Any]:

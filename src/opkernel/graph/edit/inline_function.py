@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from opkernel.device.budget import check_time
 from opkernel.errors import InternalError, InvalidArgumentError, OpError
 from opkernel.graph.core.control_flow_ops import ENTER_OPS
-from opkernel.graph.core.operation import COLOCATION_ATTR, Operation
+from opkernel.graph.core.node import COLOCATION_ATTR
+from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.edit.colocation_groups import renamed_groups
