@@ -6,7 +6,7 @@ graph and gives it tensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from opkernel.errors import InvalidArgumentError
@@ -17,6 +17,7 @@ from opkernel.messages import perhaps
 from opkernel.opdef.core.attr_value import attr_as_given
 from opkernel.opdef.core.op_traits import OpTraits
 from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
+from opkernel.records import dataclass, field
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
@@ -168,6 +169,19 @@ class Node:
         del message.input[:]
         message.input.extend(self._input_texts())
         self.stale = False
+
+
+@dataclass(slots=True)
+class NodeRequest:
+    """What `Graph.create_node` is to make; `inputs` in a list, or by the names of the arguments."""
+
+    op_type: str
+    inputs: list[Any] | dict[str, Any]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    op_def: OpDef | None = None
+    input_types: Sequence[Any] | None = None
+    dtypes: Sequence[Any] | None = None
+    beside_refs: bool = False  # colocated with the producers of its reference inputs
 
 
 AnyNode = TypeVar("AnyNode", bound=Node)

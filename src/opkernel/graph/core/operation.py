@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from opkernel.errors import InvalidArgumentError
 from opkernel.foreign_text import terminal_text
 from opkernel.graph.core.control_flow_context import MadeInContext
+from opkernel.graph.core.elements import graph_element
 from opkernel.graph.core.node import Node
 from opkernel.graph.core.node_signature import (
     NO_SIGNATURE,
@@ -22,7 +23,6 @@ from opkernel.graph.core.node_signature import (
     input_type_error,
     types_compatible,
 )
-from opkernel.graph.core.runtime_hooks import run_fetches
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import CONTROL_SLOT
 from opkernel.proto import AttrValue, FullTypeDef, NodeDef
@@ -129,7 +129,7 @@ class Operation(Node, MadeInContext):
 
     def run(self, feed_dict: Mapping[Any, Any] | None = None, session: Any | None = None) -> None:
         """Run it and the operations that it needs, in `session` or the default session."""
-        run_fetches(self.graph, self, feed_dict, session)
+        self.graph._run(self, feed_dict, session)
 
     def __repr__(self) -> str:
         return f"<opkernel.Operation {self.name!r} type={terminal_text(self.type, keep='')}>"
@@ -364,3 +364,19 @@ class TF_Input:  # noqa: N801  # as TensorFlow spells it
 
     oper: Operation
     index: int
+
+
+def as_operation(element: Any) -> Operation:
+    """The operation itself, or the one that gives a tensor.
+
+    Raises:
+        InvalidArgumentError: it is neither.
+    """
+    element = graph_element(element)
+    if isinstance(element, Tensor):
+        return element.op
+    if not isinstance(element, Operation):
+        raise InvalidArgumentError(
+            f"Expected an Operation or a Tensor, not a {type(element).__name__}"
+        )
+    return element

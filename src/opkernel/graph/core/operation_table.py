@@ -1,4 +1,4 @@
-"""OperationTable: the operations of a graph in their order and by name, with the names that are taken.
+"""OperationTable: the operations of a graph in their order and by name, the names that are taken, collections.
 
 State: `_operations` in the order of making, which is topological but for the back edges of loops.
 
@@ -8,17 +8,21 @@ Source: TensorFlow python/framework/ops.py (Graph.unique_name).
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic
+from contextlib import AbstractContextManager
+from typing import Any, Generic
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph.core.fanout import Fanout
 from opkernel.graph.core.node import AnyNode, Node
 from opkernel.graph.core.node_order import order_by_inputs
+from opkernel.graph.core.scopes import Scopes
+from opkernel.graph.core.tensor_name import is_valid_node_name
 
 
 class OperationTable(Generic[AnyNode]):
-    """The operations of a graph.
+    """The operations of a graph, and its collections.
 
     Attributes:
         finalized: whether the graph can no longer be changed.
@@ -28,6 +32,8 @@ class OperationTable(Generic[AnyNode]):
         names: the names that nodes and scopes have taken.
         name_counter: counts the names that rewriting gives.
         fanout: the consumers of each operation's outputs.
+        lock: the lock that code holds while it changes the graph, or reads much of it.
+        scopes: the scopes of new operations in this thread.
         before_change: called with each operation that is about to be changed.
     """
 
@@ -39,6 +45,9 @@ class OperationTable(Generic[AnyNode]):
         self.names = NamesInUse(self._operations)
         self.name_counter = itertools.count()
         self.fanout = Fanout(self._operations)
+        self.lock = threading.RLock()
+        self.scopes: Scopes[AnyNode] = Scopes()
+        self._collections: dict[Any, list[Any]] = {}
         self.before_change: list[Callable[[AnyNode], None]] = []
 
     def __len__(self) -> int:
@@ -129,6 +138,59 @@ class OperationTable(Generic[AnyNode]):
             raise InvalidArgumentError(
                 f"{op.name!r} cannot be a {what}: it is not an element of this graph.", node=op.name
             )
+
+    # Names of new operations.
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """A name in the current name scope that no operation and no scope has.
+
+        Names that differ in nothing but case count as the same.
+        """
+        with self.lock:
+            name = f"{self.scopes.name}/{name}" if self.scopes.name else name
+            return self.names.unique(name, mark_as_used=mark_as_used)
+
+    def name_scope(self, name: str | None) -> AbstractContextManager[str]:
+        """Put the names of new operations under `name`, made unique.
+
+        A name that ends in a slash enters that scope again; none at all leaves every scope.
+        """
+        if not name:
+            return self.scopes.in_name("")
+        stem = name.removesuffix("/")
+        if not is_valid_node_name(stem, allow_internal=bool(self.scopes.name)):
+            raise InvalidArgumentError(f"'{name}' is not a valid scope name")
+        return self.scopes.in_name(stem if name.endswith("/") else self.unique_name(stem))
+
+    def _new_name(self, name: str) -> str:
+        stem = name.removesuffix("/")
+        if not is_valid_node_name(stem, allow_internal=bool(self.scopes.name)):
+            raise InvalidArgumentError(f"'{name}' is not a valid node name", node=name)
+        if not name.endswith("/"):
+            return self.unique_name(name)
+        if stem in self.by_name:
+            raise InvalidArgumentError(f"Duplicate node name in graph: '{stem}'", node=stem)
+        self.names.mark(stem)
+        return stem
+
+    # Collections.
+
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        """Add a value to a collection."""
+        self.check_not_finalized()
+        self._collections.setdefault(name, []).append(value)
+
+    def get_collection(self, name: Any) -> list[Any]:
+        """The values of a collection, in the order of adding."""
+        return list(self._collections.get(name, []))
+
+    def get_collection_ref(self, name: Any) -> list[Any]:
+        """The collection itself; changes to the list are changes of the graph."""
+        return self._collections.setdefault(name, [])
+
+    def get_all_collection_keys(self) -> list[Any]:
+        """The names of the collections that are not empty."""
+        return [name for name, values in self._collections.items() if values]
 
 
 class NamesInUse:
