@@ -122,7 +122,10 @@ BLOCKS: dict[str, tuple[Block, Callable[[], Any]]] = {
     "no control inputs": (lambda: GRAPH.control_dependencies(None), state_of_scopes),
     "colocation": (lambda: GRAPH.colocate_with(OP), state_of_scopes),
     "gradients": (lambda: GRAPH.gradient_override_map({"Relu": "Tanh"}), state_of_scopes),
-    "an edit": (GRAPH.edit, lambda: (are_free(GRAPH.lock), GRAPH.undos, innermost_default())),
+    "an edit": (
+        GRAPH.edit,
+        lambda: (are_free(GRAPH.lock), GRAPH.before_change, innermost_default()),
+    ),
     "a source of gradients": (lambda: as_source("call"), gradient_source),
     "a place": (lambda: in_place(Place("call/")), current_place),
     "a key": (lambda: KEYED.hold("key"), is_key_free),

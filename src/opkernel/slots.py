@@ -7,6 +7,8 @@ A room declares a slot, with the type of what it asks for, and uses it when it n
 
 `wiring.py`, on top of the house, says where the thing of each slot stands. A thing is imported when it is first asked
 for, and the wiring with the first of them. That is the only import of a room above, and import-linter does not see it.
+
+Within a room, a slot serves where two things need each other: a graph, and what edits graphs.
 """
 
 import importlib
@@ -27,6 +29,7 @@ class Slot(Generic[_T]):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self._place: tuple[Any, str] | None = None
 
     def get(self) -> _T:
         """The thing.
@@ -34,7 +37,9 @@ class Slot(Generic[_T]):
         Raises:
             UnimplementedError: this opkernel lacks the room that has it.
         """
-        thing: _T = _thing_at(_wiring().SLOTS[self.name], self.name)
+        if self._place is None:  # looking for a module takes longer than most functions of slots
+            self._place = _imported(_wiring().SLOTS[self.name], self.name)
+        thing: _T = _named(*self._place)
         return thing
 
     def if_loaded(self) -> _T | None:
@@ -64,22 +69,26 @@ class NamedSlots(Generic[_T]):
             UnimplementedError: this opkernel lacks the room that has it.
         """
         place = _wiring().NAMED_SLOTS[self.kind].get(name)
-        return None if place is None else _thing_at(place, f"{self.kind} {name!r}")
+        return None if place is None else _named(*_imported(place, f"{self.kind} {name!r}"))
 
 
 def _wiring() -> Any:
     return importlib.import_module(".wiring", __package__)
 
 
-def _thing_at(place: str, what: str) -> Any:
-    """What stands at `module:name`, or the module itself."""
+def _named(module: Any, name: str) -> Any:
+    """What has a name in a module; the module itself without a name."""
+    return getattr(module, name) if name else module
+
+
+def _imported(place: str, what: str) -> tuple[Any, str]:
+    """The module of a place, `module:name`, and the name, which may be empty."""
     module, _, name = place.partition(":")
     try:
-        found = importlib.import_module(module)
+        return importlib.import_module(module), name
     except ModuleNotFoundError as error:
         if f"{module}.".startswith(f"{error.name}."):
             raise UnimplementedError(
                 f"There is no {what}: this opkernel lacks {error.name}"
             ) from error
         raise
-    return getattr(found, name) if name else found

@@ -93,7 +93,7 @@ def _run(graph_def: GraphDef) -> Any:
     import_graph_def(graph_def, name="", graph=graph)
     outputs = list(graph.get_operations()[-1].outputs)
     for op in graph.get_operations():  # what shape functions refuse, TensorFlow refuses at import
-        graph.refiner.shapes(op)
+        graph.refiner.add_node(op)
     with opkernel.Session(graph, optimize=False, memory_limit_bytes=_LIMIT) as session:
         return session.run(outputs)
 

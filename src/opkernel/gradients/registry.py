@@ -114,7 +114,7 @@ def gradient_function_of(op: Operation) -> GradientFunction | None:
     Raises:
         NotFoundError: nothing is registered for it.
     """
-    from opkernel.graph.core.operation import GRADIENT_OP_TYPE_ATTR
+    from opkernel.graph.core.node import GRADIENT_OP_TYPE_ATTR
 
     attrs = op.node_def.attr
     name = op.type

@@ -11,7 +11,7 @@ from typing import Any
 
 from opkernel.gradients import nodes, zeros_like
 from opkernel.graph import Graph, Operation
-from opkernel.graph.core.operation import GRADIENT_OP_TYPE_ATTR
+from opkernel.graph.core.node import GRADIENT_OP_TYPE_ATTR
 from opkernel.graph.functions.function_instance import instantiate_into
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.tracing.func_graph import FuncGraph

@@ -6,7 +6,7 @@ Source: TensorFlow python/saved_model/function_deserialization.py, core/protobuf
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -100,6 +100,15 @@ class LoadedConcreteFunction(ConcreteFunction):
     @cached_property
     def _pack(self) -> Any:  # type: ignore[override]  # made at first use
         return packer(self.graph.structured_outputs)
+
+    @cached_property
+    def run(self) -> Callable[[Sequence[Any]], Any]:
+        """Runs it on arrays."""
+        from opkernel.runtime.calls.traced_calls import (
+            make_runner,  # models are also shown, and not run
+        )
+
+        return make_runner(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it with its tensors, in order or by keyword."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from opkernel.graph.core.operation import GRADIENT_OP_TYPE_ATTR
+from opkernel.graph.core.node import GRADIENT_OP_TYPE_ATTR
 from opkernel.interop.loaded_body import function_references
 from opkernel.proto import MetaGraphDef, NodeDef
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.core.operation import types_given
+from opkernel.graph.core.node import types_given
 from opkernel.graph.edit.graph_copy import copy_operations
 from opkernel.graph.edit.graph_editor import Change, GraphEditor
 from opkernel.graph.edit.prune import prune_and_order

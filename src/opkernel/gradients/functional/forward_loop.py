@@ -17,6 +17,7 @@ from opkernel.graph import (
     placeholder,
 )
 from opkernel.graph.edit.loop_variables import add_loop_variables
+from opkernel.graph.inference.shape_refiner import facts_of, refiner_of
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.types import DataType, PartialTensorShape
 
@@ -99,10 +100,10 @@ class ForwardLoop:
     def _define_arguments(self) -> None:
         """Let the body know the shapes of the variables, and all that is known of constants."""
         for index, argument in enumerate(self.body.inputs):
-            first = _facts(self._inputs[index])
-            always = TensorFacts(_facts(self.op.outputs[index]).shape, first.held)
+            first = facts_of(self._inputs[index])
+            always = TensorFacts(facts_of(self.op.outputs[index]).shape, first.held)
             facts = first if argument in self.constants else always
-            self.body.graph.refiner.define(argument.op, facts)
+            refiner_of(self.body.graph).define(argument.op, facts)
 
 
 def element_shape(tensor: Tensor) -> Any:
@@ -111,7 +112,3 @@ def element_shape(tensor: Tensor) -> Any:
     if dims is None:
         return constant(-1, _INT32)
     return constant([-1 if size is None else size for size in dims], _INT32)
-
-
-def _facts(tensor: Tensor) -> TensorFacts:
-    return tensor.graph.refiner.facts_of((tensor.op, tensor.value_index))

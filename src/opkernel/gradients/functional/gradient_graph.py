@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.gradients.contexts import Contexts, origin
 from opkernel.graph import FuncGraph, FunctionLibraryDefinition, Graph, Operation, Tensor
-from opkernel.graph.core.create_op import NodeRequest
+from opkernel.graph.core.node import NodeRequest
 from opkernel.graph.core.tensor import tensors_in
 
 if TYPE_CHECKING:

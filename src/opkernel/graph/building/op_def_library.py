@@ -5,9 +5,10 @@ Source: TensorFlow python/framework/op_def_library.py.
 
 from typing import Any
 
-from opkernel.graph.core.create_op import NodeRequest, op_named
+from opkernel.graph.core.create_op import op_named
 from opkernel.graph.core.default_graph import get_default_graph, graph_of_call
 from opkernel.graph.core.graph import Graph
+from opkernel.graph.core.node import NodeRequest
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.tensor import tensors_in
 from opkernel.opdef import (

@@ -1,4 +1,4 @@
-"""The operators of tensors: `x + 1`, `x @ w`, `x[:, 0]` add TensorFlow's ops to the graph.
+"""What the operators of tensors do: `x + 1`, `x @ w`, `x[:, 0]` add TensorFlow's ops to the graph.
 
 Numbers, lists and arrays take the type of the tensor on the other side. `==` and `hash` go by
 identity, so that tensors may be keys; `opkernel.raw_ops.Equal` compares elements.
@@ -8,17 +8,16 @@ Source: TensorFlow python/ops/math_ops.py, python/ops/array_ops.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from opkernel.graph.core.default_graph import graph_of_call
-from opkernel.graph.core.tensor_base import TensorBase, is_tensor
+from opkernel.graph.core.graph import Graph
+from opkernel.graph.core.tensor import Tensor
 from opkernel.types import DataType
-
-if TYPE_CHECKING:
-    from opkernel.graph.core.graph import Graph
-    from opkernel.graph.core.tensor import Tensor
 
 _QUOTIENT_TYPES = {
     DataType.DT_INT8: DataType.DT_FLOAT,
@@ -33,114 +32,39 @@ _QUOTIENT_TYPES = {
 """The type that integers are divided in."""
 
 
-class TensorOperators(TensorBase):
-    """The operators of `Tensor`."""
+def operate(name: str, *operands: Any) -> Tensor:
+    """The result of an operator of `Tensor`, as a new operation.
 
-    __slots__ = ()
-    __array_ufunc__ = None  # NumPy's arrays leave the operator to the tensor on the other side
+    Args:
+        name: the operator's name, as in Python's module `operator`.
+        operands: left and right, one of them a tensor; or the operand and its key.
+    """
+    return _OPERATORS[name](*operands)
 
-    def __add__(self, other: Any) -> Tensor:
-        return _add(self, other)
 
-    def __radd__(self, other: Any) -> Tensor:
-        return _add(other, self)
+def _absolute(x: Tensor) -> Tensor:
+    dtype = _dtype_of(x)
+    if not dtype.is_complex:
+        return _unary("Abs", x)
+    parts = DataType.DT_FLOAT if dtype == DataType.DT_COMPLEX64 else DataType.DT_DOUBLE
+    return _unary("ComplexAbs", x, "Abs", Tout=parts)
 
-    def __sub__(self, other: Any) -> Tensor:
-        return _binary("Sub", "sub", self, other)
 
-    def __rsub__(self, other: Any) -> Tensor:
-        return _binary("Sub", "sub", other, self)
+def _invert(x: Tensor) -> Tensor:
+    return _unary("LogicalNot" if _dtype_of(x).is_bool else "Invert", x)
 
-    def __mul__(self, other: Any) -> Tensor:
-        return _binary("Mul", "mul", self, other)
 
-    def __rmul__(self, other: Any) -> Tensor:
-        return _binary("Mul", "mul", other, self)
+def _item(x: Tensor, key: Any) -> Tensor:
+    from opkernel.graph.building.slicing import SlicePlan  # few tensors are cut
 
-    def __truediv__(self, other: Any) -> Tensor:
-        return _divide(self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return _divide(other, self)
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return _binary("FloorDiv", "floordiv", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return _binary("FloorDiv", "floordiv", other, self)
-
-    def __mod__(self, other: Any) -> Tensor:
-        return _binary("FloorMod", "mod", self, other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return _binary("FloorMod", "mod", other, self)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return _binary("Pow", "pow", self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return _binary("Pow", "pow", other, self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return _multiply_matrices(self, other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return _multiply_matrices(other, self)
-
-    def __and__(self, other: Any) -> Tensor:
-        return _logical("And", "and", self, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return _logical("And", "and", other, self)
-
-    def __or__(self, other: Any) -> Tensor:
-        return _logical("Or", "or", self, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return _logical("Or", "or", other, self)
-
-    def __xor__(self, other: Any) -> Tensor:
-        return _exclusive_or(self, other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return _exclusive_or(other, self)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return _binary("Less", "Less", self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return _binary("LessEqual", "LessEqual", self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return _binary("Greater", "Greater", self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return _binary("GreaterEqual", "GreaterEqual", self, other)
-
-    def __neg__(self) -> Tensor:
-        return _unary("Neg", self)
-
-    def __abs__(self) -> Tensor:
-        dtype = _dtype_of(self)
-        if not dtype.is_complex:
-            return _unary("Abs", self)
-        parts = DataType.DT_FLOAT if dtype == DataType.DT_COMPLEX64 else DataType.DT_DOUBLE
-        return _unary("ComplexAbs", self, "Abs", Tout=parts)
-
-    def __invert__(self) -> Tensor:
-        return _unary("LogicalNot" if _dtype_of(self).is_bool else "Invert", self)
-
-    def __getitem__(self, key: Any) -> Tensor:
-        from opkernel.graph.building.slicing import SlicePlan  # few tensors are cut
-
-        plan = SlicePlan(key)
-        graph = _graph_of(self, *plan.tensors)
-        if plan.mask is not None:
-            indices = _make(graph, "Where", [plan.mask], "boolean_mask/Where")
-            return _make(graph, "GatherNd", [self, indices], "boolean_mask")
-        with graph.name_scope("strided_slice") as scope:
-            inputs = [self, *plan.bounds(graph)]
-            return _make(graph, "StridedSlice", inputs, scope, **plan.masks)
+    plan = SlicePlan(key)
+    graph = _graph_of(x, *plan.tensors)
+    if plan.mask is not None:
+        indices = _make(graph, "Where", [plan.mask], "boolean_mask/Where")
+        return _make(graph, "GatherNd", [x, indices], "boolean_mask")
+    with graph.name_scope("strided_slice") as scope:
+        inputs = [x, *plan.bounds(graph)]
+        return _make(graph, "StridedSlice", inputs, scope, **plan.masks)
 
 
 def _add(x: Any, y: Any) -> Tensor:
@@ -199,14 +123,14 @@ def _make(
 
 
 def _graph_of(*operands: Any) -> Graph:
-    graph = graph_of_call(operand for operand in operands if is_tensor(operand))
+    graph = graph_of_call(operand for operand in operands if isinstance(operand, Tensor))
     assert graph is not None
     return graph
 
 
 def _dtype_of(*operands: Any) -> DataType:
     """The type of the first tensor among operands."""
-    return next(operand.dtype.base for operand in operands if is_tensor(operand))
+    return next(operand.dtype.base for operand in operands if isinstance(operand, Tensor))
 
 
 def _alike(x: Any, y: Any) -> list[Any]:
@@ -215,8 +139,33 @@ def _alike(x: Any, y: Any) -> list[Any]:
     from opkernel.graph.building.tensor_conversion import array_like_tensor
 
     dtype = _dtype_of(x, y)
-    return [value if is_tensor(value) else array_like_tensor(value, dtype) for value in (x, y)]
+    return [
+        value if isinstance(value, Tensor) else array_like_tensor(value, dtype) for value in (x, y)
+    ]
 
 
 def _rank_of(operand: Any) -> int | None:
-    return operand.shape.rank if is_tensor(operand) else np.ndim(operand)
+    return operand.shape.rank if isinstance(operand, Tensor) else np.ndim(operand)
+
+
+_OPERATORS: dict[str, Callable[..., Tensor]] = {
+    "abs": _absolute,
+    "add": _add,
+    "and": partial(_logical, "And", "and"),
+    "floordiv": partial(_binary, "FloorDiv", "floordiv"),
+    "ge": partial(_binary, "GreaterEqual", "GreaterEqual"),
+    "getitem": _item,
+    "gt": partial(_binary, "Greater", "Greater"),
+    "invert": _invert,
+    "le": partial(_binary, "LessEqual", "LessEqual"),
+    "lt": partial(_binary, "Less", "Less"),
+    "matmul": _multiply_matrices,
+    "mod": partial(_binary, "FloorMod", "mod"),
+    "mul": partial(_binary, "Mul", "mul"),
+    "neg": partial(_unary, "Neg"),
+    "or": partial(_logical, "Or", "or"),
+    "pow": partial(_binary, "Pow", "pow"),
+    "sub": partial(_binary, "Sub", "sub"),
+    "truediv": _divide,
+    "xor": _exclusive_or,
+}

@@ -6,17 +6,14 @@ Source: TensorFlow python/ops/array_ops.py (_slice_helper).
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from opkernel.graph.core.tensor_base import is_tensor
+from opkernel.graph.core.graph import Graph
+from opkernel.graph.core.tensor import Tensor
 from opkernel.messages import shown
 from opkernel.types import DataType
-
-if TYPE_CHECKING:
-    from opkernel.graph.core.graph import Graph
-    from opkernel.graph.core.tensor import Tensor
 
 _INT_TYPES = (DataType.DT_INT32, DataType.DT_INT64)
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -46,7 +43,7 @@ class SlicePlan:
             for part in key if isinstance(key, tuple) else (key,):
                 self._add(part)
         bounds = [self.mask, *self._begin, *self._end, *self._strides]
-        self.tensors: list[Tensor] = [bound for bound in bounds if is_tensor(bound)]
+        self.tensors: list[Tensor] = [bound for bound in bounds if isinstance(bound, Tensor)]
 
     def bounds(self, graph: Graph) -> list[Any]:
         """`begin`, `end` and `strides`, for a graph in whose name scope they are packed."""
@@ -80,16 +77,16 @@ class SlicePlan:
 
 
 def _is_mask(key: Any) -> bool:
-    if is_tensor(key):
+    if isinstance(key, Tensor):
         return key.dtype.base == DataType.DT_BOOL
     return isinstance(key, np.ndarray) and key.dtype == np.bool_
 
 
 def _index(value: Any) -> Any:
     """An index as a tensor or an int."""
-    if is_tensor(value) and value.dtype.base in _INT_TYPES:
+    if isinstance(value, Tensor) and value.dtype.base in _INT_TYPES:
         return value
-    if not is_tensor(value) and not isinstance(value, bool | np.bool_):
+    if not isinstance(value, Tensor) and not isinstance(value, bool | np.bool_):
         try:
             return operator.index(value)
         except TypeError:
@@ -101,14 +98,14 @@ def _index(value: Any) -> Any:
 
 
 def _is_wide(bound: Any) -> bool:
-    if is_tensor(bound):
+    if isinstance(bound, Tensor):
         return bound.dtype.base == DataType.DT_INT64
     return not -(2**31) <= bound < 2**31
 
 
 def _packed(graph: Graph, name: str, bounds: list[Any], dtype: DataType) -> Any:
     """Bounds as one constant; bounds with tensors among them are packed."""
-    if not any(is_tensor(bound) for bound in bounds):
+    if not any(isinstance(bound, Tensor) for bound in bounds):
         value = np.array(bounds, dtype.numpy_dtype)
         attrs = {"dtype": dtype, "value": value}
         return graph.create_op("Const", name=name, attrs=attrs).outputs[0]
@@ -117,7 +114,7 @@ def _packed(graph: Graph, name: str, bounds: list[Any], dtype: DataType) -> Any:
 
 
 def _of_type(graph: Graph, bound: Any, dtype: DataType) -> Any:
-    if not is_tensor(bound):
+    if not isinstance(bound, Tensor):
         return dtype.numpy_dtype.type(bound)
     if bound.dtype.base == dtype:
         return bound

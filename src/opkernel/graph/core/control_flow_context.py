@@ -9,18 +9,16 @@ Source: TensorFlow python/framework/ops.py, python/ops/control_flow_ops.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from opkernel.graph.core.graph import Graph
-    from opkernel.graph.core.scopes import Scopes
+from opkernel.graph.core.scopes import Scopes
 
 
 class MadeInContext:
     """An operation, with the context that it was made in."""
 
     __slots__ = ()
-    graph: Graph
+    graph: BuildsInContext
 
     def _get_control_flow_context(self) -> Any:
         """The context that it was made in, or was put into; None for none."""
@@ -37,9 +35,15 @@ class MadeInContext:
 
 
 class BuildsInContext:
-    """A graph, with the context that this thread's new operations are in."""
+    """A graph, with the context that this thread's new operations are in.
 
-    scopes: Scopes
+    Attributes:
+        control_flow_contexts: the contexts of the operations that were made in one.
+        scopes: the scopes of new operations in this thread.
+    """
+
+    control_flow_contexts: dict[Any, Any]
+    scopes: Scopes[Any]
 
     def _get_control_flow_context(self) -> Any:
         """The context of new operations; None for none."""
@@ -48,5 +52,12 @@ class BuildsInContext:
     def _set_control_flow_context(self, context: Any) -> None:
         """Put new operations of this thread into a context, or into none."""
         self.scopes.control_flow_context = context
+
+    def enter_context(self, op: MadeInContext) -> None:
+        """Put a new operation into the control-flow context, if there is one."""
+        context = self.scopes.control_flow_context
+        if context is not None:
+            self.control_flow_contexts[op] = context
+            context.AddOp(op)
 
     _control_flow_context = property(_get_control_flow_context, _set_control_flow_context)

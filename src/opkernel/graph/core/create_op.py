@@ -9,12 +9,14 @@ Source: TensorFlow python/framework/op_def_library.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
-from opkernel.graph.core.edges import check_inputs
+from opkernel.graph.core.elements import graph_element
+from opkernel.graph.core.graph import Graph
+from opkernel.graph.core.node import NodeRequest
 from opkernel.graph.core.node_signature import NodeSignature
-from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.operation import Operation, check_inputs
 from opkernel.graph.core.tensor import Tensor, tensors_in
 from opkernel.messages import perhaps, shown
 from opkernel.opdef import (
@@ -31,26 +33,9 @@ from opkernel.opdef import (
     unknown_shape,
 )
 from opkernel.proto import AttrValue, NodeDef, OpDef
-from opkernel.records import dataclass, field
 from opkernel.types import DataType, as_dtype, dtype_of_array, natural_dtype, tensor_to_proto
 
-if TYPE_CHECKING:
-    from opkernel.graph.core.graph import Graph
-
-__all__ = ["Arguments", "NodeRequest", "as_tensor", "build_node", "op_named"]
-
-
-@dataclass(slots=True)
-class NodeRequest:
-    """The request of a caller; `inputs` in a list, or by the names of the arguments."""
-
-    op_type: str
-    inputs: list[Any] | dict[str, Any]
-    attrs: dict[str, Any] = field(default_factory=dict)
-    op_def: OpDef | None = None
-    input_types: Sequence[Any] | None = None
-    dtypes: Sequence[Any] | None = None
-    beside_refs: bool = False  # colocated with the producers of its reference inputs
+__all__ = ["Arguments", "as_tensor", "build_node", "op_named"]
 
 
 def build_node(
@@ -244,8 +229,7 @@ def as_tensor(graph: Graph, name: str, value: Any, arg_name: str, dtype: DataTyp
         first = next(tensors_in(value), None)
         if first is not None:
             return _packed(graph, name, value, arg_name, first.dtype)
-    convert = getattr(value, "_as_graph_element", None)
-    value = convert() if convert is not None else value
+    value = graph_element(value)
     if isinstance(value, Tensor):
         return graph.as_own(value)
     if isinstance(value, Operation):

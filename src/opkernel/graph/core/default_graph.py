@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from opkernel.interrupts import contextmanager, setting
+from opkernel.graph.core.graph import DEFAULT_GRAPHS, Graph
+from opkernel.graph.core.tensor import Tensor
 
-if TYPE_CHECKING:
-    from opkernel.graph.core.graph import Graph
-    from opkernel.graph.core.tensor import Tensor
-
-_graphs: ContextVar[tuple[Graph, ...]] = ContextVar("default_graphs", default=())
 _global_lock = threading.Lock()
 _global_graphs: list[Graph] = []
 
 
-@contextmanager
-def as_default(graph: Graph) -> Iterator[Graph]:
-    """Make a graph the default of this thread inside the block."""
-    with setting({_graphs: (*_graphs.get(), graph)}):
-        yield graph
-
-
 def innermost_default() -> Graph | None:
     """The graph of the innermost block of this thread; None outside of all."""
-    graphs = _graphs.get()
+    graphs = DEFAULT_GRAPHS.get()
     return graphs[-1] if graphs else None
 
 
@@ -50,8 +37,6 @@ def get_default_graph() -> Graph:
     graph = innermost_default()
     if graph is not None:
         return graph
-    from opkernel.graph.core.graph import Graph  # graphs know how to become the default one
-
     with _global_lock:
         if not _global_graphs:
             _global_graphs.append(Graph())

@@ -1,103 +1,74 @@
-"""Elements of graphs: tensors and operations, given as such or by name.
+"""Elements of graphs, given as such or by name.
 
 Source: TensorFlow python/framework/ops.py (Graph.as_graph_element).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
-from opkernel.graph.core.operation import Operation
-from opkernel.graph.core.tensor import Tensor
+from opkernel.graph.core.node import AnyNode
 from opkernel.graph.core.tensor_name import parse_input
 from opkernel.messages import perhaps
 from opkernel.opdef import not_registered
 
-if TYPE_CHECKING:
-    from opkernel.graph.core.graph import Graph
 
-
-def find_element(
-    graph: Graph, obj: Any, allow_tensor: bool, allow_operation: bool
-) -> Tensor | Operation:
-    """`Graph.as_graph_element`."""
-    element = _converted(obj)
-    if isinstance(element, str):
-        return _element_by_name(graph, element, allow_tensor, allow_operation)
-    if isinstance(element, Tensor) and allow_tensor:
-        graph.check_own(element.op, "graph element")
-        return element
-    if isinstance(element, Operation) and allow_operation:
-        graph.check_own(element, "graph element")
-        return element
-    wanted = " or ".join(["Tensor"] * allow_tensor + ["Operation"] * allow_operation)
-    raise InvalidArgumentError(f"Can not convert a {type(obj).__name__} into a {wanted}.")
-
-
-def as_operation(element: Any) -> Operation:
-    """The operation itself, or the one that gives a tensor.
-
-    Raises:
-        InvalidArgumentError: it is neither.
-    """
-    element = _converted(element)
-    if isinstance(element, Tensor):
-        return element.op
-    if not isinstance(element, Operation):
-        raise InvalidArgumentError(
-            f"Expected an Operation or a Tensor, not a {type(element).__name__}"
-        )
-    return element
-
-
-def _converted(obj: Any) -> Any:
+def graph_element(obj: Any) -> Any:
+    """The element that an object stands for, by its method `_as_graph_element`, or the object."""
     convert = getattr(obj, "_as_graph_element", None)
     return obj if convert is None else convert()
 
 
-def _element_by_name(
-    graph: Graph, name: str, allow_tensor: bool, allow_operation: bool
-) -> Tensor | Operation:
-    if ":" in name and allow_tensor:
-        return _tensor_by_name(graph, name)
-    if ":" in name or not allow_operation:
-        kind = "a Tensor, not an Operation" if ":" in name else "an Operation, not a Tensor"
-        raise InvalidArgumentError(f"The name {name!r} refers to {kind}.{_form_hint(graph, name)}")
-    op = graph.by_name.get(name)
-    if op is None:
+def node_named(by_name: Mapping[str, AnyNode], name: str) -> AnyNode:
+    """The node that a name refers to.
+
+    Raises:
+        InvalidArgumentError: the name is a tensor's.
+        NotFoundError: there is none.
+    """
+    if ":" in name:
+        raise _wrong_kind(name, "a Tensor, not an Operation", "")
+    node = by_name.get(name)
+    if node is None:
         raise NotFoundError(
-            f"The name {name!r} refers to an Operation not in the graph"
-            f"{perhaps(name, graph.by_name)}.",
+            f"The name {name!r} refers to an Operation not in the graph{perhaps(name, by_name)}.",
             node=name,
         )
-    return op
+    return node
 
 
-def _form_hint(graph: Graph, name: str) -> str:
-    """A hint at the form of tensor names, for a name without an index."""
-    if ":" in name:
-        return ""
-    meant = (
-        f"; perhaps you mean {name}:0" if name in graph.by_name else perhaps(name, graph.by_name)
-    )
-    return f" Tensor names have the form '<op_name>:<output_index>'{meant}."
+def output_named(by_name: Mapping[str, AnyNode], name: str) -> tuple[AnyNode, int]:
+    """The node and the output that the name of a tensor refers to.
 
-
-def _tensor_by_name(graph: Graph, name: str) -> Tensor:
-    node, index = parse_input(name)
-    op = graph.by_name.get(node)
-    if op is not None and 0 <= index < len(op.outputs):
-        return op.outputs[index]
-    if op is not None and op.signature.registration is None and index >= 0:
-        error = not_registered(op.type)  # nothing is known of its outputs
-        error.add_context(f"In {{{{node {op.name}}}}}")
+    Raises:
+        InvalidArgumentError: the name is a node's.
+        NotFoundError: there is none.
+    """
+    if ":" not in name:
+        meant = f"; perhaps you mean {name}:0" if name in by_name else perhaps(name, by_name)
+        form = f" Tensor names have the form '<op_name>:<output_index>'{meant}."
+        raise _wrong_kind(name, "an Operation, not a Tensor", form)
+    node_name, index = parse_input(name)
+    node = by_name.get(node_name)
+    if node is not None and 0 <= index < len(node.output_types):
+        return node, index
+    if node is not None and node.signature.registration is None and index >= 0:
+        error = not_registered(node.type)  # nothing is known of its outputs
+        error.add_context(f"In {{{{node {node.name}}}}}")
         raise error
-    if op is None or index < 0:
-        hint = perhaps(node, graph.by_name)
-        fact = f"The operation, {node!r}, does not exist in the graph{hint}."
+    if node is None or index < 0:
+        hint = perhaps(node_name, by_name)
+        fact = f"The operation, {node_name!r}, does not exist in the graph{hint}."
     else:
-        fact = f"The operation, {node!r}, exists but only has {len(op.outputs)} outputs."
+        fact = (
+            f"The operation, {node_name!r}, exists but only has {len(node.output_types)} outputs."
+        )
     raise NotFoundError(
-        f"The name {name!r} refers to a Tensor which does not exist. {fact}", node=node
+        f"The name {name!r} refers to a Tensor which does not exist. {fact}", node=node_name
     )
+
+
+def _wrong_kind(name: str, kind: str, hint: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"The name {name!r} refers to {kind}.{hint}")

@@ -8,24 +8,22 @@ that bulk imports need not pay for them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Generic
 
+from opkernel.graph.core.node import AnyNode, Node
 from opkernel.graph.core.tensor_name import CONTROL_SLOT
 
-if TYPE_CHECKING:
-    from opkernel.graph.core.operation import Operation
 
-
-class Fanout:
+class Fanout(Generic[AnyNode]):
     """The edges of a growing list of operations, each with its position as its number."""
 
-    def __init__(self, operations: Sequence[Operation]) -> None:
+    def __init__(self, operations: Sequence[AnyNode]) -> None:
         self._operations = operations
         for op in operations:
             op._fanout = None
         self._indexed = 0
 
-    def of(self, op: Operation) -> list[tuple[Operation, int]]:
+    def of(self, op: AnyNode) -> list[tuple[AnyNode, int]]:
         """The edges that leave an operation, as (consumer, input index)."""
         for position in range(self._indexed, len(self._operations)):
             consumer = self._operations[position]
@@ -36,18 +34,18 @@ class Fanout:
         self._indexed = len(self._operations)
         return list(op._fanout or ())
 
-    def note(self, source: Operation, consumer: Operation, index: int) -> None:
+    def note(self, source: Node, consumer: Node, index: int) -> None:
         """Record a new edge of an operation."""
         if consumer.number < self._indexed:
             _add(source, consumer, index)
 
-    def forget(self, source: Operation, consumer: Operation, index: int) -> None:
+    def forget(self, source: Node, consumer: Node, index: int) -> None:
         """Drop an edge of an operation."""
         if source._fanout is not None and consumer.number < self._indexed:
             del source._fanout[consumer, index]
 
 
-def _add(source: Operation, consumer: Operation, index: int) -> None:
+def _add(source: Node, consumer: Node, index: int) -> None:
     if source._fanout is None:
         source._fanout = {}
     source._fanout[consumer, index] = None

@@ -8,42 +8,76 @@ Source: TensorFlow python/framework/ops.py.
 from __future__ import annotations
 
 import copy
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.graph.core.control_flow_context import BuildsInContext, MadeInContext
-from opkernel.graph.core.create_op import NodeRequest, build_node
-from opkernel.graph.core.default_graph import as_default
+from opkernel.graph.core.control_flow_context import BuildsInContext
 from opkernel.graph.core.definition_site import capture_site
-from opkernel.graph.core.elements import as_operation, find_element
+from opkernel.graph.core.elements import graph_element, node_named, output_named
+from opkernel.graph.core.node import NodeRequest
 from opkernel.graph.core.node_signature import NodeSignature
-from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.operation import Operation, as_operation
 from opkernel.graph.core.operation_table import OperationTable
-from opkernel.graph.core.runtime_hooks import DRAWING
-from opkernel.graph.core.scopes import DeviceFunction, Scopes
+from opkernel.graph.core.scopes import DeviceFunction
 from opkernel.graph.core.signature import SignatureResolver
 from opkernel.graph.core.tensor import Tensor
-from opkernel.graph.core.tensor_name import is_valid_node_name
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
-from opkernel.graph.inference.shape_refiner import ShapeRefiner
+from opkernel.interrupts import contextmanager, setting
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     GRAPH_DEF_VERSION_MIN_CONSUMER,
     OpRegistrationData,
 )
-from opkernel.proto import GraphDef, NodeDef, OpDef, VersionDef
+from opkernel.proto import FullTypeDef, GraphDef, NodeDef, OpDef, VersionDef
+from opkernel.slots import Slot
 
 if TYPE_CHECKING:
     from opkernel.graph.core.captured_value import CapturedValue
-    from opkernel.graph.edit.graph_edit import GraphEdit
-    from opkernel.graph.inference.graph_shapes import GraphShapes
     from opkernel.opdef import OpRegistry
+    from opkernel.types import PartialTensorShape
 
 
-class Graph(OperationTable, BuildsInContext):
+class ShapeInference(Protocol):
+    """What a graph and its elements ask of the shapes; `ShapeRefiner` answers."""
+
+    def add_node(self, op: Operation) -> None:
+        """Infer the shapes of an operation's outputs."""
+
+    def forget(self, op: Operation) -> None:
+        """Drop what was inferred of an operation that changes."""
+
+    def shape_of(self, tensor: Tensor) -> PartialTensorShape:
+        """The shape of a tensor, as far as it is known."""
+
+    def set_shape(self, tensor: Tensor, shape: Any) -> None:
+        """Add what the caller knows of a shape."""
+
+
+DEFAULT_GRAPHS: ContextVar[tuple[Graph, ...]] = ContextVar("default_graphs", default=())
+"""The graphs whose blocks this thread is in, innermost last."""
+
+DRAWING: Slot[Callable[[Graph], str]] = Slot("drawing of a graph")
+"""Draws a graph, as HTML for notebooks."""
+
+# Where one of these gives a class of its module (GraphEdit, GraphShapes), the type is Any: such a module knows graphs.
+_COPY: Slot[Callable[[Graph, dict[int, Any]], Graph]] = Slot("copy of a graph")
+_DEFAULT_SESSION: Slot[Callable[[Graph, Any, Mapping[Any, Any] | None], Any]] = Slot(
+    "run in the default session"
+)
+_EDIT: Slot[Callable[[Graph], AbstractContextManager[Any]]] = Slot("edit of a graph")
+_FULL_TYPES: Slot[Callable[[Graph], dict[Operation, FullTypeDef]]] = Slot("full types of a graph")
+_NODE_BUILDER: Slot[Callable[[Graph, str, NodeRequest, Sequence[Operation]], Operation]] = Slot(
+    "builder of nodes"
+)
+_PICKLE: Slot[Callable[[Graph], tuple[Any, ...]]] = Slot("pickle of a graph")
+_REFINER: Slot[Callable[[Graph], ShapeInference]] = Slot("shape refiner of a graph")
+_SHAPES: Slot[Callable[[Graph, Mapping[Any, Any] | None, bool], Any]] = Slot("shapes of a graph")
+
+
+class Graph(OperationTable[Operation], BuildsInContext):
     """A dataflow graph: operations, and the tensors between them.
 
     Attributes:
@@ -53,8 +87,6 @@ class Graph(OperationTable, BuildsInContext):
         control_flow_contexts: the contexts of the operations that were made in a control-flow context.
         building_function: whether it is the body of a function, which takes tensors of the graphs
             around it.
-        lock: the lock that code holds while it changes the graph, or reads much of it.
-        scopes: the scopes of new operations in this thread.
         refiner: the known shapes of its tensors.
         traces: the traces of functions that are traced for it, by function.
 
@@ -84,20 +116,17 @@ class Graph(OperationTable, BuildsInContext):
             producer=GRAPH_DEF_VERSION, min_consumer=GRAPH_DEF_VERSION_MIN_CONSUMER
         )
         self.assigned_devices: dict[Operation, str] = {}
-        self.control_flow_contexts: dict[MadeInContext, Any] = {}
-        self.lock = threading.RLock()
-        self._collections: dict[Any, list[Any]] = {}
+        self.control_flow_contexts: dict[Operation, Any] = {}
         self.traces: dict[Any, Any] = {}
-        self.scopes = Scopes()
         self._resolver = SignatureResolver(self.function_library.look_up)
-        self.refiner = ShapeRefiner(self)
+        self.refiner = _REFINER.get()(self)
 
     # A graph as a collection of its operations, shown and copied.
 
     def __contains__(self, element: object) -> bool:
         """Whether it has a tensor or operation, given as such or by name."""
         try:
-            find_element(self, element, allow_tensor=True, allow_operation=True)
+            self.as_graph_element(element)
         except OpError:
             return False
         return True
@@ -117,15 +146,11 @@ class Graph(OperationTable, BuildsInContext):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         """A graph of its own, over the same ops; a copy of a function's body is a plain Graph."""
-        from opkernel.graph.io.graph_copies import copied_graph  # graphs are seldom copied
-
-        return copied_graph(self, memo)
+        return _COPY.get()(self, memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In a pickle it is its GraphDef, with the ops that are used and the collections."""
-        from opkernel.graph.io.graph_copies import pickled_graph  # graphs are seldom pickled
-
-        return pickled_graph(self)
+        return _PICKLE.get()(self)
 
     # Making operations.
 
@@ -172,7 +197,8 @@ class Graph(OperationTable, BuildsInContext):
         with self.lock:
             self.check_not_finalized()
             full_name = self._new_name(name)
-            op = build_node(self, full_name, request, [as_operation(c) for c in control_inputs])
+            controls = [as_operation(one) for one in control_inputs]
+            op = _NODE_BUILDER.get()(self, full_name, request, controls)
             op.definition_site = capture_site()
             with ExitStack() as colocations:
                 for source in op.reference_sources() if request.beside_refs else ():
@@ -181,32 +207,14 @@ class Graph(OperationTable, BuildsInContext):
             self.refiner.add_node(op)
             self.append([op])
             self.scopes.note_made(op)
+            self.enter_context(op)
             return op
-
-    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """A name in the current name scope that no operation and no scope has.
-
-        Names that differ in nothing but case count as the same.
-        """
-        with self.lock:
-            name = f"{self.scopes.name}/{name}" if self.scopes.name else name
-            return self.names.unique(name, mark_as_used=mark_as_used)
 
     # Scopes for new operations.
 
-    def name_scope(self, name: str | None) -> AbstractContextManager[str]:
-        """Put the names of new operations under `name`, made unique.
-
-        A name that ends in a slash enters that scope again; none at all leaves every scope.
-        """
-        if not name:
-            return self.scopes.in_name("")
-        stem = name.removesuffix("/")
-        if not is_valid_node_name(stem, allow_internal=bool(self.scopes.name)):
-            raise InvalidArgumentError(f"'{name}' is not a valid scope name")
-        return self.scopes.in_name(stem if name.endswith("/") else self.unique_name(stem))
-
-    def device(self, device: str | DeviceFunction | None) -> AbstractContextManager[None]:
+    def device(
+        self, device: str | DeviceFunction[Operation] | None
+    ) -> AbstractContextManager[None]:
         """Put new operations on a device; scopes inside add to the name and override its parts."""
         return self.scopes.on_device(device)
 
@@ -236,9 +244,11 @@ class Graph(OperationTable, BuildsInContext):
         """
         return self.scopes.with_gradients(op_type_map)
 
-    def as_default(self) -> AbstractContextManager[Graph]:
-        """Make it the default graph of this thread."""
-        return as_default(self)
+    @contextmanager
+    def as_default(self) -> Iterator[Graph]:
+        """Make it the default graph of this thread inside the block."""
+        with setting({DEFAULT_GRAPHS: (*DEFAULT_GRAPHS.get(), self)}):
+            yield self
 
     def empty(self) -> Graph:
         """An empty graph of its kind that may call the same functions."""
@@ -246,21 +256,19 @@ class Graph(OperationTable, BuildsInContext):
 
     # Changing operations.
 
-    def edit(self) -> AbstractContextManager[GraphEdit]:
+    def edit(self) -> AbstractContextManager[Any]:
         """Change operations that are there: `with graph.edit() as edit:`, all changes or none.
 
-        The graph is the default graph in the block. At its end operations are put in order again,
-        and shapes are inferred anew when they are asked for. If the block raises, the graph is
-        restored.
+        `edit` is a GraphEdit. The graph is the default graph in the block. At its end operations are
+        put in order again, and shapes are inferred anew when they are asked for. If the block raises,
+        the graph is restored.
 
         Raises:
             FailedPreconditionError: the graph is finalized.
             InvalidArgumentError: at the end of the block, operations depend on each other in a cycle;
                 the message names them.
         """
-        from opkernel.graph.edit.graph_edit import edit_graph  # it is not needed to run a graph
-
-        return edit_graph(self)
+        return _EDIT.get()(self)
 
     # Finding elements.
 
@@ -304,26 +312,20 @@ class Graph(OperationTable, BuildsInContext):
             NotFoundError: the graph has no element of the name.
             InvalidArgumentError: it is not of a kind that is allowed, or of another graph.
         """
-        return find_element(self, obj, allow_tensor, allow_operation)
-
-    # Collections.
-
-    def add_to_collection(self, name: Any, value: Any) -> None:
-        """Add a value to a collection."""
-        self.check_not_finalized()
-        self._collections.setdefault(name, []).append(value)
-
-    def get_collection(self, name: Any) -> list[Any]:
-        """The values of a collection, in the order of adding."""
-        return list(self._collections.get(name, []))
-
-    def get_collection_ref(self, name: Any) -> list[Any]:
-        """The collection itself; changes to the list are changes of the graph."""
-        return self._collections.setdefault(name, [])
-
-    def get_all_collection_keys(self) -> list[Any]:
-        """The names of the collections that are not empty."""
-        return [name for name, values in self._collections.items() if values]
+        element = graph_element(obj)
+        if isinstance(element, str):
+            if (":" in element and allow_tensor) or not allow_operation:
+                op, index = output_named(self.by_name, element)
+                return op.outputs[index]
+            return node_named(self.by_name, element)
+        if isinstance(element, Tensor) and allow_tensor:
+            self.check_own(element.op, "graph element")
+            return element
+        if isinstance(element, Operation) and allow_operation:
+            self.check_own(element, "graph element")
+            return element
+        wanted = " or ".join(["Tensor"] * allow_tensor + ["Operation"] * allow_operation)
+        raise InvalidArgumentError(f"Can not convert a {type(obj).__name__} into a {wanted}.")
 
     # The whole graph.
 
@@ -335,12 +337,20 @@ class Graph(OperationTable, BuildsInContext):
             UnimplementedError: an op takes its types from a function that it calls.
             FailedPreconditionError: the graph is finalized.
         """
-        from opkernel.graph.inference.full_type_inference import infer_full_types  # rarely needed
-
         with self.lock:
             self.check_not_finalized()
-            for op, full_type in infer_full_types(self).items():
+            for op, full_type in _FULL_TYPES.get()(self).items():
                 op.set_full_type(full_type)
+
+    def _run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None, session: Any | None) -> Any:
+        """The values of `fetches` from `session`, or from the default session.
+
+        Raises:
+            FailedPreconditionError: there is neither.
+        """
+        if session is not None:
+            return session.run(fetches, feed_dict)
+        return _DEFAULT_SESSION.get()(self, fetches, feed_dict)
 
     def as_graph_def(self, add_shapes: bool = False) -> GraphDef:
         """The graph as a message.
@@ -361,9 +371,7 @@ class Graph(OperationTable, BuildsInContext):
                     shapes.shape.extend([tensor.shape.to_proto() for tensor in op.outputs])
             return graph_def
 
-    def infer_shapes(
-        self, inputs: Mapping[Any, Any] | None = None, *, update: bool = False
-    ) -> GraphShapes:
+    def infer_shapes(self, inputs: Mapping[Any, Any] | None = None, *, update: bool = False) -> Any:
         """Infer the shapes of the whole graph, through its loops and functions.
 
         Args:
@@ -372,17 +380,14 @@ class Graph(OperationTable, BuildsInContext):
             update: let the tensors of the graph keep the inferred shapes. Without it the graph
                 stays as it is.
 
+        Returns:
+            The GraphShapes.
+
         Raises:
             NotFoundError: a name in `inputs` is of no tensor.
             InvalidArgumentError: a given shape is none, or shapes disagree.
         """
-        from opkernel.graph.inference.graph_shapes import infer_shapes  # graphs are mostly run
-
-        with self.lock:
-            shapes = infer_shapes(self, inputs)
-            if update:
-                self.refiner.adopt(shapes.refiner)
-            return shapes
+        return _SHAPES.get()(self, inputs, update)
 
     # For code that makes and changes operations: importers, passes, gradients.
 
@@ -397,17 +402,6 @@ class Graph(OperationTable, BuildsInContext):
         """
         registration = registration or self.function_library.look_up(node.op)
         return self._resolver.resolve(node, num_inputs, registration)
-
-    def _new_name(self, name: str) -> str:
-        stem = name.removesuffix("/")
-        if not is_valid_node_name(stem, allow_internal=bool(self.scopes.name)):
-            raise InvalidArgumentError(f"'{name}' is not a valid node name", node=name)
-        if not name.endswith("/"):
-            return self.unique_name(name)
-        if stem in self.by_name:
-            raise InvalidArgumentError(f"Duplicate node name in graph: '{stem}'", node=stem)
-        self.names.mark(stem)
-        return stem
 
     def as_own(self, tensor: Tensor) -> Tensor:
         """The tensor of this graph that stands for a tensor which is used in it."""

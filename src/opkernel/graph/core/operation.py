@@ -15,39 +15,24 @@ from typing import TYPE_CHECKING, Any
 from opkernel.errors import InvalidArgumentError
 from opkernel.foreign_text import terminal_text
 from opkernel.graph.core.control_flow_context import MadeInContext
-from opkernel.graph.core.definition_site import DefinitionSite, format_site, with_start_lines
-from opkernel.graph.core.edges import check_input, check_inputs, check_outputs
-from opkernel.graph.core.node_signature import NO_SIGNATURE, NodeSignature
-from opkernel.graph.core.runtime_hooks import run_fetches
+from opkernel.graph.core.elements import graph_element
+from opkernel.graph.core.node import Node
+from opkernel.graph.core.node_signature import (
+    NO_SIGNATURE,
+    NodeSignature,
+    input_type_error,
+    types_compatible,
+)
 from opkernel.graph.core.tensor import Tensor
-from opkernel.graph.core.tensor_name import CONTROL_SLOT, format_input
-from opkernel.messages import perhaps
-from opkernel.opdef.core.attr_value import attr_as_given
-from opkernel.opdef.core.op_traits import OpTraits
-from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
-from opkernel.types import DataType
+from opkernel.graph.core.tensor_name import CONTROL_SLOT
+from opkernel.proto import AttrValue, FullTypeDef, NodeDef
+from opkernel.records import dataclass
 
 if TYPE_CHECKING:
-    from traceback import StackSummary
-
-    from google.protobuf.internal.containers import MessageMap
-
     from opkernel.graph.core.graph import Graph
-    from opkernel.graph.core.tf_output import TF_Input, TF_Output
-
-COLOCATION_ATTR = "_class"
-COLOCATION_PREFIX = b"loc:@"
-GRADIENT_OP_TYPE_ATTR = "_gradient_op_type"
-"""The attr of a node whose value replaces its op when its gradient is looked up."""
 
 
-def types_given(operations: Iterable[Operation]) -> set[DataType]:
-    """The types of all outputs of some operations."""
-    signatures = {op.signature for op in operations}
-    return {dtype for signature in signatures for dtype in signature.output_types}
-
-
-class Operation(MadeInContext):
+class Operation(Node, MadeInContext):
     """A node of a graph. Made by `Graph.create_op` and `import_graph_def`.
 
     Attributes:
@@ -66,21 +51,10 @@ class Operation(MadeInContext):
     All code may read the attributes; only code that edits graphs changes them.
     """
 
-    # _fanout: (consumer, input index) of each edge that leaves; Fanout fills it on demand.
-    __slots__ = (
-        "__weakref__",
-        "_fanout",
-        "_outputs",
-        "control_inputs",
-        "definition_site",
-        "edges",
-        "graph",
-        "message",
-        "name",
-        "number",
-        "signature",
-        "stale",
-    )
+    __slots__ = ("_outputs", "graph")
+
+    graph: Graph
+    control_inputs: tuple[Operation, ...]
 
     def __init__(
         self,
@@ -95,31 +69,15 @@ class Operation(MadeInContext):
         self.name = name
         self.message = node_def
         self.number = number
-        self.signature: NodeSignature = NO_SIGNATURE
-        self.edges: tuple[Any, ...] = _edges_from(inputs) if inputs else ()
-        self.control_inputs: tuple[Operation, ...] = ()
+        self.signature = NO_SIGNATURE
+        self.edges = _edges_from(inputs) if inputs else ()
+        self.control_inputs = ()
         if control_inputs:
             self.control_inputs = tuple(dict.fromkeys(control_inputs))
         self._outputs: tuple[Tensor, ...] | None = None
-        self._fanout: dict[tuple[Operation, int], None] | None = None
-        self.definition_site: DefinitionSite | None = None
+        self._fanout = None
+        self.definition_site = None
         self.stale = False
-
-    @property
-    def type(self) -> str:
-        """The name of the op."""
-        return self.signature.op_type
-
-    @property
-    def op_def(self) -> OpDef:
-        """The op; one with nothing but the name where it is not registered."""
-        registration = self.signature.registration
-        return OpDef(name=self.type) if registration is None else registration.op_def
-
-    @property
-    def traits(self) -> OpTraits:
-        """The traits of its op: facts that passes may assume."""
-        return self.signature.traits
 
     @property
     def node_def(self) -> NodeDef:
@@ -130,11 +88,6 @@ class Operation(MadeInContext):
                     self.message = _copy(self.message)
                     self.write_inputs()
         return self.message
-
-    @property
-    def attr(self) -> MessageMap[str, AttrValue]:
-        """The attrs of the node, for reading only."""
-        return self.message.attr
 
     @property
     def device(self) -> str:
@@ -166,77 +119,17 @@ class Operation(MadeInContext):
         return outputs
 
     @property
-    def input_types(self) -> tuple[DataType, ...]:
-        """The types that its op declares for the inputs."""
-        return self.signature.input_types
-
-    @property
-    def output_types(self) -> tuple[DataType, ...]:
-        """The types of the outputs."""
-        return self.signature.output_types
-
-    @property
-    def full_type(self) -> FullTypeDef | None:
-        """The full types of its outputs, a TFT_PRODUCT; None where none is known.
-
-        They are the types that the node carries, as after `Graph.infer_full_types`, or else those
-        that its op declares, with the attrs filled in. They are to be read and not to be changed.
-
-        Raises:
-            InvalidArgumentError: the types that the op declares do not fit the attrs.
-        """
-        from opkernel.opdef.full_type import full_type_of_node  # few ask for it
-
-        registration = self.signature.registration
-        return None if registration is None else full_type_of_node(self.message, registration)
-
-    @property
     def control_outputs(self) -> list[Operation]:
         """The operations that have it among their control inputs."""
         return [consumer for consumer, index in self.consumer_edges() if index == CONTROL_SLOT]
-
-    @property
-    def traceback(self) -> StackSummary | None:
-        """Where in the user's code it was made; None for imported nodes."""
-        return None if self.definition_site is None else format_site(self.definition_site)
-
-    @property
-    def traceback_with_start_lines(self) -> list[tuple[str, int, str, str | None, int]] | None:
-        """As `traceback`: file, line, function, source text, and the line where the function begins."""
-        return None if self.definition_site is None else with_start_lines(self.definition_site)
 
     def values(self) -> tuple[Tensor, ...]:
         """Its outputs."""
         return self.outputs
 
-    def get_attr(self, name: str) -> Any:
-        """The value of an attr as `tf.Operation.get_attr` gives it.
-
-        Strings are bytes (`opkernel.opdef.core.attr_value` has the rule), types DataType, lists lists; shapes,
-        tensors and functions are their messages.
-
-        Raises:
-            InvalidArgumentError: it has no such attr.
-        """
-        if name not in self.attr:
-            raise InvalidArgumentError(
-                f"Operation {self.name!r} has no attr named {name!r}{perhaps(name, self.attr)}.",
-                node=self.name,
-                op=self.type,
-            )
-        return attr_as_given(self.attr[name])
-
-    def colocation_groups(self) -> list[bytes]:
-        """The groups whose operations share its device: `b"loc:@name"`."""
-        own = [COLOCATION_PREFIX + self.name.encode()]
-        if COLOCATION_ATTR not in self.attr:
-            return own
-        groups = self.attr[COLOCATION_ATTR].list.s
-        return [group for group in groups if group.startswith(COLOCATION_PREFIX)] or own
-
     def run(self, feed_dict: Mapping[Any, Any] | None = None, session: Any | None = None) -> None:
         """Run it and the operations that it needs, in `session` or the default session."""
-        run_fetches(self.graph, self, feed_dict, session)
+        self.graph._run(self, feed_dict, session)
 
     def __repr__(self) -> str:
         return f"<opkernel.Operation {self.name!r} type={terminal_text(self.type, keep='')}>"
@@ -372,14 +265,10 @@ class Operation(MadeInContext):
 
     def _tf_output(self, output_idx: int) -> TF_Output:
         """One of its outputs by number."""
-        from opkernel.graph.core.tf_output import TF_Output  # rarely needed
-
         return TF_Output(self, output_idx)
 
     def _tf_input(self, input_idx: int) -> TF_Input:
         """One of its inputs by number."""
-        from opkernel.graph.core.tf_output import TF_Input  # rarely needed
-
         return TF_Input(self, input_idx)
 
     def _lead(self, inputs: Sequence[Tensor]) -> None:
@@ -414,20 +303,40 @@ class Operation(MadeInContext):
         types = zip(self.edges[::2], self.signature.input_types, strict=True)
         return [source for source, dtype in types if dtype.is_ref]
 
-    def _input_texts(self) -> list[str]:
-        """The `input` field that its NodeDef should have."""
-        edges = self.edges
-        texts = [format_input(edges[i].name, edges[i + 1]) for i in range(0, len(edges), 2)]
-        texts += [""] * (len(self.signature.input_types) - len(texts))
-        return texts + sorted([f"^{op.name}" for op in self.control_inputs])
 
-    def write_inputs(self) -> None:
-        """Bring the message up to date."""
-        message = self.message
-        message.name = self.name
-        del message.input[:]
-        message.input.extend(self._input_texts())
-        self.stale = False
+def check_inputs(op: Operation, tensors: Sequence[Tensor], signature: NodeSignature) -> None:
+    """Raise InvalidArgumentError where tensors cannot be the inputs of an operation of a signature."""
+    if len(tensors) != len(signature.input_types):
+        raise InvalidArgumentError(
+            f"Node {op.name!r} ({signature.op_type}) takes {len(signature.input_types)} inputs, "
+            f"not {len(tensors)}",
+            node=op.name,
+            op=signature.op_type,
+        )
+    for index, tensor in enumerate(tensors):
+        check_input(op, index, tensor, signature)
+
+
+def check_input(op: Operation, index: int, tensor: Tensor, signature: NodeSignature) -> None:
+    """Raise InvalidArgumentError where a tensor cannot be an input of such an operation."""
+    op.graph.check_own(tensor.op, "input", op.name)
+    if not types_compatible(signature.input_types[index], tensor.dtype):
+        raise input_type_error(op.name, signature, index, tensor.name, tensor.dtype)
+
+
+def check_outputs(op: Operation, signature: NodeSignature) -> None:
+    """Raise InvalidArgumentError where an output that is taken would be of another type with a signature."""
+    before, after = op.output_types, signature.output_types
+    if before == after[: len(before)]:
+        return
+    taken = {c.edges[2 * at + 1] for c, at in op.consumer_edges() if at >= 0}
+    if any(before[index : index + 1] != after[index : index + 1] for index in taken):
+        raise InvalidArgumentError(
+            f"Node '{op.name}' ({op.type}) cannot become a {signature.op_type}: its outputs "
+            f"are of other types",
+            node=op.name,
+            op=op.type,
+        )
 
 
 def _edges_from(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
@@ -439,3 +348,35 @@ def _copy(node: NodeDef) -> NodeDef:
     copy = NodeDef()
     copy.CopyFrom(node)
     return copy
+
+
+@dataclass(frozen=True)
+class TF_Output:  # noqa: N801  # as TensorFlow spells it
+    """An output: the operation and its number, unchecked."""
+
+    oper: Operation
+    index: int
+
+
+@dataclass(frozen=True)
+class TF_Input:  # noqa: N801  # as TensorFlow spells it
+    """An input: the operation and its number, unchecked."""
+
+    oper: Operation
+    index: int
+
+
+def as_operation(element: Any) -> Operation:
+    """The operation itself, or the one that gives a tensor.
+
+    Raises:
+        InvalidArgumentError: it is neither.
+    """
+    element = graph_element(element)
+    if isinstance(element, Tensor):
+        return element.op
+    if not isinstance(element, Operation):
+        raise InvalidArgumentError(
+            f"Expected an Operation or a Tensor, not a {type(element).__name__}"
+        )
+    return element

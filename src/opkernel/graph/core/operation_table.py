@@ -1,4 +1,4 @@
-"""OperationTable: the operations of a graph in their order and by name, with the names that are taken.
+"""OperationTable: the operations of a graph in their order and by name, the names that are taken, collections.
 
 State: `_operations` in the order of making, which is topological but for the back edges of loops.
 
@@ -8,20 +8,21 @@ Source: TensorFlow python/framework/ops.py (Graph.unique_name).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Generic
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph.core.fanout import Fanout
-from opkernel.graph.io.node_order import order_by_inputs
+from opkernel.graph.core.node import AnyNode, Node
+from opkernel.graph.core.node_order import order_by_inputs
+from opkernel.graph.core.scopes import Scopes
+from opkernel.graph.core.tensor_name import is_valid_node_name
 
-if TYPE_CHECKING:
-    from opkernel.graph.core.operation import Operation
-    from opkernel.graph.core.undo import Undo
 
-
-class OperationTable:
-    """The operations of a graph.
+class OperationTable(Generic[AnyNode]):
+    """The operations of a graph, and its collections.
 
     Attributes:
         finalized: whether the graph can no longer be changed.
@@ -31,18 +32,23 @@ class OperationTable:
         names: the names that nodes and scopes have taken.
         name_counter: counts the names that rewriting gives.
         fanout: the consumers of each operation's outputs.
-        undos: its state before each edit under way.
+        lock: the lock that code holds while it changes the graph, or reads much of it.
+        scopes: the scopes of new operations in this thread.
+        before_change: called with each operation that is about to be changed.
     """
 
     def __init__(self) -> None:
         self.finalized = False
         self.edits = 0
-        self._operations: list[Operation] = []
-        self.by_name: dict[str, Operation] = {}
+        self._operations: list[AnyNode] = []
+        self.by_name: dict[str, AnyNode] = {}
         self.names = NamesInUse(self._operations)
         self.name_counter = itertools.count()
         self.fanout = Fanout(self._operations)
-        self.undos: list[Undo] = []
+        self.lock = threading.RLock()
+        self.scopes: Scopes[AnyNode] = Scopes()
+        self._collections: dict[Any, list[Any]] = {}
+        self.before_change: list[Callable[[AnyNode], None]] = []
 
     def __len__(self) -> int:
         """How many operations it has; a graph without any is true all the same."""
@@ -51,7 +57,7 @@ class OperationTable:
     def __bool__(self) -> bool:
         return True
 
-    def __iter__(self) -> Iterator[Operation]:
+    def __iter__(self) -> Iterator[AnyNode]:
         """Its operations, in the order in which they were made."""
         return iter(self.get_operations())
 
@@ -60,17 +66,17 @@ class OperationTable:
         """How many operations it has had; changes whenever one is added."""
         return len(self._operations)
 
-    def get_operations(self) -> list[Operation]:
+    def get_operations(self) -> list[AnyNode]:
         """Its operations, in the order in which they were made."""
         return list(self._operations)
 
-    def append(self, ops: Sequence[Operation]) -> None:
+    def append(self, ops: Sequence[AnyNode]) -> None:
         """Take in new operations, which are numbered and linked."""
         named = {op.name: op for op in ops}
         self.by_name |= named  # no call divides the two, and so no interrupt
         self._operations += ops
 
-    def changing(self, op: Operation) -> None:
+    def changing(self, op: AnyNode) -> None:
         """Note that an operation is about to be changed; call it before each change.
 
         Raises:
@@ -79,10 +85,10 @@ class OperationTable:
         """
         self.check_not_finalized()
         self.check_own(op, "changed node")
-        for undo in self.undos:
-            undo.note(op)
+        for note in self.before_change:
+            note(op)
 
-    def put_in_order(self, ops: list[Operation]) -> None:
+    def put_in_order(self, ops: list[AnyNode]) -> None:
         """Let these be its operations, each after its inputs and control inputs.
 
         Raises:
@@ -92,7 +98,7 @@ class OperationTable:
             op.number = number
         self.hold(order_by_inputs(ops))
 
-    def rename(self, names: Mapping[Operation, str]) -> None:
+    def rename(self, names: Mapping[AnyNode, str]) -> None:
         """Give operations other names, which are free."""
         for op in names:
             del self.by_name[op.name]
@@ -101,7 +107,7 @@ class OperationTable:
             self.by_name[name] = op
             self.names.mark(name)
 
-    def hold(self, ops: Iterable[Operation]) -> None:
+    def hold(self, ops: Iterable[AnyNode]) -> None:
         """Let these be its operations, in this order."""
         self._operations[:] = ops
         for number, op in enumerate(self._operations):
@@ -119,7 +125,7 @@ class OperationTable:
         if self.finalized:
             raise FailedPreconditionError("Graph is finalized and cannot be modified.")
 
-    def check_own(self, op: Operation, what: str, of: str = "") -> None:
+    def check_own(self, op: Node, what: str, of: str = "") -> None:
         """Raise InvalidArgumentError where an operation is of another graph, or was removed.
 
         Args:
@@ -127,11 +133,64 @@ class OperationTable:
             what: the role that it is to have.
             of: the node that it is to have this role for.
         """
-        if op.graph is not self or self.by_name.get(op.name) is not op:
+        if self.by_name.get(op.name) is not op:
             what = f"{what} of {of!r}" if of else what
             raise InvalidArgumentError(
                 f"{op.name!r} cannot be a {what}: it is not an element of this graph.", node=op.name
             )
+
+    # Names of new operations.
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """A name in the current name scope that no operation and no scope has.
+
+        Names that differ in nothing but case count as the same.
+        """
+        with self.lock:
+            name = f"{self.scopes.name}/{name}" if self.scopes.name else name
+            return self.names.unique(name, mark_as_used=mark_as_used)
+
+    def name_scope(self, name: str | None) -> AbstractContextManager[str]:
+        """Put the names of new operations under `name`, made unique.
+
+        A name that ends in a slash enters that scope again; none at all leaves every scope.
+        """
+        if not name:
+            return self.scopes.in_name("")
+        stem = name.removesuffix("/")
+        if not is_valid_node_name(stem, allow_internal=bool(self.scopes.name)):
+            raise InvalidArgumentError(f"'{name}' is not a valid scope name")
+        return self.scopes.in_name(stem if name.endswith("/") else self.unique_name(stem))
+
+    def _new_name(self, name: str) -> str:
+        stem = name.removesuffix("/")
+        if not is_valid_node_name(stem, allow_internal=bool(self.scopes.name)):
+            raise InvalidArgumentError(f"'{name}' is not a valid node name", node=name)
+        if not name.endswith("/"):
+            return self.unique_name(name)
+        if stem in self.by_name:
+            raise InvalidArgumentError(f"Duplicate node name in graph: '{stem}'", node=stem)
+        self.names.mark(stem)
+        return stem
+
+    # Collections.
+
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        """Add a value to a collection."""
+        self.check_not_finalized()
+        self._collections.setdefault(name, []).append(value)
+
+    def get_collection(self, name: Any) -> list[Any]:
+        """The values of a collection, in the order of adding."""
+        return list(self._collections.get(name, []))
+
+    def get_collection_ref(self, name: Any) -> list[Any]:
+        """The collection itself; changes to the list are changes of the graph."""
+        return self._collections.setdefault(name, [])
+
+    def get_all_collection_keys(self) -> list[Any]:
+        """The names of the collections that are not empty."""
+        return [name for name, values in self._collections.items() if values]
 
 
 class NamesInUse:
@@ -142,7 +201,7 @@ class NamesInUse:
     imports need not pay for it.
     """
 
-    def __init__(self, operations: Sequence[Operation]) -> None:
+    def __init__(self, operations: Sequence[Node]) -> None:
         self._operations = operations
         self._counts: dict[str, int] = {}
         self._indexed = 0

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeAlias
 
-from opkernel.graph.core.operation import COLOCATION_ATTR, GRADIENT_OP_TYPE_ATTR, Operation
+from opkernel.graph.core.node import COLOCATION_ATTR, GRADIENT_OP_TYPE_ATTR, AnyNode
 from opkernel.interrupts import contextmanager
 from opkernel.opdef import DeviceName, attr_from_python
 from opkernel.records import dataclass, field
 
-DeviceFunction = Callable[[Operation], str | None]
+DeviceFunction: TypeAlias = Callable[[AnyNode], str | None]
 """Chooses the device of a new operation, or None to leave it."""
 
 
 @dataclass(slots=True)
-class _Controllers:
+class _Controllers(Generic[AnyNode]):
     """The control inputs of one `control_dependencies` block, and the operations made in it."""
 
-    inputs: list[Operation]
-    made_inside: set[Operation] = field(default_factory=set)
+    inputs: list[AnyNode]
+    made_inside: set[AnyNode] = field(default_factory=set)
 
 
-class Scopes(threading.local):
+class Scopes(threading.local, Generic[AnyNode]):
     """The scopes of a graph in one thread.
 
     Attributes:
@@ -41,9 +41,9 @@ class Scopes(threading.local):
 
     def __init__(self) -> None:
         self.name = ""
-        self.devices: list[DeviceName | DeviceFunction | None] = []
-        self.controllers: list[_Controllers] = []
-        self.colocated: list[Operation] = []
+        self.devices: list[DeviceName | DeviceFunction[AnyNode] | None] = []
+        self.controllers: list[_Controllers[AnyNode]] = []
+        self.colocated: list[AnyNode] = []
         self.gradients: Mapping[str, str] = {}
         self.control_flow_context: Any = None
 
@@ -58,7 +58,7 @@ class Scopes(threading.local):
             self.name = outer
 
     @contextmanager
-    def on_device(self, device: str | DeviceFunction | None) -> Iterator[None]:
+    def on_device(self, device: str | DeviceFunction[AnyNode] | None) -> Iterator[None]:
         """Put new operations on a device; inner scopes override it."""
         outer = self.devices
         scope = DeviceName.parse(device) if isinstance(device, str) else device
@@ -69,7 +69,7 @@ class Scopes(threading.local):
             self.devices = outer
 
     @contextmanager
-    def after(self, inputs: Sequence[Operation] | None) -> Iterator[None]:
+    def after(self, inputs: Sequence[AnyNode] | None) -> Iterator[None]:
         """Make new operations run after `inputs`; None drops the control inputs of outer blocks.
 
         With None they are in no control-flow context either.
@@ -89,7 +89,7 @@ class Scopes(threading.local):
                 self.control_flow_context = context
 
     @contextmanager
-    def beside(self, op: Operation | None, *, ignore_existing: bool) -> Iterator[None]:
+    def beside(self, op: AnyNode | None, *, ignore_existing: bool) -> Iterator[None]:
         """Colocate new operations with `op`; the device scopes outside do not count inside."""
         outer = self.colocated, self.devices
         try:
@@ -110,7 +110,7 @@ class Scopes(threading.local):
         finally:
             self.gradients = outer
 
-    def apply_to(self, op: Operation) -> None:
+    def apply_to(self, op: AnyNode) -> None:
         """Give a new operation the control inputs, device, colocation and gradient that they say."""
         asked = self._control_inputs_for(op.edges[::2])
         controls = tuple(dict.fromkeys((*op.control_inputs, *asked)))
@@ -126,7 +126,7 @@ class Scopes(threading.local):
             devices = [other.device for other in reversed(self.colocated) if other.device]
             op.message.device = devices[0] if devices else op.message.device
 
-    def device_for(self, op: Operation) -> str:
+    def device_for(self, op: AnyNode) -> str:
         """The device of a new operation that has asked for `op.device` itself."""
         device = op.device
         for scope in reversed(self.devices):
@@ -140,12 +140,12 @@ class Scopes(threading.local):
                 device = device if chosen is None else str(chosen)
         return device
 
-    def _control_inputs_for(self, producers: Sequence[Operation]) -> list[Operation]:
+    def _control_inputs_for(self, producers: Sequence[AnyNode]) -> list[AnyNode]:
         """The control inputs of a new operation with data from `producers`.
 
         A block's control inputs are left out where a producer was itself made in the block.
         """
-        needed: dict[Operation, None] = {}
+        needed: dict[AnyNode, None] = {}
         for block in self.controllers:
             if block.made_inside.isdisjoint(producers):
                 needed.update(dict.fromkeys(op for op in block.inputs if op not in producers))
@@ -155,16 +155,7 @@ class Scopes(threading.local):
         """The colocation groups of a new operation."""
         return sorted({group for op in self.colocated for group in op.colocation_groups()})
 
-    def note_made(self, op: Operation) -> None:
-        """Remember in which blocks of control dependencies, and which context, an operation was made."""
+    def note_made(self, op: AnyNode) -> None:
+        """Remember in which blocks of control dependencies an operation was made."""
         for block in self.controllers:
             block.made_inside.add(op)
-        if self.control_flow_context is not None:
-            self.enter_context(op)
-
-    def enter_context(self, op: Operation) -> None:
-        """Put a new operation into the control-flow context, if there is one."""
-        context = self.control_flow_context
-        if context is not None:
-            op.graph.control_flow_contexts[op] = context
-            context.AddOp(op)

@@ -5,22 +5,27 @@ Source: TensorFlow python/framework/tensor.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from opkernel.errors import OpError
-from opkernel.graph.building.operators import TensorOperators
-from opkernel.graph.core.runtime_hooks import run_fetches
+from opkernel.graph.core.elements import graph_element
+from opkernel.slots import Slot
 from opkernel.types import DataType, PartialTensorShape
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.core.operation import Operation
 
+_OPERATORS: Slot[Callable[..., Tensor]] = Slot("operators of tensors")
+"""Adds the operation of an operator to the graph, by the operator's name and the operands."""
 
-class Tensor(TensorOperators):
+
+class Tensor:
     """An output of an operation: a name for values that only a running graph has.
+
+    Operators add operations to the graph. `==` and `hash` go by identity, so that tensors may be keys.
 
     Attributes:
         op: the operation that gives it.
@@ -28,6 +33,7 @@ class Tensor(TensorOperators):
     """
 
     __slots__ = ("__weakref__", "op", "value_index")
+    __array_ufunc__ = None  # NumPy's arrays leave the operator to the tensor on the other side
 
     def __class_getitem__(cls, dtype: Any, /) -> GenericAlias:
         """`Tensor["T"]`: a hint of `opkernel.custom_ops`."""
@@ -94,7 +100,7 @@ class Tensor(TensorOperators):
 
     def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any | None = None) -> Any:
         """Its value from `session`, or from the default session."""
-        return run_fetches(self.graph, self, feed_dict, session)
+        return self.graph._run(self, feed_dict, session)
 
     def __repr__(self) -> str:
         return (
@@ -112,6 +118,96 @@ class Tensor(TensorOperators):
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle it as its graph and its name."""
         return type(self.graph).get_tensor_by_name, (self.graph, self.name)
+
+    def __add__(self, other: Any) -> Tensor:
+        return _operate("add", self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return _operate("add", other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return _operate("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return _operate("sub", other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return _operate("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return _operate("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return _operate("truediv", self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return _operate("truediv", other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return _operate("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return _operate("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return _operate("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return _operate("mod", other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return _operate("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return _operate("pow", other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return _operate("matmul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return _operate("matmul", other, self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return _operate("and", self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return _operate("and", other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return _operate("or", self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return _operate("or", other, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return _operate("xor", self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return _operate("xor", other, self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return _operate("lt", self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return _operate("le", self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return _operate("gt", self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return _operate("ge", self, other)
+
+    def __neg__(self) -> Tensor:
+        return _operate("neg", self)
+
+    def __abs__(self) -> Tensor:
+        return _operate("abs", self)
+
+    def __invert__(self) -> Tensor:
+        return _operate("invert", self)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return _operate("getitem", self, key)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(_no_value(self, "a NumPy array"))
@@ -132,10 +228,13 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
         for item in value:
             yield from tensors_in(item)
         return
-    convert = getattr(value, "_as_graph_element", None)
-    element = value if convert is None else convert()
+    element = graph_element(value)
     if isinstance(element, Tensor):
         yield element
+
+
+def _operate(name: str, *operands: Any) -> Tensor:
+    return _OPERATORS.get()(name, *operands)
 
 
 def _no_value(tensor: Tensor, wanted: str) -> str:

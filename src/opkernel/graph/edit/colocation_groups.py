@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from opkernel.graph.core.operation import COLOCATION_ATTR, COLOCATION_PREFIX, Operation
+from opkernel.graph.core.node import COLOCATION_ATTR, COLOCATION_PREFIX
+from opkernel.graph.core.operation import Operation
 from opkernel.opdef import attr_from_python
 
 

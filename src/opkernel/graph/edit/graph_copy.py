@@ -11,6 +11,7 @@ from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.structural_ops import PLACEHOLDER_OPS
 from opkernel.graph.core.tensor import Tensor
+from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 
@@ -43,7 +44,8 @@ def copy_operations(
     """
     copied = Graph(function_library=graph.function_library.copy())
     copied.graph_def_versions.CopyFrom(graph.graph_def_versions)
-    copied.refiner.believes = believing
+    refiner = refiner_of(copied)
+    refiner.believes = believing
     with graph.lock:
         stand_ins = {t.op for t in feeds if t.op.type in PLACEHOLDER_OPS}
         kept = [op for op in ops if op not in stand_ins]
@@ -53,10 +55,11 @@ def copy_operations(
             if op in copies:
                 copied.assigned_devices[copies[op]] = device
         if feed_facts is None:
-            is_sure = believing or not graph.refiner.was_told
+            known = refiner_of(graph)
+            is_sure = believing or not known.was_told
             if is_sure and all(tensor.op in stand_ins for tensor in feeds):
-                copied.refiner.adopt_copies(graph.refiner, copies)
-            shapes = [graph.refiner.shape_handle((t.op, t.value_index)) for t in feeds]
+                refiner.adopt_copies(known, copies)
+            shapes = [known.shape_handle((t.op, t.value_index)) for t in feeds]
             feed_facts = [TensorFacts(shape) for shape in shapes]
         fed = {
             tensor: _stand_in(tensor, copied, facts)
@@ -126,5 +129,5 @@ def _stand_in(tensor: Tensor, graph: Graph, facts: TensorFacts) -> Tensor:
         },
     )
     if facts.held is not None or facts.items is not None:
-        graph.refiner.define(placeholder, facts)
+        refiner_of(graph).define(placeholder, facts)
     return placeholder.outputs[0]

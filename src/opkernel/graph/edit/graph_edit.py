@@ -12,8 +12,9 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph.core.control_flow_ops import SWITCH_OPS
-from opkernel.graph.core.create_op import Arguments, NodeRequest, make_operation, op_named
+from opkernel.graph.core.create_op import Arguments, make_operation, op_named
 from opkernel.graph.core.graph import Graph
+from opkernel.graph.core.node import NodeRequest
 from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.tensor import Tensor
@@ -21,6 +22,7 @@ from opkernel.graph.core.tensor_name import is_valid_node_name
 from opkernel.graph.edit.colocation_groups import bequeath_groups, rename_groups
 from opkernel.graph.edit.graph_copy import copy_operations
 from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.interrupts import contextmanager
 from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue, NodeDef
@@ -41,14 +43,14 @@ def edit_graph(graph: Graph) -> Iterator[GraphEdit]:
     with graph.lock, graph.as_default():
         edit, undo = GraphEdit(graph), Undo(graph)
         try:
-            graph.undos.append(undo)
+            graph.before_change.append(undo.note)
             yield edit
             edit.finish(undo.states)
         except BaseException:
             undo.restore()
             raise
         finally:
-            graph.undos.remove(undo)
+            graph.before_change.remove(undo.note)
 
 
 def listed(elements: Iterable[Any] | Tensor | Operation | str) -> list[Any]:
@@ -84,7 +86,7 @@ class GraphEdit:
         left = self._left()
         bequeath_groups(left, {op.name for op in self._removed} - graph.by_name.keys())
         graph.put_in_order(left)
-        graph.refiner.forget_behind(changed)
+        refiner_of(graph).forget_behind(changed)
         graph.edits += 1
         self._removed.clear()
 

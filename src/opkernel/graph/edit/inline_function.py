@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 from opkernel.device.budget import check_time
 from opkernel.errors import InternalError, InvalidArgumentError, OpError
 from opkernel.graph.core.control_flow_ops import ENTER_OPS
-from opkernel.graph.core.operation import COLOCATION_ATTR, Operation
+from opkernel.graph.core.node import COLOCATION_ATTR
+from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.edit.colocation_groups import renamed_groups
 from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.graph_copy import link_copies
-from opkernel.graph.edit.graph_edit import GraphEdit
+from opkernel.graph.edit.graph_edit import GraphEdit, edit_graph
 from opkernel.graph.functions.call_types import called_function
 from opkernel.graph.functions.function_body import instantiate_function
 from opkernel.graph.functions.function_instance import FunctionBody
@@ -125,7 +126,7 @@ def expand_inline_functions(
     calls = [op for op in graph.get_operations() if is_function_call(library, op)]
     if not calls:
         return False
-    with graph.edit() as edit:
+    with edit_graph(graph) as edit:
         for op in calls:
             check_time("inlining functions at", op.name)
             if _is_noinline(library, op):
@@ -160,7 +161,7 @@ def inline_function_body(
         validate_inlining(call, body, options)
     except InvalidArgumentError as error:
         raise InternalError(f"Inlining mismatch: {error.message}", node=call.name) from error
-    with graph.edit() as edit:
+    with edit_graph(graph) as edit:
         _Inlining(edit, call, body, options).run()
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opkernel.device.budget import check_time
-from opkernel.graph.core.edges import check_inputs
 from opkernel.graph.core.graph import Graph
-from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.operation import Operation, check_inputs
 from opkernel.graph.edit.graph_copy import link_copies
 from opkernel.graph.freezing.body import Body
 from opkernel.graph.freezing.counterparts import Constants, Counterpart, counterpart

@@ -15,6 +15,7 @@ from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.structural_ops import ARG_OPS, RETVAL_OPS
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.functions.function_library import function_def_hash
+from opkernel.graph.inference.shape_refiner import facts_of
 from opkernel.opdef import find_attr, name_ranges_for_node
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.proto import AttrValue, FunctionDef, NodeDef, OpDef
@@ -246,7 +247,7 @@ class _FunctionWriter:
         """A tensor as an argument of the function; a resource with the facts of its contents."""
         arg = OpDef.ArgDef(name=label, type=tensor.dtype)
         if tensor.dtype == DataType.DT_RESOURCE:
-            held = self._graph.refiner.facts_of((tensor.op, tensor.value_index)).held
+            held = facts_of(tensor).held
             for entry in held or ():
                 shape = ShapeAlgebra.as_partial_shape(entry.shape)
                 arg.handle_data.add(dtype=entry.dtype, shape=shape.to_proto())

@@ -12,15 +12,14 @@ Source: TensorFlow core/common_runtime/eval_const_tensor.cc, shape_refiner.cc (C
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from opkernel.errors import OpError
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.edges import Edge, edges_of, is_head_of_loop
-from opkernel.graph.core.runtime_hooks import CONSTANT_VALUES
 from opkernel.graph.core.structural_ops import ARG_OPS, INPUT_OPS
 from opkernel.graph.inference.partial_elements import (
     MAX_ELEMENTS,
@@ -32,10 +31,13 @@ from opkernel.graph.inference.partial_elements import (
     within_type,
 )
 from opkernel.opdef import DimensionHandle, ShapeHandle
+from opkernel.slots import Slot
 from opkernel.types import tensor_from_proto
 
 if TYPE_CHECKING:
+    from opkernel.device.device import Device
     from opkernel.graph.core.operation import Operation
+    from opkernel.graph.core.tensor import Tensor
     from opkernel.graph.inference.partial_values import Rule
     from opkernel.proto import NodeDef
 
@@ -45,6 +47,25 @@ _NOT_CONSTANT = INPUT_OPS | LOW_LEVEL_CONTROL_FLOW
 _FAILURES = (OpError, ArithmeticError, LookupError, TypeError, ValueError)
 
 Array = np.ndarray[Any, Any]
+
+
+class ConstantEvaluator(Protocol):
+    """Computes the values of tensors that depend on constants and `known` alone.
+
+    Operations are computed on a CPU of the process, or where `device_of` says.
+    """
+
+    def __call__(
+        self,
+        tensors: Sequence[Tensor],
+        known: Mapping[Tensor, Array],
+        max_nodes: int | None = None,
+        device_of: Callable[[Operation], Device] | None = None,
+    ) -> list[Array | None]:
+        """The values; None where none is found, or not with `max_nodes` nodes."""
+
+
+CONSTANT_VALUES: Slot[ConstantEvaluator] = Slot("values of constants")
 
 
 class ConstantValues:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.graph.core.node_order import order_by_inputs
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.tensor_name import CONTROL_SLOT
-from opkernel.graph.io.node_order import order_by_inputs
 from opkernel.opdef import TypeInferenceFn
 from opkernel.opdef.full_type import (
     FullTypeId,

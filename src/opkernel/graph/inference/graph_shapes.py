@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.graph.core.edges import Edge
+from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.tensor import Tensor
+from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.graph.inference.unknown_shapes import UnknownShapes
 from opkernel.graph.inference.whole_graph_refiner import WholeGraphRefiner
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.types import PartialTensorShape
 
 if TYPE_CHECKING:
-    from opkernel.graph.core.graph import Graph
     from opkernel.proto import GraphDef
 
 
@@ -95,15 +97,27 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
         return found
 
 
-def infer_shapes(graph: Graph, inputs: Mapping[Any, Any] | None = None) -> GraphShapes:
-    """The shapes of a graph, with the shapes of some tensors given.
+def infer_shapes(
+    graph: Graph, inputs: Mapping[Any, Any] | None = None, update: bool = False
+) -> GraphShapes:
+    """`Graph.infer_shapes`.
 
     Raises:
         NotFoundError: a name in `inputs` is of no tensor.
         InvalidArgumentError: a given shape is none, or shapes disagree.
     """
+    with graph.lock:
+        refiner = WholeGraphRefiner(graph, given=_given(graph, inputs or {}))
+        refiner.infer_all()
+        if update:
+            refiner_of(graph).adopt(refiner)
+        return GraphShapes(graph, refiner)
+
+
+def _given(graph: Graph, inputs: Mapping[Any, Any]) -> dict[Edge, PartialTensorShape]:
+    """The shapes that a caller gives, by tensor or name."""
     given = {}
-    for key, shape in (inputs or {}).items():
+    for key, shape in inputs.items():
         tensor = graph.as_graph_element(key, allow_operation=False)
         assert isinstance(tensor, Tensor)
         try:
@@ -114,6 +128,4 @@ def infer_shapes(graph: Graph, inputs: Mapping[Any, Any] | None = None) -> Graph
                 node=tensor.op.name,
                 op=tensor.op.type,
             ) from error
-    refiner = WholeGraphRefiner(graph, given=given)
-    refiner.infer_all()
-    return GraphShapes(graph, refiner)
+    return given

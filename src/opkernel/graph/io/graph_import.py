@@ -16,9 +16,8 @@ from opkernel.device.permissions import Permissions
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph.core.create_op import as_tensor
 from opkernel.graph.core.default_graph import get_default_graph
-from opkernel.graph.core.elements import as_operation
 from opkernel.graph.core.graph import Graph
-from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.operation import Operation, as_operation
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import CONTROL_SLOT, parse_input
 from opkernel.graph.io.importer import GraphImporter, ImportOptions, Source

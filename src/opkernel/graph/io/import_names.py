@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.graph.core.operation import COLOCATION_ATTR, COLOCATION_PREFIX, Operation
+from opkernel.graph.core.node import COLOCATION_ATTR, COLOCATION_PREFIX
+from opkernel.graph.core.operation import Operation
 
 if TYPE_CHECKING:
     from opkernel.graph.core.scopes import Scopes
@@ -92,7 +93,7 @@ def follow_colocation(by_name: Mapping[str, Operation], *, validate: bool) -> No
                 )
 
 
-def place(ops: Sequence[Operation], scopes: Scopes) -> None:
+def place(ops: Sequence[Operation], scopes: Scopes[Operation]) -> None:
     """Put operations on the device of the scopes around the import.
 
     A colocated operation goes where those that it is colocated with are.

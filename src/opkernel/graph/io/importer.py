@@ -15,6 +15,7 @@ from opkernel.device.budget import check_time
 from opkernel.device.origins import set_origin
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
+from opkernel.graph.core.node_order import order_by_inputs
 from opkernel.graph.core.node_signature import (
     NodeSignature,
     input_type_error,
@@ -25,7 +26,6 @@ from opkernel.graph.core.signature import SignatureResolver, unregistered_signat
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import CONTROL_SLOT, is_valid_node_name, parse_input
 from opkernel.graph.io.import_names import choose_names, follow_colocation, place
-from opkernel.graph.io.node_order import order_by_inputs
 from opkernel.graph.io.versions import FORWARD_COMPATIBLE_VERSIONS, check_versions, merge_versions
 from opkernel.opdef import GRAPH_DEF_VERSION, MAX_LIST_TENSORS, check_op_deprecation
 from opkernel.records import dataclass, field
@@ -126,7 +126,7 @@ class GraphImporter:
         )
         graph.append(self._ops)
         for op in self._ops if graph.scopes.control_flow_context is not None else ():
-            graph.scopes.enter_context(op)
+            graph.enter_context(op)
 
     def find(self, name: str, index: int) -> Tensor | Operation | None:
         """The element that a name and output index mean in the GraphDef; None if there is none."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opkernel.graph.core.default_graph import graph_of_call, innermost_default
-from opkernel.graph.core.runtime_hooks import DRAWING
+from opkernel.graph.core.graph import DRAWING
 from opkernel.graph.core.tensor import Tensor, tensors_in
 from opkernel.graph.tracing.func_graph import FuncGraph
 from opkernel.graph.tracing.nested_structure import packer

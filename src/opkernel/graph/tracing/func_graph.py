@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any
 from opkernel.device.origins import ORIGIN_ATTR, PROGRAM, with_plain_marks
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from opkernel.graph.core.captured_value import CapturedValue
-from opkernel.graph.core.create_op import NodeRequest, as_tensor
+from opkernel.graph.core.create_op import as_tensor
 from opkernel.graph.core.definition_site import note_site
-from opkernel.graph.core.elements import as_operation
 from opkernel.graph.core.graph import Graph
-from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.node import NodeRequest
+from opkernel.graph.core.operation import Operation, as_operation
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.functions.graph_to_function import graph_to_function_def
+from opkernel.graph.inference.shape_refiner import facts_of, refiner_of
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.graph.tracing.automatic_control import order_stateful_ops
 from opkernel.graph.tracing.nested_structure import flatten, map_structure
@@ -143,8 +144,8 @@ class FuncGraph(Graph):
             inside = self._placeholder(
                 TensorSpec(tensor.shape, tensor.dtype.base), tensor.op.name.rpartition("/")[2]
             )
-            facts = tensor.graph.refiner.facts_of((tensor.op, tensor.value_index))
-            self.refiner.define(inside.op, facts)
+            facts = facts_of(tensor)
+            refiner_of(self).define(inside.op, facts)
             self.captures[tensor] = inside
             self.inputs.append(inside)
         return inside
@@ -159,7 +160,9 @@ class FuncGraph(Graph):
             return self.capture(self.outer_graph.tensor_of(value))
         dtype, shape = value.captured_spec
         inside = self._placeholder(TensorSpec(shape, dtype), value.name)
-        self.refiner.define(inside.op, TensorFacts(make_shape_handle(shape), value.handle_facts))
+        refiner_of(self).define(
+            inside.op, TensorFacts(make_shape_handle(shape), value.handle_facts)
+        )
         self.captured_values[value] = inside
         self.inputs.append(inside)
         return inside

@@ -17,7 +17,6 @@ from opkernel.graph.core.create_op import as_tensor
 from opkernel.graph.core.default_graph import graph_of_call, innermost_default
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.tensor import Tensor, tensors_in
-from opkernel.graph.core.tensor_base import is_tensor
 from opkernel.graph.tracing.func_graph import FuncGraph
 from opkernel.graph.tracing.nested_structure import (
     flatten,
@@ -101,7 +100,7 @@ def _counted(
 
     def counted_cond(count: Any, *variables: Any) -> Any:
         more = cond(*variables)
-        return (count < limit) & (more if is_tensor(more) else bool(more))
+        return (count < limit) & (more if isinstance(more, Tensor) else bool(more))
 
     def counted_body(count: Any, *variables: Any) -> Any:
         return [count + 1, *_like_form(body(*variables), form)]
@@ -195,7 +194,7 @@ class _Loop:
             leaves = flatten(_like_form(body(*variables), self._form))
             return [
                 leaf
-                if is_tensor(leaf)
+                if isinstance(leaf, Tensor)
                 else as_tensor(graph, "", array_like_tensor(leaf, spec.dtype), "Const", spec.dtype)
                 for leaf, spec in zip(leaves, self.specs, strict=True)
             ]

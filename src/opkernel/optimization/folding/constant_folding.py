@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable
 
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
-from opkernel.graph.core.runtime_hooks import CONSTANT_VALUES
 from opkernel.graph.core.structural_ops import INPUT_OPS
 from opkernel.graph.edit.graph_editor import GraphEditor
+from opkernel.graph.inference.constant_values import CONSTANT_VALUES
 
 _MAX_BYTES = 10 << 20
 """Larger results are not kept, as in TensorFlow."""

@@ -14,7 +14,7 @@ from typing import Any
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Operation
-from opkernel.graph.core.operation import COLOCATION_ATTR, COLOCATION_PREFIX
+from opkernel.graph.core.node import COLOCATION_ATTR, COLOCATION_PREFIX
 from opkernel.kernel import supported_device_types_for_node
 from opkernel.opdef import DeviceName
 from opkernel.records import dataclass, field, replace

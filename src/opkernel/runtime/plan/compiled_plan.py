@@ -34,7 +34,7 @@ from opkernel.graph.core.control_flow_ops import (
     NEXT_ITERATION_OPS,
     SWITCH_OPS,
 )
-from opkernel.graph.core.operation import types_given
+from opkernel.graph.core.node import types_given
 from opkernel.kernel import FunctionKernel, OpKernel, forward_input
 from opkernel.runtime.plan import raising
 from opkernel.runtime.plan.builder import PlanBuilder

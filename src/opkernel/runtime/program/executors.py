@@ -22,7 +22,7 @@ from opkernel.device.budget import current_budget
 from opkernel.errors import FailedPreconditionError, NotFoundError, UnimplementedError
 from opkernel.graph import Operation
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
-from opkernel.graph.core.operation import types_given
+from opkernel.graph.core.node import types_given
 from opkernel.registrations import Registrations, declaring_site
 from opkernel.runtime.plan import raising
 from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan

@@ -24,7 +24,7 @@ from opkernel.errors import (
     UnimplementedError,
 )
 from opkernel.graph import Graph, get_default_graph
-from opkernel.graph.core.runtime_hooks import DRAWING
+from opkernel.graph.core.graph import DRAWING
 from opkernel.interrupts import contextmanager, setting
 from opkernel.kernel import (
     CancellationManager,

@@ -8,20 +8,21 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph.core.control_flow_ops import LOOP_HEAD_OPS, NEXT_ITERATION_OPS
-from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.node import AnyNode, Node
 
-_NOTHING: Mapping[Operation, Sequence[Operation]] = MappingProxyType({})
+_NOTHING: Mapping[Any, Sequence[Any]] = MappingProxyType({})
 
 _MAX_NAMED = 8
 """So many nodes of a cycle does the error name."""
 
 
 def order_by_inputs(
-    ops: list[Operation], behind: Mapping[Operation, Sequence[Operation]] = _NOTHING
-) -> list[Operation]:
+    ops: list[AnyNode], behind: Mapping[AnyNode, Sequence[AnyNode]] = _NOTHING
+) -> list[AnyNode]:
     """The operations with each after its inputs; as far as that leaves a choice, as they stand.
 
     Edges from NextIteration to Merge may lead back. Takes linear time where the operations stand in
@@ -57,7 +58,7 @@ def order_by_inputs(
 
 
 def _count_pending(
-    ops: list[Operation], behind: Mapping[Operation, Sequence[Operation]]
+    ops: list[AnyNode], behind: Mapping[AnyNode, Sequence[AnyNode]]
 ) -> tuple[list[int], list[list[int]]]:
     """How many edges each operation waits for, and which operations wait for each."""
     pending = [0] * len(ops)
@@ -70,7 +71,7 @@ def _count_pending(
     return pending, dependents
 
 
-def _awaited(op: Operation) -> Iterator[Operation]:
+def _awaited(op: AnyNode) -> Iterator[AnyNode]:
     """The operations that must come before it: all that it has edges from but back edges."""
     back_edges_may_enter = op.message.op in LOOP_HEAD_OPS
     for source in op.edges[::2]:
@@ -79,16 +80,16 @@ def _awaited(op: Operation) -> Iterator[Operation]:
     yield from op.control_inputs
 
 
-def _is_among(ops: list[Operation], op: Operation) -> bool:
+def _is_among(ops: Sequence[Node], op: Node) -> bool:
     return op.number < len(ops) and ops[op.number] is op
 
 
 def _cycle_error(
-    stuck: list[Operation], behind: Mapping[Operation, Sequence[Operation]]
+    stuck: list[AnyNode], behind: Mapping[AnyNode, Sequence[AnyNode]]
 ) -> InvalidArgumentError:
     """The error that names the operations of a cycle, in the order in which they take each other."""
     waiting, op = set(stuck), stuck[0]
-    path: dict[Operation, None] = {}
+    path: dict[AnyNode, None] = {}
     while op not in path:
         path[op] = None
         op = next(s for s in (*_awaited(op), *behind.get(op, ())) if s in waiting)
