@@ -74,12 +74,12 @@ CHECK_NUMERICS_V2 = register_op(
 )
 
 
-@register_kernel(CHECK_NUMERICS, device="CPU", types={"T": FLOATS}, kind="view")
+@register_kernel(CHECK_NUMERICS, types={"T": FLOATS}, kind="view")
 def check_numerics(tensor: Any, *, message: str) -> Any:
     return _checked(tensor, message, {"Inf": np.isinf, "NaN": np.isnan})
 
 
-@register_kernel(CHECK_NUMERICS_V2, device="CPU", types={"T": FLOATS}, kind="view")
+@register_kernel(CHECK_NUMERICS_V2, types={"T": FLOATS}, kind="view")
 def check_numerics_v2(tensor: Any, *, message: str) -> Any:
     return _checked(
         tensor,
@@ -121,7 +121,7 @@ _WITH_TRUTH = frozenset(
 )
 
 
-@register_kernel(TO_BOOL, device="CPU")
+@register_kernel(TO_BOOL)
 def to_bool(tensor: Any, *, T: DataType) -> Any:
     if tensor.ndim:
         return np.bool_(tensor.size)

@@ -327,11 +327,9 @@ for _op, _kernel, _tensors, _always_on_host, _types, _types_on_host in (
     ("RefNextIteration", PassOnRef, ("data", "output"), (), _PLAIN, _ON_HOST),
 ):
     if "Switch" in _op:
-        register_kernel(
-            _op, device="CPU", types={"T": (*ALL, *QUANTIZED)}, host_memory=_always_on_host
-        )(_kernel)
+        register_kernel(_op, types={"T": (*ALL, *QUANTIZED)}, host_memory=_always_on_host)(_kernel)
     elif _op != "NextIteration":
-        register_kernel(_op, device="CPU")(_kernel)
+        register_kernel(_op)(_kernel)
     register_kernel(_op, device="DEFAULT", types={"T": _types}, host_memory=_always_on_host)(
         _kernel
     )
@@ -342,7 +340,7 @@ for _op, _kernel, _tensors, _always_on_host, _types, _types_on_host in (
         host_memory=(*_tensors, *_always_on_host),
     )(_kernel)
 
-register_kernel("LoopCond", device="CPU")(forward_input)
+register_kernel("LoopCond")(forward_input)
 register_kernel("LoopCond", device="DEFAULT", host_memory=("input", "output"))(forward_input)
 
 for _op, _on_host in {
@@ -355,5 +353,5 @@ for _op, _on_host in {
     "PartitionedCall": (),
     "StatefulPartitionedCall": (),
 }.items():
-    register_kernel(_op, device="CPU")(RunByExecutor)
+    register_kernel(_op)(RunByExecutor)
     register_kernel(_op, device="DEFAULT", host_memory=_on_host)(RunByExecutor)

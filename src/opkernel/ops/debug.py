@@ -102,8 +102,8 @@ def debug_identity_v2(*, debug_urls: list[str]) -> Callable[[Any], Any]:
     return forward_input
 
 
-register_kernel(DEBUG_IDENTITY, device="CPU", kind="view", factory=True)(debug_identity)
-register_kernel(DEBUG_IDENTITY_V2, device="CPU", kind="view", factory=True)(debug_identity_v2)
+register_kernel(DEBUG_IDENTITY, kind="view", factory=True)(debug_identity)
+register_kernel(DEBUG_IDENTITY_V2, kind="view", factory=True)(debug_identity_v2)
 register_kernel(
     DEBUG_IDENTITY_V3,
     device="DEFAULT",

@@ -180,7 +180,7 @@ for _name, _kernel, _types, _arg in (
     ("_Arg", Arg, (*_PLAIN, *QUANTIZED, *FLOAT8, *_INT4), "output"),
     ("_Retval", Retval, (*_PLAIN, *QUANTIZED, *_QUANTIZED_16, *FLOAT8, *_INT4), "input"),
 ):
-    register_kernel(_name, device="CPU", contract=ASKS_FOR_CALL, system=True)(_kernel)
+    register_kernel(_name, contract=ASKS_FOR_CALL, system=True)(_kernel)
     register_kernel(
         _name, device="DEFAULT", types={"T": _types}, contract=ASKS_FOR_CALL, system=True
     )(_kernel)
@@ -194,7 +194,7 @@ for _name, _kernel, _types, _arg in (
     )(_kernel)
 
 for _name, _kernel in (("_DeviceArg", Arg), ("_DeviceRetval", Retval)):
-    register_kernel(_name, device="CPU", contract=ASKS_FOR_CALL, system=True)(_kernel)
+    register_kernel(_name, contract=ASKS_FOR_CALL, system=True)(_kernel)
     register_kernel(
         _name, device="DEFAULT", types={"T": DataType.DT_INT32}, contract=ASKS_FOR_CALL, system=True
     )(_kernel)
@@ -218,7 +218,7 @@ register_op(
     doc="Passes on `N` tensors of one type as tensors that are listed by type.",
 )
 for _name in ("_ListToArray", "_ArrayToList"):
-    register_kernel(_name, device="CPU", system=True)(PassOn)
+    register_kernel(_name, system=True)(PassOn)
 
 register_op(
     "RemoteCall",
@@ -236,7 +236,7 @@ register_op(
     """,
     traits="uses_network",
 )
-register_kernel("RemoteCall", device="CPU", host_memory=["target"])(RemoteCall)
+register_kernel("RemoteCall", host_memory=["target"])(RemoteCall)
 
 
 _RANGE = ("start", "limit", "delta")
@@ -256,7 +256,7 @@ FOR = register_op(
 )
 
 
-@register_kernel(FOR, device="CPU")
+@register_kernel(FOR)
 @register_kernel(FOR, device="DEFAULT", host_memory=_RANGE)
 class For(OpKernel):
     """Calls its function on the device that it runs on."""

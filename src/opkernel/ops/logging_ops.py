@@ -42,7 +42,7 @@ PRINT = register_op(
 )
 
 
-@register_kernel(PRINT, device="CPU", kind="view", factory=True)
+@register_kernel(PRINT, kind="view", factory=True)
 def print_(
     *, U: list[DataType], message: str, first_n: int, summarize: int
 ) -> Callable[[Any, list[Any]], Any]:
@@ -93,7 +93,7 @@ _STREAMS: dict[str, Callable[[bytes], None]] = {
 }
 
 
-@register_kernel(PRINT_V2, device="CPU", factory=True)
+@register_kernel(PRINT_V2, factory=True)
 def print_v2(*, output_stream: str, end: str) -> Callable[[Any], None]:
     if output_stream.startswith("file://"):
         raise PermissionDeniedError(
@@ -137,7 +137,7 @@ TIMESTAMP = register_op(
 )
 
 
-@register_kernel(TIMESTAMP, device="CPU")
+@register_kernel(TIMESTAMP)
 def timestamp() -> Any:
     return np.float64(time.time())
 

@@ -183,22 +183,22 @@ OPTIONAL_GET_VALUE = register_op(
 )
 
 
-@register_kernel(OPTIONAL_FROM_VALUE, device="CPU", priority=2)
+@register_kernel(OPTIONAL_FROM_VALUE, priority=2)
 def optional_from_value(components: list[Any], *, Toutput_types: list[DataType]) -> Any:
     return object_scalar(Optional(components, Toutput_types))
 
 
-@register_kernel(OPTIONAL_NONE, device="CPU", priority=2)
+@register_kernel(OPTIONAL_NONE, priority=2)
 def optional_none() -> Any:
     return object_scalar(Optional())
 
 
-@register_kernel(OPTIONAL_HAS_VALUE, device="CPU", priority=2)
+@register_kernel(OPTIONAL_HAS_VALUE, priority=2)
 def optional_has_value(optional: Any) -> Any:
     return np.bool_(_optional_of(optional, "OptionalHasValue").has_value)
 
 
-@register_kernel(OPTIONAL_GET_VALUE, device="CPU", priority=2, kind="view", factory=True)
+@register_kernel(OPTIONAL_GET_VALUE, priority=2, kind="view", factory=True)
 def optional_get_value(
     *, output_types: list[DataType], output_shapes: list[PartialTensorShape]
 ) -> Callable[[Any], Any]:

@@ -58,7 +58,7 @@ def _register(op: OpHandle, is_before: Callable[[Any, Any], Any]) -> None:
 
     make.__name__ = op.name
     types = {"T": REAL_NUMBERS, "out_type": INDEX}
-    register_kernel(op, device="CPU", types=types, factory=True)(make)
+    register_kernel(op, types=types, factory=True)(make)
 
 
 def _check(sorted_inputs: Any, values: Any, out_type: DataType) -> None:

@@ -51,9 +51,7 @@ _TILE_TYPES = frozenset(POD_OR_STRING) - {DataType.DT_UINT16}
 """The kernel is registered for every type, and refuses the others when it has to repeat."""
 
 
-@register_kernel(
-    TILE, device="CPU", types={"Tmultiples": INDEX}, host_memory=["multiples"], factory=True
-)
+@register_kernel(TILE, types={"Tmultiples": INDEX}, host_memory=["multiples"], factory=True)
 def tile(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     def tiled(tensor: Any, multiples: Any) -> Any:
         shape = tensor.shape
@@ -106,7 +104,7 @@ TILE_GRAD = register_op(
 )
 
 
-@register_kernel(TILE_GRAD, device="CPU", types={"Tmultiples": INDEX}, host_memory=["multiples"])
+@register_kernel(TILE_GRAD, types={"Tmultiples": INDEX}, host_memory=["multiples"])
 def tile_grad(tensor: Any, multiples: Any) -> Any:
     """As in TensorFlow no node finds this kernel: it is constrained on an attr that none has."""
     counts = _checked_multiples(tensor.shape, multiples)
@@ -140,9 +138,7 @@ BROADCAST_TO = register_op(
 )
 
 
-@register_kernel(
-    BROADCAST_TO, device="CPU", types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True
-)
+@register_kernel(BROADCAST_TO, types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True)
 def broadcast_to(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     def broadcast(tensor: Any, shape: Any) -> Any:
         if shape.ndim != 1:
@@ -199,18 +195,13 @@ BROADCAST_GRADIENT_ARGS = register_op(
 )
 
 
-@register_kernel(BROADCAST_ARGS, device="CPU", types={"T": INDEX}, host_memory=["s0", "s1", "r0"])
+@register_kernel(BROADCAST_ARGS, types={"T": INDEX}, host_memory=["s0", "s1", "r0"])
 def broadcast_args(s0: Any, s1: Any) -> Any:
     first, second = _aligned(s0, s1)
     return np.where(first == 1, second, first)
 
 
-@register_kernel(
-    BROADCAST_GRADIENT_ARGS,
-    device="CPU",
-    types={"T": INDEX},
-    host_memory=["s0", "s1", "r0", "r1"],
-)
+@register_kernel(BROADCAST_GRADIENT_ARGS, types={"T": INDEX}, host_memory=["s0", "s1", "r0", "r1"])
 def broadcast_gradient_args(s0: Any, s1: Any) -> tuple[Any, Any]:
     first, second = _aligned(s0, s1)
     if s0.shape == s1.shape and (first == second).all():

@@ -84,21 +84,13 @@ CONCAT_V2 = register_op(
 )
 
 
-@register_kernel(
-    CONCAT,
-    device="CPU",
-    types={"T": _CONCAT_TYPES},
-    host_memory=["concat_dim"],
-    factory=True,
-)
+@register_kernel(CONCAT, types={"T": _CONCAT_TYPES}, host_memory=["concat_dim"], factory=True)
 def concat(*, xp: Any) -> Callable[[Any, list[Any]], Any]:
     concatenated = _concatenation("concat_dim", xp)
     return lambda concat_dim, values: concatenated(values, concat_dim)
 
 
-@register_kernel(
-    CONCAT_V2, device="CPU", types={"T": _CONCAT_TYPES}, host_memory=["axis"], factory=True
-)
+@register_kernel(CONCAT_V2, types={"T": _CONCAT_TYPES}, host_memory=["axis"], factory=True)
 def concat_v2(*, xp: Any) -> Callable[[list[Any], Any], Any]:
     return _concatenation("axis", xp)
 
@@ -166,7 +158,7 @@ CONCAT_OFFSET = register_op(
 )
 
 
-@register_kernel(CONCAT_OFFSET, device="CPU", types={"shape_type": INDEX})
+@register_kernel(CONCAT_OFFSET, types={"shape_type": INDEX})
 def concat_offset(concat_dim: Any, shapes: list[Any]) -> list[Any]:
     if concat_dim.ndim != 0:
         raise InvalidArgumentError(
@@ -252,7 +244,6 @@ PACK = register_op(
 
 @register_kernel(
     PACK,
-    device="CPU",
     types={"T": (*ALL, *FLOAT8, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)},
     factory=True,
 )

@@ -38,7 +38,7 @@ DIAG = register_op(
 )
 
 
-@register_kernel(DIAG, device="CPU", types={"T": _DIAG_TYPES})
+@register_kernel(DIAG, types={"T": _DIAG_TYPES})
 def diag(diagonal: Any) -> Any:
     if diagonal.ndim < 1:
         raise InvalidArgumentError("Input must be at least rank 1, got 0")
@@ -71,7 +71,7 @@ DIAG_PART = register_op(
 )
 
 
-@register_kernel(DIAG_PART, device="CPU", types={"T": _DIAG_TYPES})
+@register_kernel(DIAG_PART, types={"T": _DIAG_TYPES})
 def diag_part(tensor: Any) -> Any:
     shape, rank = tensor.shape, tensor.ndim
     if rank % 2:
@@ -106,8 +106,8 @@ MATRIX_BAND_PART = _declare_band("MatrixBandPart", "Tindex")
 BATCH_MATRIX_BAND_PART = _declare_band("BatchMatrixBandPart", "int64", (14, "Use MatrixBandPart"))
 
 
-@register_kernel(MATRIX_BAND_PART, device="CPU", types={"T": POD})
-@register_kernel(BATCH_MATRIX_BAND_PART, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_BAND_PART, types={"T": POD})
+@register_kernel(BATCH_MATRIX_BAND_PART, types={"T": NUMBERS})
 def matrix_band_part(matrices: Any, num_lower: Any, num_upper: Any, *, xp: Any) -> Any:
     if matrices.ndim < 2:
         raise InvalidArgumentError(

@@ -63,17 +63,17 @@ ONES_LIKE = register_op(
 )
 
 
-@register_kernel(ZEROS_LIKE, device="CPU", types={"T": POD})
+@register_kernel(ZEROS_LIKE, types={"T": POD})
 def zeros_like(x: Any, *, xp: Any) -> Any:
     return xp.zeros_like(x)
 
 
-@register_kernel(ZEROS_LIKE, device="CPU", types={"T": DataType.DT_STRING})
+@register_kernel(ZEROS_LIKE, types={"T": DataType.DT_STRING})
 def empty_strings_like(x: Any) -> Any:
     return zeros(x.shape, DataType.DT_STRING)
 
 
-@register_kernel(ZEROS_LIKE, device="CPU", types={"T": DataType.DT_VARIANT})
+@register_kernel(ZEROS_LIKE, types={"T": DataType.DT_VARIANT})
 def variant_zeros_like(x: Any) -> Any:
     """Variant types that have a zero say so by a method `zeros_like`."""
     output = np.empty(x.shape, object)
@@ -91,7 +91,7 @@ def _variant_zero(value: object) -> object:
     return zero()
 
 
-@register_kernel(ONES_LIKE, device="CPU", types={"T": POD})
+@register_kernel(ONES_LIKE, types={"T": POD})
 def ones_like(x: Any, *, xp: Any) -> Any:
     return xp.ones_like(x)
 
@@ -126,7 +126,6 @@ FILL = register_op(
 
 @register_kernel(
     FILL,
-    device="CPU",
     types={
         "T": (
             *ALL,
@@ -221,7 +220,6 @@ RANGE = register_op(
 
 @register_kernel(
     RANGE,
-    device="CPU",
     types={
         "Tidx": (
             DataType.DT_BFLOAT16,
@@ -281,7 +279,6 @@ LIN_SPACE = register_op(
 
 @register_kernel(
     LIN_SPACE,
-    device="CPU",
     types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE), "Tidx": INDEX},
     host_memory=["start", "stop", "num", "output"],
     factory=True,

@@ -43,7 +43,7 @@ FINGERPRINT = register_op(
 )
 
 
-@register_kernel(FINGERPRINT, device="CPU")
+@register_kernel(FINGERPRINT)
 def fingerprint(data: Any, method: Any, *, T: DataType) -> Any:
     if data.ndim < 1:
         raise InvalidArgumentError("`data` should have at least one dimension: []")

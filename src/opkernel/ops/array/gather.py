@@ -86,7 +86,7 @@ GATHER_V2 = register_op(
 )
 
 
-@register_kernel(GATHER, device="CPU", types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX})
+@register_kernel(GATHER, types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX})
 def gather(params: Any, indices: Any, *, xp: Any) -> Any:
     if params.ndim < 1:
         raise InvalidArgumentError("params must be at least 1 dimensional")
@@ -95,7 +95,6 @@ def gather(params: Any, indices: Any, *, xp: Any) -> Any:
 
 @register_kernel(
     GATHER_V2,
-    device="CPU",
     types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX},
     host_memory=["axis"],
     factory=True,
@@ -237,7 +236,6 @@ GATHER_ND = register_op(
 
 @register_kernel(
     GATHER_ND,
-    device="CPU",
     types={
         "Tparams": (*ALL, *FLOAT8, *QUANTIZED),
         "Tindices": WIDE_INDEX,

@@ -90,10 +90,10 @@ DEBUG_GRADIENT_IDENTITY = register_op(
 )
 
 for _op in (IDENTITY, STOP_GRADIENT, PREVENT_GRADIENT, GUARANTEE_CONST, DEBUG_GRADIENT_IDENTITY):
-    register_kernel(_op, device="CPU", kind="view")(forward_input)
+    register_kernel(_op, kind="view")(forward_input)
 
 
-@register_kernel(SNAPSHOT, device="CPU", types={"T": POD})
+@register_kernel(SNAPSHOT, types={"T": POD})
 def copy_of(tensor: Any) -> Any:
     """New memory with the values of `tensor`."""
     return tensor.copy()
@@ -131,7 +131,7 @@ DEEP_COPY = register_op(
     doc="A copy of `x` that shares no memory with it.",
 )
 
-register_kernel(DEEP_COPY, device="CPU")(copy_of)
+register_kernel(DEEP_COPY)(copy_of)
 
 
 def ensure_shape_shape(c: InferenceContext) -> None:
@@ -151,7 +151,7 @@ ENSURE_SHAPE = register_op(
 )
 
 
-@register_kernel(ENSURE_SHAPE, device="CPU", kind="view", factory=True)
+@register_kernel(ENSURE_SHAPE, kind="view", factory=True)
 def ensure_shape(*, shape: PartialTensorShape) -> Callable[[Any], Any]:
     def ensure(tensor: Any) -> Any:
         actual = TensorShape(tensor.shape)

@@ -32,7 +32,7 @@ EMPTY = register_op(
 )
 
 
-@register_kernel(EMPTY, device="CPU", types={"dtype": _PLAIN}, host_memory=["shape"], factory=True)
+@register_kernel(EMPTY, types={"dtype": _PLAIN}, host_memory=["shape"], factory=True)
 def empty(*, dtype: DataType) -> Callable[[Any], Any]:
     def made(shape: Any) -> Any:
         if shape.ndim != 1:
@@ -76,7 +76,7 @@ def _register(op: OpHandle, types: tuple[DataType, ...], scatter_at: ScatterAt) 
         return updated
 
     make.__name__ = op.name
-    register_kernel(op, device="CPU", factory=True)(make)
+    register_kernel(op, factory=True)(make)
 
 
 _register(INPLACE_UPDATE, _PLAIN, set_at)
@@ -137,7 +137,7 @@ PARALLEL_CONCAT = register_op(
 )
 
 
-@register_kernel(PARALLEL_CONCAT, device="CPU", types={"T": _PLAIN}, factory=True)
+@register_kernel(PARALLEL_CONCAT, types={"T": _PLAIN}, factory=True)
 def parallel_concat(*, T: DataType, shape: PartialTensorShape) -> Callable[[list[Any]], Any]:
     sizes = [size for size in shape.as_list() if size is not None] if shape.rank else []
     if not sizes or not shape.is_fully_defined():

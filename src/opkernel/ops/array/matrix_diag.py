@@ -159,19 +159,19 @@ MATRIX_SET_DIAG_V2, MATRIX_SET_DIAG_V3 = (
 )
 
 
-@register_kernel(MATRIX_DIAG, device="CPU", types={"T": POD}, factory=True)
-@register_kernel(BATCH_MATRIX_DIAG, device="CPU", types={"T": POD}, factory=True)
+@register_kernel(MATRIX_DIAG, types={"T": POD}, factory=True)
+@register_kernel(BATCH_MATRIX_DIAG, types={"T": POD}, factory=True)
 def matrix_diag(*, T: DataType) -> Callable[[Any], Any]:
     zero = zeros((), T)
     return lambda diagonal: _diag(diagonal, Band(0, 0), -1, -1, zero, _LEFT)
 
 
-@register_kernel(MATRIX_DIAG_V2, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_DIAG_V2, types={"T": POD})
 def matrix_diag_v2(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Any:
     return matrix_diag_v3(diagonal, k, num_rows, num_cols, padding_value, align=_LEFT)
 
 
-@register_kernel(MATRIX_DIAG_V3, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_DIAG_V3, types={"T": POD})
 def matrix_diag_v3(
     diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any, *, align: str
 ) -> Any:
@@ -230,19 +230,19 @@ def _matrix_size(band: Band, longest: int, rows: int, columns: int) -> tuple[int
     return rows, columns
 
 
-@register_kernel(MATRIX_DIAG_PART, device="CPU", types={"T": POD}, factory=True)
-@register_kernel(BATCH_MATRIX_DIAG_PART, device="CPU", types={"T": POD}, factory=True)
+@register_kernel(MATRIX_DIAG_PART, types={"T": POD}, factory=True)
+@register_kernel(BATCH_MATRIX_DIAG_PART, types={"T": POD}, factory=True)
 def matrix_diag_part(*, T: DataType) -> Callable[[Any], Any]:
     zero = zeros((), T)
     return lambda matrices: _part(matrices, Band(0, 0), zero, _LEFT)
 
 
-@register_kernel(MATRIX_DIAG_PART_V2, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_DIAG_PART_V2, types={"T": POD})
 def matrix_diag_part_v2(matrices: Any, k: Any, padding_value: Any) -> Any:
     return matrix_diag_part_v3(matrices, k, padding_value, align=_LEFT)
 
 
-@register_kernel(MATRIX_DIAG_PART_V3, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_DIAG_PART_V3, types={"T": POD})
 def matrix_diag_part_v3(matrices: Any, k: Any, padding_value: Any, *, align: str) -> Any:
     if padding_value.size != 1:
         raise InvalidArgumentError("Padding must be scalar.")
@@ -270,18 +270,18 @@ def matrices_shape(matrices: Any) -> tuple[_Shape, int, int]:
     return matrices.shape[:-2], matrices.shape[-2], matrices.shape[-1]
 
 
-@register_kernel(MATRIX_SET_DIAG, device="CPU", types={"T": POD})
-@register_kernel(BATCH_MATRIX_SET_DIAG, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_SET_DIAG, types={"T": POD})
+@register_kernel(BATCH_MATRIX_SET_DIAG, types={"T": POD})
 def matrix_set_diag(matrices: Any, diagonal: Any) -> Any:
     return _set_diag(matrices, diagonal, Band(0, 0), _LEFT)
 
 
-@register_kernel(MATRIX_SET_DIAG_V2, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_SET_DIAG_V2, types={"T": POD})
 def matrix_set_diag_v2(matrices: Any, diagonal: Any, k: Any) -> Any:
     return _set_diag(matrices, diagonal, Band.of(k), _LEFT)
 
 
-@register_kernel(MATRIX_SET_DIAG_V3, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_SET_DIAG_V3, types={"T": POD})
 def matrix_set_diag_v3(matrices: Any, diagonal: Any, k: Any, *, align: str) -> Any:
     return _set_diag(matrices, diagonal, Band.of(k), align)
 

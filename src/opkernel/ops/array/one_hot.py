@@ -48,7 +48,6 @@ ONE_HOT = register_op(
 
 @register_kernel(
     ONE_HOT,
-    device="CPU",
     types={"T": ALL, "TI": (DataType.DT_UINT8, DataType.DT_INT8, *INDEX)},
     host_memory=["depth"],
     factory=True,

@@ -71,11 +71,7 @@ PAD_V2 = register_op(
 
 
 @register_kernel(
-    PAD,
-    device="CPU",
-    types={"T": _PAD_TYPES, "Tpaddings": INDEX},
-    host_memory=["paddings"],
-    factory=True,
+    PAD, types={"T": _PAD_TYPES, "Tpaddings": INDEX}, host_memory=["paddings"], factory=True
 )
 def pad(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     zero = zeros((), T)
@@ -84,7 +80,6 @@ def pad(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
 
 @register_kernel(
     PAD_V2,
-    device="CPU",
     types={"T": _PAD_TYPES, "Tpaddings": INDEX},
     host_memory=["paddings", "constant_values"],
     factory=True,
@@ -178,7 +173,6 @@ MIRROR_PAD = register_op(
 
 @register_kernel(
     MIRROR_PAD,
-    device="CPU",
     types={"T": (*POD_OR_STRING, *QUANTIZED), "Tpaddings": INDEX},
     host_memory=["paddings"],
     factory=True,
@@ -268,7 +262,6 @@ MIRROR_PAD_GRAD = register_op(
 
 @register_kernel(
     MIRROR_PAD_GRAD,
-    device="CPU",
     types={"T": NUMBERS, "Tpaddings": INDEX},
     host_memory=["paddings"],
     factory=True,

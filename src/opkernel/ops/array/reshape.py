@@ -80,7 +80,7 @@ RESHAPE = register_op(
 )
 
 
-@register_kernel(RESHAPE, device="CPU", types={"Tshape": INDEX}, host_memory=["shape"], kind="view")
+@register_kernel(RESHAPE, types={"Tshape": INDEX}, host_memory=["shape"], kind="view")
 def reshape(tensor: Any, shape: Any) -> Any:
     if shape.size > MAX_DIMENSIONS:  # one too many is as wrong as a million
         shape = shape[: MAX_DIMENSIONS + 1]
@@ -175,7 +175,7 @@ SQUEEZE = register_op(
 )
 
 
-@register_kernel(SQUEEZE, device="CPU", kind="view", factory=True)
+@register_kernel(SQUEEZE, kind="view", factory=True)
 def squeeze(*, squeeze_dims: list[int]) -> Callable[[Any], Any]:
     if not squeeze_dims:
         return lambda tensor: tensor.reshape([size for size in tensor.shape if size != 1])
@@ -227,7 +227,7 @@ EXPAND_DIMS = register_op(
 )
 
 
-@register_kernel(EXPAND_DIMS, device="CPU", types={"Tdim": INDEX}, host_memory=["dim"], kind="view")
+@register_kernel(EXPAND_DIMS, types={"Tdim": INDEX}, host_memory=["dim"], kind="view")
 def expand_dims(tensor: Any, dim: Any) -> Any:
     if dim.size != 1:
         raise InvalidArgumentError("'dim' must be a tensor with a single value")

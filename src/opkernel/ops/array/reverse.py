@@ -39,10 +39,7 @@ ROLL = register_op(
 
 
 @register_kernel(
-    ROLL,
-    device="CPU",
-    types={"T": ALL, "Tshift": INDEX, "Taxis": INDEX},
-    host_memory=["shift", "axis"],
+    ROLL, types={"T": ALL, "Tshift": INDEX, "Taxis": INDEX}, host_memory=["shift", "axis"]
 )
 def roll(tensor: Any, shift: Any, axis: Any, *, xp: Any) -> Any:
     if tensor.ndim < 1:
@@ -134,9 +131,7 @@ REVERSE_V2 = register_op(
 )
 
 
-@register_kernel(
-    REVERSE, device="CPU", types={"T": POD_OR_STRING}, host_memory=["dims"], kind="view"
-)
+@register_kernel(REVERSE, types={"T": POD_OR_STRING}, host_memory=["dims"], kind="view")
 def reverse(tensor: Any, dims: Any) -> Any:
     if tensor.ndim == 0:
         return tensor
@@ -153,11 +148,7 @@ def reverse(tensor: Any, dims: Any) -> Any:
 
 
 @register_kernel(
-    REVERSE_V2,
-    device="CPU",
-    types={"T": POD_OR_STRING, "Tidx": INDEX},
-    host_memory=["axis"],
-    kind="view",
+    REVERSE_V2, types={"T": POD_OR_STRING, "Tidx": INDEX}, host_memory=["axis"], kind="view"
 )
 def reverse_v2(tensor: Any, axis: Any) -> Any:
     if tensor.ndim == 0 or tensor.size == 0:
@@ -211,12 +202,7 @@ REVERSE_SEQUENCE = register_op(
 )
 
 
-@register_kernel(
-    REVERSE_SEQUENCE,
-    device="CPU",
-    types={"T": POD_OR_STRING, "Tlen": INDEX},
-    factory=True,
-)
+@register_kernel(REVERSE_SEQUENCE, types={"T": POD_OR_STRING, "Tlen": INDEX}, factory=True)
 def reverse_sequence(*, seq_dim: int, batch_dim: int, xp: Any) -> Callable[[Any, Any], Any]:
     def reverse_each(tensor: Any, seq_lengths: Any) -> Any:
         _check_sequences(tensor, seq_lengths, seq_dim, batch_dim)

@@ -100,11 +100,7 @@ SCATTER_ND_NON_ALIASING_ADD = register_op(
 
 
 @register_kernel(
-    SCATTER_ND,
-    device="CPU",
-    types={"T": POD_OR_STRING, "Tindices": INDEX},
-    host_memory=["shape"],
-    factory=True,
+    SCATTER_ND, types={"T": POD_OR_STRING, "Tindices": INDEX}, host_memory=["shape"], factory=True
 )
 def scatter_nd(*, T: DataType, bad_indices_policy: str) -> Callable[[Any, Any, Any], Any]:
     policy = BadIndicesPolicy.from_attr(bad_indices_policy)
@@ -132,7 +128,7 @@ def _register(op: OpHandle, types: Sequence[DataType], scatter_at: ScatterAt) ->
         return tensor_scatter
 
     make.__name__ = op.name
-    register_kernel(op, device="CPU", types={"T": types, "Tindices": INDEX}, factory=True)(make)
+    register_kernel(op, types={"T": types, "Tindices": INDEX}, factory=True)(make)
 
 
 def set_at(output: Any, rows: Any, updates: Any) -> None:
@@ -161,12 +157,7 @@ _register(TENSOR_SCATTER_MAX, REAL_NUMBERS, max_at)
 _register(TENSOR_SCATTER_MIN, REAL_NUMBERS, min_at)
 
 
-@register_kernel(
-    SCATTER_ND_NON_ALIASING_ADD,
-    device="CPU",
-    types={"T": POD, "Tindices": INDEX},
-    factory=True,
-)
+@register_kernel(SCATTER_ND_NON_ALIASING_ADD, types={"T": POD, "Tindices": INDEX}, factory=True)
 def scatter_nd_non_aliasing_add(*, bad_indices_policy: str) -> Callable[[Any, Any, Any], Any]:
     policy = BadIndicesPolicy.from_attr(bad_indices_policy)
 

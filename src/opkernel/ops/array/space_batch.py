@@ -177,7 +177,6 @@ BATCH_TO_SPACE = register_op(
 
 @register_kernel(
     SPACE_TO_BATCH_ND,
-    device="CPU",
     types={"T": REAL_NUMBERS},
     host_memory=["block_shape", "paddings"],
     kind="view",
@@ -190,12 +189,7 @@ def space_to_batch_nd(*, T: DataType, xp: Any) -> Callable[[Any, Any, Any], Any]
 
 
 @register_kernel(
-    SPACE_TO_BATCH,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    host_memory=["paddings"],
-    kind="view",
-    factory=True,
+    SPACE_TO_BATCH, types={"T": REAL_NUMBERS}, host_memory=["paddings"], kind="view", factory=True
 )
 def space_to_batch(*, block_size: int, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     blocks = np.array([block_size, block_size])
@@ -208,23 +202,14 @@ def space_to_batch(*, block_size: int, T: DataType, xp: Any) -> Callable[[Any, A
 
 
 @register_kernel(
-    BATCH_TO_SPACE_ND,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    host_memory=["block_shape", "crops"],
-    kind="view",
+    BATCH_TO_SPACE_ND, types={"T": REAL_NUMBERS}, host_memory=["block_shape", "crops"], kind="view"
 )
 def batch_to_space_nd(tensor: Any, block_shape: Any, crops: Any) -> Any:
     return _batch_to_space(tensor, *_checked(tensor, block_shape, crops, "crops"))
 
 
 @register_kernel(
-    BATCH_TO_SPACE,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    host_memory=["crops"],
-    kind="view",
-    factory=True,
+    BATCH_TO_SPACE, types={"T": REAL_NUMBERS}, host_memory=["crops"], kind="view", factory=True
 )
 def batch_to_space(*, block_size: int) -> Callable[[Any, Any], Any]:
     blocks = np.array([block_size, block_size])

@@ -77,7 +77,6 @@ DEPTH_TO_SPACE = _declare(
 
 @register_kernel(
     SPACE_TO_DEPTH,
-    device="CPU",
     types={"T": (*ALL, DataType.DT_QINT8)},
     attrs={"data_format": "NHWC"},
     kind="view",
@@ -100,12 +99,7 @@ def space_to_depth(*, block_size: int) -> Callable[[Any], Any]:
 
 
 @register_kernel(
-    DEPTH_TO_SPACE,
-    device="CPU",
-    types={"T": ALL},
-    attrs={"data_format": "NHWC"},
-    kind="view",
-    factory=True,
+    DEPTH_TO_SPACE, types={"T": ALL}, attrs={"data_format": "NHWC"}, kind="view", factory=True
 )
 def depth_to_space(*, block_size: int) -> Callable[[Any], Any]:
     def move(tensor: Any) -> Any:

@@ -55,12 +55,7 @@ SPLIT = register_op(
 
 
 @register_kernel(
-    SPLIT,
-    device="CPU",
-    types={"T": _SPLIT_TYPES},
-    host_memory=["split_dim"],
-    kind="view",
-    factory=True,
+    SPLIT, types={"T": _SPLIT_TYPES}, host_memory=["split_dim"], kind="view", factory=True
 )
 def split(*, num_split: int) -> Callable[[Any, Any], list[Any]]:
     @lru_cache(maxsize=_CACHED_SHAPES)
@@ -154,7 +149,6 @@ SPLIT_V = register_op(
 
 @register_kernel(
     SPLIT_V,
-    device="CPU",
     types={"T": _SPLIT_TYPES, "Tlen": (DataType.DT_INT8, *INDEX)},
     host_memory=["size_splits", "split_dim"],
     kind="view",
@@ -222,7 +216,7 @@ UNPACK = register_op(
 )
 
 
-@register_kernel(UNPACK, device="CPU", types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True)
+@register_kernel(UNPACK, types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True)
 def unpack(*, num: int, axis: int) -> Callable[[Any], list[Any]]:
     if num == 0:
         return lambda value: []

@@ -43,7 +43,6 @@ SLICE = register_op(
 
 @register_kernel(
     SLICE,
-    device="CPU",
     types={"T": (*POD_OR_STRING, *FLOAT8, *QUANTIZED)},
     host_memory=["begin", "size"],
     kind="view",
@@ -170,7 +169,6 @@ def _is_constant(vector: Any) -> bool:
 
 @register_kernel(
     STRIDED_SLICE,
-    device="CPU",
     types={"T": SLICE_TYPES},
     host_memory=["begin", "end", "strides"],
     kind="view",
@@ -218,7 +216,6 @@ STRIDED_SLICE_GRAD = register_op(
 
 @register_kernel(
     STRIDED_SLICE_GRAD,
-    device="CPU",
     types={"T": SLICE_TYPES},
     host_memory=["shape", "begin", "end", "strides"],
     factory=True,
@@ -285,7 +282,6 @@ def slice_assigner(
 
 @register_kernel(
     TENSOR_STRIDED_SLICE_UPDATE,
-    device="CPU",
     types={"T": SLICE_TYPES},
     host_memory=["begin", "end", "strides"],
     factory=True,

@@ -76,13 +76,7 @@ CONJUGATE_TRANSPOSE = _declare(
 _TRANSPOSE_TYPES = (*ALL, *FLOAT8)
 
 
-@register_kernel(
-    TRANSPOSE,
-    device="CPU",
-    types={"T": _TRANSPOSE_TYPES},
-    host_memory=["perm"],
-    kind="view",
-)
+@register_kernel(TRANSPOSE, types={"T": _TRANSPOSE_TYPES}, host_memory=["perm"], kind="view")
 def transpose(x: Any, perm: Any) -> Any:
     """A view: matrix products take transposed matrices as fast as copies of them."""
     if perm.ndim != 1:
@@ -108,19 +102,13 @@ def _transpose_error(x: Any, perm: Any) -> InvalidArgumentError:
     return InvalidArgumentError(f"{missing} is missing from {{{','.join(map(str, axes))}}}.")
 
 
-@register_kernel(
-    CONJUGATE_TRANSPOSE,
-    device="CPU",
-    types={"T": COMPLEX},
-    host_memory=["perm"],
-)
+@register_kernel(CONJUGATE_TRANSPOSE, types={"T": COMPLEX}, host_memory=["perm"])
 def conjugate_transpose(x: Any, perm: Any, *, xp: Any) -> Any:
     return xp.conj(transpose(x, perm))
 
 
 register_kernel(
     CONJUGATE_TRANSPOSE,
-    device="CPU",
     types={"T": tuple(dtype for dtype in _TRANSPOSE_TYPES if dtype not in COMPLEX)},
     host_memory=["perm"],
     kind="view",
@@ -137,7 +125,7 @@ INVERT_PERMUTATION = register_op(
 )
 
 
-@register_kernel(INVERT_PERMUTATION, device="CPU", types={"T": INDEX})
+@register_kernel(INVERT_PERMUTATION, types={"T": INDEX})
 def invert_permutation(x: Any) -> Any:
     if x.ndim != 1:
         raise InvalidArgumentError("invert_permutation expects a 1D vector.")

@@ -223,7 +223,7 @@ def _register(op: OpHandle, make: Callable[[DataType], _Kernel], outputs: int) -
 
     maker.__name__ = op.name
     types = {"T": _UNIQUE_TYPES, "out_idx": INDEX}
-    register_kernel(op, device="CPU", types=types, factory=True)(maker)
+    register_kernel(op, types=types, factory=True)(maker)
 
 
 _register(UNIQUE, _of_vector, 2)
@@ -252,12 +252,7 @@ LIST_DIFF = register_op(
 )
 
 
-@register_kernel(
-    LIST_DIFF,
-    device="CPU",
-    types={"T": _NUMBERS_AND_STRINGS, "out_idx": INDEX},
-    factory=True,
-)
+@register_kernel(LIST_DIFF, types={"T": _NUMBERS_AND_STRINGS, "out_idx": INDEX}, factory=True)
 def list_diff(*, out_idx: DataType) -> Callable[[Any, Any], tuple[Any, Any]]:
     def difference(x: Any, y: Any) -> tuple[Any, Any]:
         for name, value in (("x", x), ("y", y)):

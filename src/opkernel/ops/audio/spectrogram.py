@@ -51,7 +51,7 @@ AUDIO_SPECTROGRAM = register_op(
 )
 
 
-@register_kernel(AUDIO_SPECTROGRAM, device="CPU")
+@register_kernel(AUDIO_SPECTROGRAM)
 def audio_spectrogram(
     tensor: Any, *, window_size: int, stride: int, magnitude_squared: bool
 ) -> Any:
@@ -160,7 +160,7 @@ def _new_cosines(count: int, length: int) -> Any:
 _small_cosines = functools.lru_cache(8)(_new_cosines)
 
 
-@register_kernel(MFCC, device="CPU")
+@register_kernel(MFCC)
 def mfcc(
     spectrogram: Any,
     sample_rate: Any,

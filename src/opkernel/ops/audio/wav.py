@@ -156,7 +156,7 @@ def _format(file: _File) -> tuple[int, int]:
     return channels, rate
 
 
-@register_kernel(DECODE_WAV, device="CPU")
+@register_kernel(DECODE_WAV)
 def decode_wav(contents: Any, *, desired_channels: int, desired_samples: int) -> tuple[Any, Any]:
     if contents.ndim:
         raise InvalidArgumentError(
@@ -173,7 +173,7 @@ def decode_wav(contents: Any, *, desired_channels: int, desired_samples: int) ->
     return audio, np.array(rate, np.uint32).astype(np.int32)
 
 
-@register_kernel(ENCODE_WAV, device="CPU")
+@register_kernel(ENCODE_WAV)
 def encode_wav(audio: Any, sample_rate: Any) -> Any:
     if audio.ndim != 2:
         raise InvalidArgumentError(f"audio must be 2-dimensional{TensorShape(audio.shape)}")

@@ -180,7 +180,7 @@ def _register(
         is_distributed_communication=True,
         doc=doc,
     )
-    register_kernel(op, device="CPU")(kernel)
+    register_kernel(op)(kernel)
     return op
 
 
@@ -297,7 +297,7 @@ _REDUCTIONS = {
 }
 
 
-@register_kernel(NCCL_ALL_REDUCE, device="CPU")
+@register_kernel(NCCL_ALL_REDUCE)
 class NcclAllReduce(CollectiveKernel):
     """The inputs of all members merged into one."""
 

@@ -104,7 +104,7 @@ COLLECTIVE_ASSIGN_GROUP_V2 = register_op(
 )
 
 
-@register_kernel(COLLECTIVE_INITIALIZE_COMMUNICATOR, device="CPU")
+@register_kernel(COLLECTIVE_INITIALIZE_COMMUNICATOR)
 class InitializeCommunicator(CollectiveKernel):
     """Gathers the ranks of all members, so that it ends when the group is complete."""
 
@@ -158,7 +158,7 @@ class CommunicatorKernel(CollectiveKernel):
             return group.next_instance()
 
 
-@register_kernel(COLLECTIVE_REDUCE_V3, device="CPU")
+@register_kernel(COLLECTIVE_REDUCE_V3)
 class ReduceV3(CommunicatorKernel):
     """The inputs of all members merged into one."""
 
@@ -169,14 +169,14 @@ class ReduceV3(CommunicatorKernel):
         self.merge_op = MERGE_OPS[construction.get_attr("reduction")]
 
 
-@register_kernel(COLLECTIVE_ALL_TO_ALL_V3, device="CPU")
+@register_kernel(COLLECTIVE_ALL_TO_ALL_V3)
 class AllToAllV3(CommunicatorKernel):
     """The rows of all members' inputs that are meant for this one."""
 
     collective_type = CollectiveType.ALL_TO_ALL_COLLECTIVE
 
 
-@register_kernel(COLLECTIVE_ASSIGN_GROUP_V2, device="CPU")
+@register_kernel(COLLECTIVE_ASSIGN_GROUP_V2)
 def collective_assign_group(
     group_assignment: Any, device_index: Any, base_key: Any
 ) -> tuple[Any, Any]:

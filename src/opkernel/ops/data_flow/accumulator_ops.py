@@ -116,8 +116,8 @@ register_op(
 _TYPES = {"dtype": (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)}
 
 
-@register_kernel("ConditionalAccumulator", device="CPU", types=_TYPES)
-@register_kernel("ResourceConditionalAccumulator", device="CPU", types=_TYPES)
+@register_kernel("ConditionalAccumulator", types=_TYPES)
+@register_kernel("ResourceConditionalAccumulator", types=_TYPES)
 class ConditionalAccumulatorOp(ResourceOpKernel):
     """Makes an accumulator."""
 
@@ -134,7 +134,7 @@ class ConditionalAccumulatorOp(ResourceOpKernel):
         return self.accumulator_type(self.dtype, self.shape, self.info.name, self.is_mean)
 
 
-@register_kernel("SparseConditionalAccumulator", device="CPU", types=_TYPES)
+@register_kernel("SparseConditionalAccumulator", types=_TYPES)
 class SparseConditionalAccumulatorOp(ConditionalAccumulatorOp):
     """Makes an accumulator of rows."""
 
@@ -157,8 +157,8 @@ def _check_kind(accumulator: Any, kind: type[ConditionalAccumulatorBase]) -> Non
         )
 
 
-@register_kernel("AccumulatorNumAccumulated", device="CPU")
-@register_kernel("ResourceAccumulatorNumAccumulated", device="CPU")
+@register_kernel("AccumulatorNumAccumulated")
+@register_kernel("ResourceAccumulatorNumAccumulated")
 class AccumulatorNumAccumulated(InexpensiveKernel):
     """The number of gradients."""
 
@@ -167,8 +167,8 @@ class AccumulatorNumAccumulated(InexpensiveKernel):
             ctx.set_output(0, np.int32(accumulator.num_accumulated))
 
 
-@register_kernel("AccumulatorSetGlobalStep", device="CPU")
-@register_kernel("ResourceAccumulatorSetGlobalStep", device="CPU")
+@register_kernel("AccumulatorSetGlobalStep")
+@register_kernel("ResourceAccumulatorSetGlobalStep")
 class AccumulatorSetGlobalStep(InexpensiveKernel):
     """Sets the global step."""
 
@@ -177,8 +177,8 @@ class AccumulatorSetGlobalStep(InexpensiveKernel):
             accumulator.set_global_step(_scalar(ctx, "new_global_step"))
 
 
-@register_kernel("AccumulatorApplyGradient", device="CPU")
-@register_kernel("ResourceAccumulatorApplyGradient", device="CPU")
+@register_kernel("AccumulatorApplyGradient")
+@register_kernel("ResourceAccumulatorApplyGradient")
 class AccumulatorApplyGradient(OpKernel):
     """Adds a gradient."""
 
@@ -190,7 +190,7 @@ class AccumulatorApplyGradient(OpKernel):
             accumulator.apply_gradient(_scalar(ctx, "local_step"), ctx.input("gradient"))
 
 
-@register_kernel("SparseAccumulatorApplyGradient", device="CPU")
+@register_kernel("SparseAccumulatorApplyGradient")
 class SparseAccumulatorApplyGradient(OpKernel):
     """Adds rows of a gradient."""
 
@@ -212,8 +212,8 @@ class SparseAccumulatorApplyGradient(OpKernel):
             accumulator.apply_gradient(_scalar(ctx, "local_step"), gradient)
 
 
-@register_kernel("AccumulatorTakeGradient", device="CPU")
-@register_kernel("ResourceAccumulatorTakeGradient", device="CPU")
+@register_kernel("AccumulatorTakeGradient")
+@register_kernel("ResourceAccumulatorTakeGradient")
 class AccumulatorTakeGradient(WaitingKernel[ConditionalAccumulatorBase]):
     """Takes the mean or sum out."""
 
@@ -228,7 +228,7 @@ class AccumulatorTakeGradient(WaitingKernel[ConditionalAccumulatorBase]):
         accumulator.take_gradient(_scalar(ctx, "num_required"), ctx, done, deliver)
 
 
-@register_kernel("SparseAccumulatorTakeGradient", device="CPU")
+@register_kernel("SparseAccumulatorTakeGradient")
 class SparseAccumulatorTakeGradient(WaitingKernel[ConditionalAccumulatorBase]):
     """Takes the mean or sum of the rows out."""
 

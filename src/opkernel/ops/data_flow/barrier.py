@@ -246,7 +246,7 @@ class Barrier(PriorityQueue):
 # The kernels
 
 
-@register_kernel("Barrier", device="CPU")
+@register_kernel("Barrier")
 class BarrierOp(ResourceOpKernel):
     """Makes a barrier."""
 
@@ -282,7 +282,7 @@ def _described(dtypes: Sequence[DataType], shapes: Sequence[PartialTensorShape])
     return ", ".join(f"{dtype.string} {shape}" for dtype, shape in components)
 
 
-@register_kernel("BarrierInsertMany", device="CPU", types={"T": ALL})
+@register_kernel("BarrierInsertMany", types={"T": ALL})
 class BarrierInsertMany(OpKernel):
     """Gives keys their values of one component."""
 
@@ -319,7 +319,7 @@ class BarrierInsertMany(OpKernel):
             )
 
 
-@register_kernel("BarrierTakeMany", device="CPU")
+@register_kernel("BarrierTakeMany")
 class BarrierTakeMany(WaitingKernel[Barrier]):
     """Takes complete keys out."""
 
@@ -342,7 +342,7 @@ class BarrierTakeMany(WaitingKernel[Barrier]):
         barrier.take_many(int(count), ctx, done, allow_small_batch=self.allow_small_batch)
 
 
-@register_kernel("BarrierClose", device="CPU")
+@register_kernel("BarrierClose")
 class BarrierClose(InexpensiveKernel):
     """Closes the barrier."""
 
@@ -355,7 +355,7 @@ class BarrierClose(InexpensiveKernel):
             barrier.close_for(cancel_pending=self.cancel_pending)
 
 
-@register_kernel("BarrierReadySize", device="CPU")
+@register_kernel("BarrierReadySize")
 class BarrierReadySize(InexpensiveKernel):
     """The number of complete keys."""
 
@@ -364,7 +364,7 @@ class BarrierReadySize(InexpensiveKernel):
             ctx.set_output(0, np.int32(barrier.size))
 
 
-@register_kernel("BarrierIncompleteSize", device="CPU")
+@register_kernel("BarrierIncompleteSize")
 class BarrierIncompleteSize(InexpensiveKernel):
     """The number of keys that lack values."""
 

@@ -146,7 +146,7 @@ class LockReleaser(Variant):
         self.release()
 
 
-@register_kernel("MutexV2", device="CPU", host_memory=["resource"])
+@register_kernel("MutexV2", host_memory=["resource"])
 class MutexOp(OpKernel):
     """Gives the handle; the mutex is made when it is first locked."""
 
@@ -163,7 +163,7 @@ class MutexOp(OpKernel):
         ctx.set_output(0, self._handle)
 
 
-@register_kernel("MutexLock", device="CPU")
+@register_kernel("MutexLock")
 class MutexLock(WaitingKernel[Mutex]):
     """Locks the mutex."""
 
@@ -175,7 +175,7 @@ class MutexLock(WaitingKernel[Mutex]):
         mutex.acquire(ctx, done)
 
 
-@register_kernel("ConsumeMutexLock", device="CPU")
+@register_kernel("ConsumeMutexLock")
 class ConsumeMutexLock(InexpensiveKernel):
     """Checks that the lock is free otherwise."""
 

@@ -176,8 +176,8 @@ class _Enqueue(QueueAccess):
         return tuple([ctx.own_input(index) for index in range(1, ctx.num_inputs)])
 
 
-@register_kernel("QueueEnqueue", device="CPU")
-@register_kernel("QueueEnqueueV2", device="CPU")
+@register_kernel("QueueEnqueue")
+@register_kernel("QueueEnqueueV2")
 class QueueEnqueue(_Enqueue):
     """Puts in one element."""
 
@@ -187,8 +187,8 @@ class QueueEnqueue(_Enqueue):
         queue.enqueue([element], ctx, done)
 
 
-@register_kernel("QueueEnqueueMany", device="CPU")
-@register_kernel("QueueEnqueueManyV2", device="CPU")
+@register_kernel("QueueEnqueueMany")
+@register_kernel("QueueEnqueueManyV2")
 class QueueEnqueueMany(_Enqueue):
     """Puts in the rows of a batch."""
 
@@ -202,8 +202,8 @@ def _sets_components(ctx: OpKernelContext) -> Deliver:
     return partial(ctx.set_output_list, "components")
 
 
-@register_kernel("QueueDequeue", device="CPU")
-@register_kernel("QueueDequeueV2", device="CPU")
+@register_kernel("QueueDequeue")
+@register_kernel("QueueDequeueV2")
 class QueueDequeue(QueueAccess):
     """Takes out one element."""
 
@@ -212,8 +212,8 @@ class QueueDequeue(QueueAccess):
         queue.dequeue(ctx, done, _sets_components(ctx))
 
 
-@register_kernel("QueueDequeueMany", device="CPU")
-@register_kernel("QueueDequeueManyV2", device="CPU")
+@register_kernel("QueueDequeueMany")
+@register_kernel("QueueDequeueManyV2")
 class QueueDequeueMany(QueueAccess):
     """Takes out a batch."""
 
@@ -233,16 +233,16 @@ class QueueDequeueMany(QueueAccess):
         )
 
 
-@register_kernel("QueueDequeueUpTo", device="CPU")
-@register_kernel("QueueDequeueUpToV2", device="CPU")
+@register_kernel("QueueDequeueUpTo")
+@register_kernel("QueueDequeueUpToV2")
 class QueueDequeueUpTo(QueueDequeueMany):
     """Takes out a batch, which may be smaller once the queue is closed."""
 
     allow_small_batch = True
 
 
-@register_kernel("QueueClose", device="CPU")
-@register_kernel("QueueCloseV2", device="CPU")
+@register_kernel("QueueClose")
+@register_kernel("QueueCloseV2")
 class QueueClose(QueueKernel):
     """Closes the queue after what waits to be put in."""
 
@@ -254,8 +254,8 @@ class QueueClose(QueueKernel):
         queue.close(ctx, done, cancel_pending=self.cancel_pending)
 
 
-@register_kernel("QueueIsClosed", device="CPU")
-@register_kernel("QueueIsClosedV2", device="CPU")
+@register_kernel("QueueIsClosed")
+@register_kernel("QueueIsClosedV2")
 class QueueIsClosed(InexpensiveKernel):
     """Whether the queue is closed now."""
 
@@ -264,8 +264,8 @@ class QueueIsClosed(InexpensiveKernel):
             ctx.set_output(0, np.bool_(queue.is_closed))
 
 
-@register_kernel("QueueSize", device="CPU")
-@register_kernel("QueueSizeV2", device="CPU")
+@register_kernel("QueueSize")
+@register_kernel("QueueSizeV2")
 class QueueSize(InexpensiveKernel):
     """The number of elements now."""
 

@@ -280,14 +280,14 @@ class QueueOp(ResourceOpKernel):
         resource.check_matches(type_name, self.capacity, self.dtypes, self.shapes)
 
 
-@register_kernel("FIFOQueue", device="CPU")
-@register_kernel("FIFOQueueV2", device="CPU")
+@register_kernel("FIFOQueue")
+@register_kernel("FIFOQueueV2")
 class FIFOQueueOp(QueueOp):
     """Makes a FIFOQueue."""
 
 
-@register_kernel("PaddingFIFOQueue", device="CPU")
-@register_kernel("PaddingFIFOQueueV2", device="CPU")
+@register_kernel("PaddingFIFOQueue")
+@register_kernel("PaddingFIFOQueueV2")
 class PaddingFIFOQueueOp(QueueOp):
     """Makes a PaddingFIFOQueue."""
 
@@ -299,8 +299,8 @@ class PaddingFIFOQueueOp(QueueOp):
         return shape
 
 
-@register_kernel("PriorityQueue", device="CPU")
-@register_kernel("PriorityQueueV2", device="CPU")
+@register_kernel("PriorityQueue")
+@register_kernel("PriorityQueueV2")
 class PriorityQueueOp(QueueOp):
     """Makes a PriorityQueue, whose first component, the priority, the attrs do not tell."""
 
@@ -314,8 +314,8 @@ class PriorityQueueOp(QueueOp):
         self.shapes = [PartialTensorShape([]), *self.shapes]
 
 
-@register_kernel("RandomShuffleQueue", device="CPU")
-@register_kernel("RandomShuffleQueueV2", device="CPU")
+@register_kernel("RandomShuffleQueue")
+@register_kernel("RandomShuffleQueueV2")
 class RandomShuffleQueueOp(QueueOp):
     """Makes a RandomShuffleQueue."""
 
@@ -353,7 +353,7 @@ register_op(
 )
 
 
-@register_kernel("FakeQueue", device="CPU")
+@register_kernel("FakeQueue")
 class FakeQueueOp(InexpensiveKernel):
     """Gives the container and name of a resource handle."""
 

@@ -72,8 +72,8 @@ def _handle_of(ctx: OpKernelContext) -> str:
     return text
 
 
-@register_kernel("GetSessionHandle", device="CPU")
-@register_kernel("GetSessionHandleV2", device="CPU")
+@register_kernel("GetSessionHandle")
+@register_kernel("GetSessionHandleV2")
 class GetSessionHandle(InexpensiveKernel):
     """Leaves a tensor to the session."""
 
@@ -91,7 +91,7 @@ class GetSessionHandle(InexpensiveKernel):
             ctx.set_output(0, names_tensor(name).reshape(()))
 
 
-@register_kernel("GetSessionTensor", device="CPU")
+@register_kernel("GetSessionTensor")
 class GetSessionTensor(InexpensiveKernel):
     """Gives a tensor of the session."""
 
@@ -100,7 +100,7 @@ class GetSessionTensor(InexpensiveKernel):
         ctx.set_output(0, _session_state(ctx, "GetSessionTensor").get_tensor(handle))
 
 
-@register_kernel("DeleteSessionTensor", device="CPU")
+@register_kernel("DeleteSessionTensor")
 class DeleteSessionTensor(InexpensiveKernel):
     """Has the session forget a tensor."""
 

@@ -131,8 +131,8 @@ class Stack(ResourceBase):
         return self._elements
 
 
-@register_kernel("Stack", device="CPU")
-@register_kernel("StackV2", device="CPU")
+@register_kernel("Stack")
+@register_kernel("StackV2")
 class StackOp(InexpensiveKernel):
     """Makes a stack at each computation."""
 
@@ -158,8 +158,8 @@ class StackOp(InexpensiveKernel):
         return int(size) if size >= 0 else _MAX_SIZE
 
 
-@register_kernel("StackPush", device="CPU")
-@register_kernel("StackPushV2", device="CPU")
+@register_kernel("StackPush")
+@register_kernel("StackPushV2")
 class StackPush(InexpensiveKernel):
     """Keeps its input, and passes it on."""
 
@@ -174,8 +174,8 @@ class StackPush(InexpensiveKernel):
         ctx.set_output(0, ctx.input(1))
 
 
-@register_kernel("StackPop", device="CPU")
-@register_kernel("StackPopV2", device="CPU")
+@register_kernel("StackPop")
+@register_kernel("StackPopV2")
 class StackPop(InexpensiveKernel):
     """Gives the element that was pushed last."""
 
@@ -189,8 +189,8 @@ class StackPop(InexpensiveKernel):
             ctx.set_output(0, stack.pop())
 
 
-@register_kernel("StackClose", device="CPU")
-@register_kernel("StackCloseV2", device="CPU")
+@register_kernel("StackClose")
+@register_kernel("StackCloseV2")
 class StackClose(InexpensiveKernel):
     """Closes the stack."""
 

@@ -274,7 +274,7 @@ class _WaitingStageKernel(WaitingKernel[StagingArea]):
         return self._area.find(ctx)
 
 
-@register_kernel("Stage", device="CPU")
+@register_kernel("Stage")
 class Stage(_WaitingStageKernel):
     """Puts tensors in."""
 
@@ -284,7 +284,7 @@ class Stage(_WaitingStageKernel):
         area.put([ctx.own_input(i) for i in range(ctx.num_inputs)], ctx, done)
 
 
-@register_kernel("Unstage", device="CPU")
+@register_kernel("Unstage")
 class Unstage(_WaitingStageKernel):
     """Takes tensors out."""
 
@@ -292,7 +292,7 @@ class Unstage(_WaitingStageKernel):
         area.get(ctx, done, partial(set_values, ctx))
 
 
-@register_kernel("StagePeek", device="CPU")
+@register_kernel("StagePeek")
 class StagePeek(_WaitingStageKernel):
     """Looks at tensors."""
 
@@ -315,7 +315,7 @@ class _StageKernel(InexpensiveKernel):
         self._area = NodeResource(construction, StagingArea, StagingArea)
 
 
-@register_kernel("StageSize", device="CPU")
+@register_kernel("StageSize")
 class StageSize(_StageKernel):
     """The number of entries."""
 
@@ -324,7 +324,7 @@ class StageSize(_StageKernel):
             ctx.set_output(0, np.int32(area.size))
 
 
-@register_kernel("StageClear", device="CPU")
+@register_kernel("StageClear")
 class StageClear(_StageKernel):
     """Takes everything out."""
 

@@ -81,13 +81,13 @@ def _text(name: bytes, part: str, count: int) -> Any:
     return result
 
 
-@register_kernel(SHARDED_FILENAME, device="CPU")
+@register_kernel(SHARDED_FILENAME)
 def sharded_filename(basename: Any, shard: Any, num_shards: Any) -> Any:
     part, count = _scalar("shard", shard), _scalar("num_shards", num_shards)
     return _text(_scalar("basename", basename), f"{part:05d}", count)
 
 
-@register_kernel(SHARDED_FILESPEC, device="CPU")
+@register_kernel(SHARDED_FILESPEC)
 def sharded_filespec(basename: Any, num_shards: Any) -> Any:
     return _text(_scalar("basename", basename), "?????", _scalar("num_shards", num_shards))
 
@@ -143,7 +143,7 @@ RESTORE_SLICE = register_op(
 )
 
 
-@register_kernel(SAVE, device="CPU")
+@register_kernel(SAVE)
 class Save(OpKernel):
     """Saves tensors."""
 
@@ -153,7 +153,7 @@ class Save(OpKernel):
         _save_v1(ctx, names, [b""] * names.size, tensors, self.input_types[2:])
 
 
-@register_kernel(SAVE_SLICES, device="CPU")
+@register_kernel(SAVE_SLICES)
 class SaveSlices(OpKernel):
     """Saves slices."""
 
@@ -193,8 +193,8 @@ def _save_v1(
     writer.finish()
 
 
-@register_kernel(RESTORE, device="CPU")
-@register_kernel(RESTORE_SLICE, device="CPU")
+@register_kernel(RESTORE)
+@register_kernel(RESTORE_SLICE)
 class Restore(OpKernel):
     """Restores a tensor, or a slice of it."""
 
@@ -254,7 +254,7 @@ MERGE_V2_CHECKPOINTS = register_op(
 )
 
 
-@register_kernel(SAVE_V2, device="CPU")
+@register_kernel(SAVE_V2)
 class SaveV2(OpKernel):
     """Saves tensors."""
 
@@ -286,7 +286,7 @@ def _save(writer: BundleWriter, name: bytes, text: bytes, tensor: Any, dtype: Da
     writer.add_slice(key, shape, tensor_slice, tensor, dtype)
 
 
-@register_kernel(RESTORE_V2, device="CPU")
+@register_kernel(RESTORE_V2)
 class RestoreV2(OpKernel):
     """Restores tensors."""
 
@@ -301,7 +301,7 @@ class RestoreV2(OpKernel):
             ctx.set_output(i, restored(reader, name, text, self.output_types[i]))
 
 
-@register_kernel(MERGE_V2_CHECKPOINTS, device="CPU")
+@register_kernel(MERGE_V2_CHECKPOINTS)
 class MergeV2Checkpoints(OpKernel):
     """Merges checkpoints."""
 

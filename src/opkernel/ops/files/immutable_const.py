@@ -29,7 +29,7 @@ IMMUTABLE_CONST = register_op(
 )
 
 
-@register_kernel(IMMUTABLE_CONST, device="CPU")
+@register_kernel(IMMUTABLE_CONST)
 class ImmutableConst(OpKernel):
     """Reads its file at the first run; every later step gets the same read-only array."""
 

@@ -123,7 +123,7 @@ def scalar_text(what: str, value: Any) -> bytes:
     return text
 
 
-@register_kernel(READ_FILE, device="CPU")
+@register_kernel(READ_FILE)
 class ReadFile(OpKernel):
     """Reads a file."""
 
@@ -133,7 +133,7 @@ class ReadFile(OpKernel):
         ctx.set_output(0, result)
 
 
-@register_kernel(WRITE_FILE, device="CPU")
+@register_kernel(WRITE_FILE)
 class WriteFile(OpKernel):
     """Writes a file."""
 
@@ -149,7 +149,7 @@ class WriteFile(OpKernel):
             file.write(contents)
 
 
-@register_kernel(MATCHING_FILES, device="CPU")
+@register_kernel(MATCHING_FILES)
 class MatchingFiles(OpKernel):
     """Finds files."""
 
@@ -179,7 +179,7 @@ FILE_SYSTEM_SET_CONFIGURATION = register_op(
 )
 
 
-@register_kernel(FILE_SYSTEM_SET_CONFIGURATION, device="CPU")
+@register_kernel(FILE_SYSTEM_SET_CONFIGURATION)
 def file_system_set_configuration(scheme: Any, key: Any, value: Any) -> None:
     for name, one in (("scheme", scheme), ("key", key), ("value", value)):
         if one.ndim:

@@ -96,7 +96,7 @@ _REAL_TYPES: Sequence[DataType] = (
 )
 
 
-@register_kernel(ADJUST_CONTRAST, device="CPU", types={"T": _REAL_TYPES})
+@register_kernel(ADJUST_CONTRAST, types={"T": _REAL_TYPES})
 def adjust_contrast(
     images: Any, contrast_factor: Any, min_value: Any, max_value: Any, *, xp: Any
 ) -> Any:
@@ -107,13 +107,13 @@ def adjust_contrast(
     return xp.clip(_with_contrast(result, contrast_factor, xp), min_value, max_value)
 
 
-@register_kernel(ADJUST_CONTRAST_V2, device="CPU", types=_FLOAT)
+@register_kernel(ADJUST_CONTRAST_V2, types=_FLOAT)
 def adjust_contrast_v2(images: Any, contrast_factor: Any, *, xp: Any) -> Any:
     _check_images(images, contrast_factor=contrast_factor)
     return _with_contrast(images, contrast_factor, xp) if images.size else xp.zeros_like(images)
 
 
-@register_kernel(ADJUST_SATURATION, device="CPU", types=_FLOAT)
+@register_kernel(ADJUST_SATURATION, types=_FLOAT)
 def adjust_saturation(images: Any, scale: Any, *, xp: Any) -> Any:
     """A colour with a channel that is no number may lose its hue, and becomes grey."""
     _check_images(images, scale=scale)
@@ -159,7 +159,7 @@ _BY_SIZE = np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0], [2, 1, 0], [2, 0, 1], [0, 
 _BY_CHANNEL = np.argsort(_BY_SIZE, axis=1)
 
 
-@register_kernel(ADJUST_HUE, device="CPU", types=_FLOAT)
+@register_kernel(ADJUST_HUE, types=_FLOAT)
 def adjust_hue(images: Any, delta: Any, *, xp: Any) -> Any:
     """The largest and the smallest channel stay; the third is between them."""
     _check_images(images, delta=delta)

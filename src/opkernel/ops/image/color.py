@@ -51,7 +51,7 @@ def _smaller(a: Any, b: Any, xp: Any) -> Any:
     return xp.where(a < b, a, b)
 
 
-@register_kernel(RGB_TO_HSV, device="CPU", types={"T": FLOATS})
+@register_kernel(RGB_TO_HSV, types={"T": FLOATS})
 def rgb_to_hsv(images: Any, *, xp: Any) -> Any:
     """Each step is rounded to the type of the images, here and in HSVToRGB."""
     _check(images)
@@ -77,7 +77,7 @@ def rgb_to_hsv(images: Any, *, xp: Any) -> Any:
     return xp.stack([hue, saturation, value], axis=-1)
 
 
-@register_kernel(HSV_TO_RGB, device="CPU", types={"T": FLOATS})
+@register_kernel(HSV_TO_RGB, types={"T": FLOATS})
 def hsv_to_rgb(images: Any, *, xp: Any) -> Any:
     _check(images)
     zero, one, two, three, four, six = (images.dtype.type(i) for i in (0, 1, 2, 3, 4, 6))

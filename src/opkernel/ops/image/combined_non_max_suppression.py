@@ -178,7 +178,7 @@ def _check_boxes(boxes: Any, scores: Any) -> None:
         )
 
 
-@register_kernel(COMBINED_NMS, device="CPU", factory=True)
+@register_kernel(COMBINED_NMS, factory=True)
 def combined_nms(*, pad_per_class: bool, clip_boxes: bool) -> Callable[..., Any]:
     def kernel(
         boxes: Any,
@@ -237,7 +237,7 @@ def _detect(
     return best
 
 
-@register_kernel(NMS_WITH_OVERLAPS, device="CPU")
+@register_kernel(NMS_WITH_OVERLAPS)
 def nms_with_overlaps(
     overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any, score_threshold: Any
 ) -> Any:

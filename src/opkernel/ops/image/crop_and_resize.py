@@ -175,11 +175,7 @@ def _bilinear(image: Any, index: Any, rows: Samples, columns: Samples) -> Any:
 
 
 @register_kernel(
-    CROP_AND_RESIZE,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    host_memory=["crop_size"],
-    factory=True,
+    CROP_AND_RESIZE, types={"T": REAL_NUMBERS}, host_memory=["crop_size"], factory=True
 )
 def crop_and_resize(
     *, method: str, extrapolation_value: float, xp: Any
@@ -296,7 +292,6 @@ def _shares(
 
 @register_kernel(
     CROP_AND_RESIZE_GRAD_IMAGE,
-    device="CPU",
     types={"T": (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)},
     host_memory=["image_size"],
 )
@@ -355,7 +350,7 @@ def _slopes(image: Any, box_ind: Any, rows: Samples, columns: Samples) -> tuple[
     )
 
 
-@register_kernel(CROP_AND_RESIZE_GRAD_BOXES, device="CPU", types={"T": REAL_NUMBERS})
+@register_kernel(CROP_AND_RESIZE_GRAD_BOXES, types={"T": REAL_NUMBERS})
 def grad_boxes(grads: Any, image: Any, boxes: Any, box_ind: Any) -> Any:
     check_images("grads image", grads, "grads")
     check_images("input image", image, "image")

@@ -156,8 +156,8 @@ def _limits(ratios: list[float], areas: list[float], attempts: int, whole_image:
     return Limits((ratios[0], ratios[1]), (areas[0], areas[1]), attempts, whole_image)
 
 
-@register_kernel("SampleDistortedBoundingBox", device="CPU", types={"T": INTEGERS})
-@register_kernel("SampleDistortedBoundingBoxV2", device="CPU", types={"T": INTEGERS})
+@register_kernel("SampleDistortedBoundingBox", types={"T": INTEGERS})
+@register_kernel("SampleDistortedBoundingBoxV2", types={"T": INTEGERS})
 class SampleDistortedBoundingBox(OpKernel):
     """Draws by the kernel's own stream."""
 
@@ -185,9 +185,7 @@ class SampleDistortedBoundingBox(OpKernel):
             ctx.set_output(index, output)
 
 
-@register_kernel(
-    "StatelessSampleDistortedBoundingBox", device="CPU", types={"T": INTEGERS}, factory=True
-)
+@register_kernel("StatelessSampleDistortedBoundingBox", types={"T": INTEGERS}, factory=True)
 def stateless_sample_distorted_bounding_box(
     *,
     aspect_ratio_range: list[float],

@@ -65,12 +65,12 @@ DRAW_BOUNDING_BOXES_V2 = register_op(
 )
 
 
-@register_kernel(DRAW_BOUNDING_BOXES, device="CPU", types={"T": _TYPES})
+@register_kernel(DRAW_BOUNDING_BOXES, types={"T": _TYPES})
 def draw_bounding_boxes(images: Any, boxes: Any) -> Any:
     return _drawn(images, boxes, None)
 
 
-@register_kernel(DRAW_BOUNDING_BOXES_V2, device="CPU", types={"T": _TYPES})
+@register_kernel(DRAW_BOUNDING_BOXES_V2, types={"T": _TYPES})
 def draw_bounding_boxes_v2(images: Any, boxes: Any, colors: Any) -> Any:
     return _drawn(images, boxes, colors)
 

@@ -65,14 +65,14 @@ def _noise(uniform_noise: bool, noise: str) -> str:
     return found
 
 
-@register_kernel(EXTRACT_GLIMPSE, device="CPU", factory=True)
+@register_kernel(EXTRACT_GLIMPSE, factory=True)
 def extract_glimpse(
     *, centered: bool, normalized: bool, uniform_noise: bool, noise: str
 ) -> Callable[[Any, Any, Any], Any]:
     return _kernel(centered, normalized, _noise(uniform_noise, noise), first_version=True)
 
 
-@register_kernel(EXTRACT_GLIMPSE_V2, device="CPU", factory=True)
+@register_kernel(EXTRACT_GLIMPSE_V2, factory=True)
 def extract_glimpse_v2(
     *, centered: bool, normalized: bool, uniform_noise: bool, noise: str
 ) -> Callable[[Any, Any, Any], Any]:

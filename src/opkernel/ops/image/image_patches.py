@@ -67,7 +67,7 @@ EXTRACT_IMAGE_PATCHES = register_op(
 )
 
 
-@register_kernel(EXTRACT_IMAGE_PATCHES, device="CPU", types={"T": NUMBERS}, factory=True)
+@register_kernel(EXTRACT_IMAGE_PATCHES, types={"T": NUMBERS}, factory=True)
 def extract_image_patches(
     *, ksizes: list[int], strides: list[int], rates: list[int], padding: str, T: DataType
 ) -> Callable[[Any], Any]:
@@ -178,7 +178,7 @@ EXTRACT_VOLUME_PATCHES = register_op(
 )
 
 
-@register_kernel(EXTRACT_VOLUME_PATCHES, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(EXTRACT_VOLUME_PATCHES, types={"T": REAL_NUMBERS}, factory=True)
 def extract_volume_patches(
     *, ksizes: list[int], strides: list[int], padding: str, T: DataType
 ) -> Callable[[Any], Any]:

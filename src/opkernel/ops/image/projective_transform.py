@@ -136,7 +136,7 @@ def _kernel(interpolation: str, fill_mode: str) -> Callable[..., Any]:
     return transform
 
 
-@register_kernel(IMAGE_PROJECTIVE_TRANSFORM_V2, device="CPU", types={"dtype": _TYPES}, factory=True)
+@register_kernel(IMAGE_PROJECTIVE_TRANSFORM_V2, types={"dtype": _TYPES}, factory=True)
 def image_projective_transform_v2(
     *, interpolation: str, fill_mode: str
 ) -> Callable[[Any, Any, Any], Any]:
@@ -144,7 +144,7 @@ def image_projective_transform_v2(
     return lambda images, transforms, output_shape: transform(images, transforms, output_shape)
 
 
-@register_kernel(IMAGE_PROJECTIVE_TRANSFORM_V3, device="CPU", types={"dtype": _TYPES}, factory=True)
+@register_kernel(IMAGE_PROJECTIVE_TRANSFORM_V3, types={"dtype": _TYPES}, factory=True)
 def image_projective_transform_v3(
     *, interpolation: str, fill_mode: str
 ) -> Callable[[Any, Any, Any, Any], Any]:

@@ -34,7 +34,7 @@ register_op(
 )
 
 
-@register_kernel("RandomCrop", device="CPU", types={"T": REAL_NUMBERS})
+@register_kernel("RandomCrop", types={"T": REAL_NUMBERS})
 class RandomCrop(OpKernel):
     """Draws the place by the kernel's own stream."""
 

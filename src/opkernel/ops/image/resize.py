@@ -167,9 +167,7 @@ def _between(lower: Any, upper: Any, fraction: Any, xp: Any) -> Any:
     return upper
 
 
-@register_kernel(
-    RESIZE_BILINEAR, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True
-)
+@register_kernel(RESIZE_BILINEAR, types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_bilinear(
     *, align_corners: bool, half_pixel_centers: bool, xp: Any
 ) -> Callable[[Any, Any], Any]:
@@ -197,9 +195,7 @@ def resize_bilinear(
     return kernel
 
 
-@register_kernel(
-    RESIZE_BICUBIC, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True
-)
+@register_kernel(RESIZE_BICUBIC, types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_bicubic(
     *, align_corners: bool, half_pixel_centers: bool, xp: Any
 ) -> Callable[[Any, Any], Any]:
@@ -226,9 +222,7 @@ def resize_bicubic(
     return kernel
 
 
-@register_kernel(
-    RESIZE_NEAREST_NEIGHBOR, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True
-)
+@register_kernel(RESIZE_NEAREST_NEIGHBOR, types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_nearest_neighbor(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType, xp: Any
 ) -> Callable[[Any, Any], Any]:
@@ -253,7 +247,7 @@ def _covered(x: Any, at: Area, axis: int, some: slice) -> Any:
     return np.add.reduceat(parts, at.starts[some] - whole.start, axis=axis)
 
 
-@register_kernel(RESIZE_AREA, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True)
+@register_kernel(RESIZE_AREA, types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_area(*, align_corners: bool) -> Callable[[Any, Any], Any]:
     def kernel(images: Any, size: Any) -> Any:
         height, width = output_size(images, size, DataType.DT_FLOAT)

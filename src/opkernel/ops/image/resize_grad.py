@@ -143,7 +143,7 @@ def check_nearest_gradient(grads: Any, size: Any, T: DataType) -> tuple[int, int
     return new_size
 
 
-@register_kernel(RESIZE_BILINEAR_GRAD, device="CPU", types={"T": FLOATS}, factory=True)
+@register_kernel(RESIZE_BILINEAR_GRAD, types={"T": FLOATS}, factory=True)
 def resize_bilinear_grad(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType
 ) -> Callable[[Any, Any], Any]:
@@ -169,10 +169,7 @@ def resize_bilinear_grad(
 
 
 @register_kernel(
-    RESIZE_BICUBIC_GRAD,
-    device="CPU",
-    types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)},
-    factory=True,
+    RESIZE_BICUBIC_GRAD, types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}, factory=True
 )
 def resize_bicubic_grad(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType
@@ -195,11 +192,7 @@ def resize_bicubic_grad(
 
 
 @register_kernel(
-    RESIZE_NEAREST_NEIGHBOR_GRAD,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    host_memory=["size"],
-    factory=True,
+    RESIZE_NEAREST_NEIGHBOR_GRAD, types={"T": REAL_NUMBERS}, host_memory=["size"], factory=True
 )
 def resize_nearest_neighbor_grad(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType

@@ -227,7 +227,6 @@ def _sampling_kernel(kernel_type: str) -> SamplingKernel:
 
 @register_kernel(
     SCALE_AND_TRANSLATE,
-    device="CPU",
     types={"T": REAL_NUMBERS},
     host_memory=["size", "scale", "translation"],
     factory=True,
@@ -257,7 +256,6 @@ def scale_and_translate(*, kernel_type: str, antialias: bool) -> Callable[..., A
 
 @register_kernel(
     SCALE_AND_TRANSLATE_GRAD,
-    device="CPU",
     types={"T": DataType.DT_FLOAT},
     host_memory=["scale", "translation"],
     factory=True,

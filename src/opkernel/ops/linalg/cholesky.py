@@ -74,7 +74,7 @@ def _lower_factors(matrix: Any) -> Any:
     return factors
 
 
-@register_kernel(CHOLESKY, device="CPU", types={"T": NUMBERS})
+@register_kernel(CHOLESKY, types={"T": NUMBERS})
 def cholesky(tensor: Any) -> Any:
     check_square(tensor)
     if not tensor.size:
@@ -84,7 +84,7 @@ def cholesky(tensor: Any) -> Any:
     return np.where(has_none, np.tril(np.full_like(factor, np.nan)), factor)
 
 
-@register_kernel(CHOLESKY_GRAD, device="CPU", types={"T": FLOATS[2:]})
+@register_kernel(CHOLESKY_GRAD, types={"T": FLOATS[2:]})
 def cholesky_grad(l: Any, grad: Any) -> Any:  # noqa: E741 - TensorFlow's name
     check_stacks(l, grad)
     check_square(l)

@@ -43,7 +43,7 @@ MATRIX_SOLVE_LS = register_op(
 )
 
 
-@register_kernel(MATRIX_SOLVE_LS, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_SOLVE_LS, types={"T": NUMBERS})
 def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -> Any:
     check_stacks(matrix, rhs)
     if l2_regularizer.ndim:

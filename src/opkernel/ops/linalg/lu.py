@@ -192,14 +192,14 @@ def _invertible_factors(matrix: Any, message: str) -> _Factors:
     return factors
 
 
-@register_kernel(LU, device="CPU", types={"T": NUMBERS, "output_idx_type": INDEX})
+@register_kernel(LU, types={"T": NUMBERS, "output_idx_type": INDEX})
 def lu(tensor: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
     check_square(tensor)
     factors = _invertible_factors(tensor, "Input is not invertible.")
     return factors.lu, factors.permutation.astype(output_idx_type.numpy_dtype)
 
 
-@register_kernel(MATRIX_DETERMINANT, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_DETERMINANT, types={"T": NUMBERS})
 def matrix_determinant(tensor: Any) -> Any:
     check_square(tensor)
     factors = _factors(tensor)
@@ -208,7 +208,7 @@ def matrix_determinant(tensor: Any) -> Any:
         return np.asarray(sign * np.prod(factors.pivots, axis=-1))
 
 
-@register_kernel(LOG_MATRIX_DETERMINANT, device="CPU", types={"T": NUMBERS})
+@register_kernel(LOG_MATRIX_DETERMINANT, types={"T": NUMBERS})
 def log_matrix_determinant(tensor: Any) -> tuple[Any, Any]:
     check_square(tensor)
     factors = _factors(tensor)
@@ -221,7 +221,7 @@ def log_matrix_determinant(tensor: Any) -> tuple[Any, Any]:
     return np.asarray(sign).astype(tensor.dtype), np.asarray(log).astype(tensor.dtype)
 
 
-@register_kernel(MATRIX_INVERSE, device="CPU", types={"T": (*NUMBERS, DataType.DT_HALF)})
+@register_kernel(MATRIX_INVERSE, types={"T": (*NUMBERS, DataType.DT_HALF)})
 def matrix_inverse(tensor: Any, *, adjoint: bool) -> Any:
     check_square(tensor)
     if not tensor.size:
@@ -241,7 +241,7 @@ def check_system(matrix: Any, rhs: Any) -> None:
         raise InvalidArgumentError("Input matrix and rhs are incompatible.")
 
 
-@register_kernel(MATRIX_SOLVE, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_SOLVE, types={"T": NUMBERS})
 def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
     check_system(matrix, rhs)
     if not matrix.size or not rhs.size:

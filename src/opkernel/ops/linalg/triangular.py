@@ -117,13 +117,13 @@ def check_triangular_system(matrix: Any, rhs: Any) -> None:
     _check_product(matrix, rhs)
 
 
-@register_kernel(MATRIX_TRIANGULAR_SOLVE, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_TRIANGULAR_SOLVE, types={"T": NUMBERS})
 def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
     check_triangular_system(matrix, rhs)
     return _solved(matrix, rhs, lower, adjoint)
 
 
-@register_kernel(BANDED_TRIANGULAR_SOLVE, device="CPU", types={"T": NUMBERS})
+@register_kernel(BANDED_TRIANGULAR_SOLVE, types={"T": NUMBERS})
 def banded_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
     _check_ranks(matrix, rhs)
     for number, tensor in enumerate((matrix, rhs)):

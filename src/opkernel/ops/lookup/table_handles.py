@@ -222,6 +222,4 @@ for _name, _value_types in _VALUE_TYPES.items():
             (f"{_name}V2", LookupTableOp),
             (f"Anonymous{_name}", AnonymousLookupTableOp),
         ):
-            register_kernel(
-                _op, device="CPU", types={"key_dtype": _key_type, "value_dtype": _types}
-            )(_kernel)
+            register_kernel(_op, types={"key_dtype": _key_type, "value_dtype": _types})(_kernel)

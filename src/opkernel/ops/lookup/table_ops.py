@@ -184,8 +184,8 @@ class _TableKernel(OpKernel):
         raise NotImplementedError
 
 
-@register_kernel("InitializeTable", device="CPU")
-@register_kernel("InitializeTableV2", device="CPU")
+@register_kernel("InitializeTable")
+@register_kernel("InitializeTableV2")
 class InitializeTable(_TableKernel):
     """Fills a table."""
 
@@ -206,8 +206,8 @@ class InitializeTable(_TableKernel):
         table.import_values(keys, values)
 
 
-@register_kernel("LookupTableFind", device="CPU")
-@register_kernel("LookupTableFindV2", device="CPU")
+@register_kernel("LookupTableFind")
+@register_kernel("LookupTableFindV2")
 class LookupTableFind(_TableKernel):
     """Looks keys up."""
 
@@ -219,8 +219,8 @@ class LookupTableFind(_TableKernel):
         ctx.set_output(0, table.find(keys, default))
 
 
-@register_kernel("LookupTableInsert", device="CPU")
-@register_kernel("LookupTableInsertV2", device="CPU")
+@register_kernel("LookupTableInsert")
+@register_kernel("LookupTableInsertV2")
 class LookupTableInsert(_TableKernel):
     """Sets the values of keys."""
 
@@ -231,7 +231,7 @@ class LookupTableInsert(_TableKernel):
         table.insert(keys, values)
 
 
-@register_kernel("LookupTableRemoveV2", device="CPU")
+@register_kernel("LookupTableRemoveV2")
 class LookupTableRemove(_TableKernel):
     """Takes keys out."""
 
@@ -241,8 +241,8 @@ class LookupTableRemove(_TableKernel):
         table.remove(ctx.input(1))
 
 
-@register_kernel("LookupTableSize", device="CPU")
-@register_kernel("LookupTableSizeV2", device="CPU")
+@register_kernel("LookupTableSize")
+@register_kernel("LookupTableSizeV2")
 class LookupTableSize(_TableKernel):
     """The number of keys."""
 
@@ -250,8 +250,8 @@ class LookupTableSize(_TableKernel):
         ctx.set_output(0, np.int64(table.size))
 
 
-@register_kernel("LookupTableExport", device="CPU")
-@register_kernel("LookupTableExportV2", device="CPU")
+@register_kernel("LookupTableExport")
+@register_kernel("LookupTableExportV2")
 class LookupTableExport(_TableKernel):
     """All keys and values."""
 
@@ -262,8 +262,8 @@ class LookupTableExport(_TableKernel):
         ctx.set_output("values", values)
 
 
-@register_kernel("LookupTableImport", device="CPU")
-@register_kernel("LookupTableImportV2", device="CPU")
+@register_kernel("LookupTableImport")
+@register_kernel("LookupTableImportV2")
 class LookupTableImport(_TableKernel):
     """Replaces all keys and values."""
 

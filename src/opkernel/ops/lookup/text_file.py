@@ -50,8 +50,8 @@ for _version, _handle, _ranks in (("", "Ref(string)", "h0"), ("V2", "resource", 
     )
 
 
-@register_kernel("InitializeTableFromTextFile", device="CPU")
-@register_kernel("InitializeTableFromTextFileV2", device="CPU")
+@register_kernel("InitializeTableFromTextFile")
+@register_kernel("InitializeTableFromTextFileV2")
 class InitializeTableFromTextFile(OpKernel):
     """Fills a table."""
 

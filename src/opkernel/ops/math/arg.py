@@ -112,7 +112,6 @@ def _search(
 
 @register_kernel(
     ARG_MAX,
-    device="CPU",
     types={"T": _TYPES, "output_type": (DataType.DT_INT16, DataType.DT_UINT16, *INDEX)},
     host_memory=["dimension"],
     factory=True,
@@ -122,11 +121,7 @@ def arg_max(*, T: DataType, output_type: DataType, xp: Any) -> Callable[[Any, An
 
 
 @register_kernel(
-    ARG_MIN,
-    device="CPU",
-    types={"T": _TYPES, "output_type": INDEX},
-    host_memory=["dimension"],
-    factory=True,
+    ARG_MIN, types={"T": _TYPES, "output_type": INDEX}, host_memory=["dimension"], factory=True
 )
 def arg_min(*, T: DataType, output_type: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     return _search(False, T, output_type, xp)

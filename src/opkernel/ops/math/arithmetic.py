@@ -92,7 +92,7 @@ register_ufunc(MAXIMUM, np.maximum, REAL_NUMBERS)
 register_ufunc(MINIMUM, np.minimum, REAL_NUMBERS)
 
 
-@register_kernel(ADD, device="CPU", types={"T": DataType.DT_STRING})
+@register_kernel(ADD, types={"T": DataType.DT_STRING})
 def join_strings(x: Any, y: Any) -> Any:
     shape = np.broadcast_shapes(x.shape, y.shape)
     rows = zip(*(np.broadcast_to(one, shape).flat for one in (x, y)), strict=True)
@@ -194,7 +194,7 @@ ACCUMULATE_N_V2 = register_op(
 )
 
 
-@register_kernel(ADD_N, device="CPU", types={"T": NUMBERS})
+@register_kernel(ADD_N, types={"T": NUMBERS})
 def add_n(inputs: list[Any]) -> Any:
     first = inputs[0]
     for i, tensor in enumerate(inputs):
@@ -211,7 +211,7 @@ def add_n(inputs: list[Any]) -> Any:
     return total
 
 
-@register_kernel(ADD_N, device="CPU", types={"T": DataType.DT_VARIANT})
+@register_kernel(ADD_N, types={"T": DataType.DT_VARIANT})
 def add_variants(inputs: list[Any]) -> Any:
     """The sum of scalars whose values define addition (`__add__`)."""
     if any(tensor.ndim for tensor in inputs):

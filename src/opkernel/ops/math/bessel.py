@@ -93,7 +93,7 @@ def _register(name: str, function: str, doc: str, types: tuple[DataType, ...]) -
         doc=doc,
     )
     kernel: Callable[..., Any] = partial(_computed, name=name, function=function)
-    register_kernel(op, device="CPU", types={"T": types}, kind="elementwise")(lambda x: kernel(x))
+    register_kernel(op, types={"T": types}, kind="elementwise")(lambda x: kernel(x))
 
 
 for _name, (_function, _doc) in _BESSEL.items():
@@ -136,7 +136,7 @@ def check_betainc_shapes(a: Any, b: Any, x: Any) -> None:
             )
 
 
-@register_kernel(BETAINC, device="CPU", types={"T": _WIDE}, kind="same_shapes")
+@register_kernel(BETAINC, types={"T": _WIDE}, kind="same_shapes")
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Computed in double: SciPy's function of floats loses what TensorFlow's keeps."""
     check_betainc_shapes(a, b, x)

@@ -29,10 +29,7 @@ BUCKETIZE = register_op(
 
 
 @register_kernel(
-    BUCKETIZE,
-    device="CPU",
-    types={"T": (*INDEX, DataType.DT_FLOAT, DataType.DT_DOUBLE)},
-    factory=True,
+    BUCKETIZE, types={"T": (*INDEX, DataType.DT_FLOAT, DataType.DT_DOUBLE)}, factory=True
 )
 def bucketize(*, boundaries: list[float], xp: Any) -> Callable[[Any], Any]:
     edges = np.array(boundaries, np.float32)
@@ -75,7 +72,7 @@ Values outside the range count in the first or in the last part.
 )
 
 
-@register_kernel(HISTOGRAM_FIXED_WIDTH, device="CPU", types={"T": REAL_NUMBERS, "dtype": INDEX})
+@register_kernel(HISTOGRAM_FIXED_WIDTH, types={"T": REAL_NUMBERS, "dtype": INDEX})
 def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: DataType) -> Any:
     _check(values, value_range, nbins)
     low, high = value_range.astype(np.float64)  # first, as integers may overflow
@@ -261,7 +258,7 @@ class Bins:
         return counts
 
 
-@register_kernel(BINCOUNT, device="CPU", types={"T": NUMBERS})
+@register_kernel(BINCOUNT, types={"T": NUMBERS})
 def bincount(arr: Any, size: Any, weights: Any, *, T: DataType) -> Array:
     bins = Bins.of(size, T)
     return bins.count(np.ravel(arr), np.ravel(weights), None, 1).reshape(bins.size)
@@ -271,7 +268,7 @@ _Kernel = Callable[..., Array]
 
 
 def _register(op: Any) -> Callable[[_Kernel], _Kernel]:
-    return register_kernel(op, device="CPU", types={"T": NUMBERS, "Tidx": INDEX})
+    return register_kernel(op, types={"T": NUMBERS, "Tidx": INDEX})
 
 
 @_register(DENSE_BINCOUNT)

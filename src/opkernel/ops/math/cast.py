@@ -74,7 +74,7 @@ _TRUNCATING = {
 """The pairs of types that `Truncate` makes a difference for."""
 
 
-@register_kernel(CAST, device="CPU", kind="elementwise", factory=True)
+@register_kernel(CAST, kind="elementwise", factory=True)
 def cast(*, SrcT: DataType, DstT: DataType, Truncate: bool, xp: Any) -> Convert:
     source, target = SrcT.base, DstT.base
     if source == target:
@@ -174,7 +174,7 @@ BITCAST = register_op(
 )
 
 
-@register_kernel(BITCAST, device="CPU", kind="view", factory=True)
+@register_kernel(BITCAST, kind="view", factory=True)
 def bitcast(*, T: DataType, type: DataType) -> Convert:
     dtype = type.numpy_dtype
     if T.size == type.size:

@@ -63,7 +63,7 @@ def _declare_equality(name: str, ufunc: np.ufunc, doc: str, of_other_shapes: boo
         doc=doc,
     )
 
-    @register_kernel(op, device="CPU", types={"T": _EQUALITY_TYPES}, factory=True)
+    @register_kernel(op, types={"T": _EQUALITY_TYPES}, factory=True)
     def make(*, incompatible_shape_error: bool, xp: Any) -> Callable[[Any, Any], Any]:
         compare: Callable[[Any, Any], Any] = getattr(xp, ufunc.__name__)
         if incompatible_shape_error:
@@ -103,10 +103,7 @@ APPROXIMATE_EQUAL = register_op(
 
 
 @register_kernel(
-    APPROXIMATE_EQUAL,
-    device="CPU",
-    types={"T": [DataType.DT_FLOAT, DataType.DT_DOUBLE]},
-    factory=True,
+    APPROXIMATE_EQUAL, types={"T": [DataType.DT_FLOAT, DataType.DT_DOUBLE]}, factory=True
 )
 def approximate_equal(*, T: DataType, tolerance: float, xp: Any) -> Callable[[Any, Any], Any]:
     bound = T.numpy_dtype.type(tolerance)
@@ -132,7 +129,7 @@ def _declare_logical(name: str, ufunc: np.ufunc, doc: str) -> OpHandle:
         is_commutative=True,
         doc=doc,
     )
-    register_kernel(op, device="CPU", kind="elementwise")(ufunc)
+    register_kernel(op, kind="elementwise")(ufunc)
     return op
 
 
@@ -146,4 +143,4 @@ LOGICAL_NOT = register_op(
     traits=f"{POINTWISE} involution value_rule=logical_not function_gradient=none",
     doc="Whether `x` is false.",
 )
-register_kernel(LOGICAL_NOT, device="CPU", kind="elementwise")(np.logical_not)
+register_kernel(LOGICAL_NOT, kind="elementwise")(np.logical_not)

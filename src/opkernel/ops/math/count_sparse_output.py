@@ -142,7 +142,7 @@ def _check_weights(values: Any, weights: Any) -> None:
 _Kernel = Callable[..., Any]
 
 
-@register_kernel(DENSE_COUNT_SPARSE_OUTPUT, device="CPU", types=_TYPES)
+@register_kernel(DENSE_COUNT_SPARSE_OUTPUT, types=_TYPES)
 def dense_count(
     values: Any,
     weights: Any,
@@ -166,7 +166,7 @@ def dense_count(
     return counter.count(values, weights, rows, values.shape[0])
 
 
-@register_kernel(RAGGED_COUNT_SPARSE_OUTPUT, device="CPU", types=_TYPES)
+@register_kernel(RAGGED_COUNT_SPARSE_OUTPUT, types=_TYPES)
 def ragged_count(
     splits: Any,
     values: Any,
@@ -193,7 +193,7 @@ def ragged_count(
     return counter.count(values, weights, rows, ends.size - 1)
 
 
-@register_kernel(SPARSE_COUNT_SPARSE_OUTPUT, device="CPU", types=_TYPES)
+@register_kernel(SPARSE_COUNT_SPARSE_OUTPUT, types=_TYPES)
 def sparse_count(
     indices: Any,
     values: Any,

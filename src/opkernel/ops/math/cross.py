@@ -36,7 +36,7 @@ CROSS = register_op(
 )
 
 
-@register_kernel(CROSS, device="CPU", types={"T": REAL_NUMBERS})
+@register_kernel(CROSS, types={"T": REAL_NUMBERS})
 def cross(a: Any, b: Any, *, xp: Any) -> Any:
     if a.shape != b.shape:
         raise InvalidArgumentError(

@@ -176,7 +176,7 @@ def _register_integer_kernel(
 ) -> None:
     """Register `function` for integers; an element divided by zero raises."""
 
-    @register_kernel(op, device="CPU", types={"T": types})
+    @register_kernel(op, types={"T": types})
     def checked(x: Any, y: Any) -> Any:
         result = function(x, y)
         if result.size and not y.all():

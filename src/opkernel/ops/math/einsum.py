@@ -208,7 +208,7 @@ def register_einsum(
     """Register kernels that multiply batches of matrices in a certain way."""
     types = {"T": (*FLOATS, *INDEX, *COMPLEX)}
     make = EinsumKernels(multiply).einsum
-    register_kernel(EINSUM, device="CPU", types=types, factory=True, registry=registry)(make)
+    register_kernel(EINSUM, types=types, factory=True, registry=registry)(make)
 
 
 register_einsum()

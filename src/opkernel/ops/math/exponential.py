@@ -98,7 +98,7 @@ def sigmoid(x: Any, *, xp: Any) -> Any:
 _SMALL = 1 << 10
 
 
-@register_kernel(SIGMOID, device="CPU", types={"T": _TYPES}, kind="elementwise", factory=True)
+@register_kernel(SIGMOID, types={"T": _TYPES}, kind="elementwise", factory=True)
 def sigmoid_kernel(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
     """Small arrays of floats, which recurrent cells have, are computed in place."""
     general = kernel_of_body(sigmoid, T, xp)

@@ -178,19 +178,19 @@ def _fold(T: DataType, xp: Any, name: Literal["sum", "prod"], keep_dims: bool) -
     return lambda x, axes: fold(x, axes).astype(T.numpy_dtype)
 
 
-@register_kernel(SUM, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(SUM, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def sum_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     """Integers wrap around; half and bfloat16 accumulate in float."""
     return _kernel(_fold(T, xp, "sum", keep_dims))
 
 
-@register_kernel(PROD, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(PROD, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def prod(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     """Integers wrap around; half and bfloat16 accumulate in float."""
     return _kernel(_fold(T, xp, "prod", keep_dims))
 
 
-@register_kernel(MEAN, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(MEAN, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def mean(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     """Integers are summed in 64 bits and divided towards zero; the mean of nothing is NaN."""
     if T.is_integer:
@@ -226,7 +226,7 @@ def _integer_mean(xp: Any, keep_dims: bool, T: DataType) -> Reduce:
     return average
 
 
-@register_kernel(EUCLIDEAN_NORM, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(EUCLIDEAN_NORM, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def euclidean_norm(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     """Everything in `T`: integers wrap around, and the root is truncated."""
     total = _fold(T, xp, "sum", keep_dims)
@@ -258,27 +258,27 @@ def _extremum(xp: Any, name: Literal["max", "min"], keep_dims: bool, T: DataType
     return fold
 
 
-@register_kernel(MAX, device="CPU", types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(MAX, types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
 def max_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     return _kernel(_extremum(xp, "max", keep_dims, T))
 
 
-@register_kernel(MIN, device="CPU", types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(MIN, types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
 def min_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     return _kernel(_extremum(xp, "min", keep_dims, T))
 
 
-@register_kernel(ALL, device="CPU", types={"Tidx": INDEX}, host_memory=["reduction_indices"])
+@register_kernel(ALL, types={"Tidx": INDEX}, host_memory=["reduction_indices"])
 def all_(input: Any, reduction_indices: Any, *, keep_dims: bool, xp: Any) -> Any:
     return xp.all(input, axis=reduction_axes(reduction_indices, input.ndim), keepdims=keep_dims)
 
 
-@register_kernel(ANY, device="CPU", types={"Tidx": INDEX}, host_memory=["reduction_indices"])
+@register_kernel(ANY, types={"Tidx": INDEX}, host_memory=["reduction_indices"])
 def any_(input: Any, reduction_indices: Any, *, keep_dims: bool, xp: Any) -> Any:
     return xp.any(input, axis=reduction_axes(reduction_indices, input.ndim), keepdims=keep_dims)
 
 
-@register_kernel(L2_LOSS, device="CPU", types={"T": FLOATS})
+@register_kernel(L2_LOSS, types={"T": FLOATS})
 def l2_loss(t: Any, *, T: DataType, xp: Any) -> Any:
     """Half and bfloat16 are squared in their type and accumulate in float."""
     accumulator = np.float32 if T in NARROW_FLOATS else T.numpy_dtype

@@ -102,22 +102,18 @@ def _cumulative(name: Literal["cumsum", "cumprod"], xp: Any) -> Scan:
     return lambda x, axis: function(x, axis=axis, dtype=x.dtype)
 
 
-@register_kernel(CUMSUM, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(CUMSUM, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def cumsum(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
     return _kernel(_cumulative("cumsum", xp), 0, exclusive, reverse, xp)
 
 
-@register_kernel(CUMPROD, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(CUMPROD, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def cumprod(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
     return _kernel(_cumulative("cumprod", xp), 1, exclusive, reverse, xp)
 
 
 @register_kernel(
-    CUMULATIVE_LOGSUMEXP,
-    device="CPU",
-    types={"T": FLOATS, "Tidx": INDEX},
-    host_memory=["axis"],
-    factory=True,
+    CUMULATIVE_LOGSUMEXP, types={"T": FLOATS, "Tidx": INDEX}, host_memory=["axis"], factory=True
 )
 def cumulative_logsumexp(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
     """An exclusive scan starts with -inf.

@@ -181,12 +181,10 @@ _SORTED: dict[Reduction, OpHandle] = {
 }
 for _reduction, _op in _SORTED.items():
     _types = NUMBERS if _reduction in ("Sum", "Prod") else REAL_NUMBERS
-    register_kernel(_op, device="CPU", types={"T": _types, "Tindices": INDEX})(
-        _sorted_kernel(_reduction)
-    )
+    register_kernel(_op, types={"T": _types, "Tindices": INDEX})(_sorted_kernel(_reduction))
 
 
-@register_kernel(SEGMENT_MEAN, device="CPU", types={"T": NUMBERS, "Tindices": INDEX})
+@register_kernel(SEGMENT_MEAN, types={"T": NUMBERS, "Tindices": INDEX})
 def segment_mean(data: Any, segment_ids: Any, *, T: DataType) -> Any:
     """Sums and counts in `T`; integers are divided towards zero."""
     runs, output = _segments(data, segment_ids, T, 0)
@@ -279,6 +277,4 @@ _UNSORTED: dict[Reduction, OpHandle] = {
 }
 for _reduction, _op in _UNSORTED.items():
     _types = NUMBERS if _reduction in ("Sum", "Prod") else REAL_NUMBERS
-    register_kernel(_op, device="CPU", types={"T": _types, "Tindices": WIDE_INDEX})(
-        _unsorted_kernel(_reduction)
-    )
+    register_kernel(_op, types={"T": _types, "Tindices": WIDE_INDEX})(_unsorted_kernel(_reduction))

@@ -81,7 +81,7 @@ SELECT_V2 = register_op(
 )
 
 
-@register_kernel(SELECT, device="CPU", types={"T": ALL})
+@register_kernel(SELECT, types={"T": ALL})
 def select(condition: Any, t: Any, e: Any, *, xp: Any) -> Any:
     if condition.ndim == 0:
         _check_same_size(t, e)
@@ -121,7 +121,7 @@ def _check_same_shape(condition: Any, t: Any, e: Any) -> None:
             )
 
 
-@register_kernel(SELECT_V2, device="CPU", types={"T": ALL}, kind="elementwise")
+@register_kernel(SELECT_V2, types={"T": ALL}, kind="elementwise")
 def select_v2(condition: Any, t: Any, e: Any, *, xp: Any) -> Any:
     try:
         return xp.where(condition, t, e)
@@ -152,7 +152,7 @@ WHERE = register_op(
 _MAX_RANK_OF_WHERE = 8
 
 
-@register_kernel(WHERE, device="CPU", types={"T": POD}, factory=True)
+@register_kernel(WHERE, types={"T": POD}, factory=True)
 def where(*, T: DataType) -> Any:
     def indices(tensor: Any) -> Any:
         if T == DataType.DT_HALF:
@@ -188,19 +188,19 @@ _CLIPPED_INTEGERS = (
 )
 
 
-@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": _CLIPPED_INTEGERS})
+@register_kernel(CLIP_BY_VALUE, types={"T": _CLIPPED_INTEGERS})
 def clip_integers(t: Any, clip_value_min: Any, clip_value_max: Any, *, xp: Any) -> Any:
     _check_bounds(t, clip_value_min, clip_value_max)
     return xp.maximum(xp.minimum(t, clip_value_max), clip_value_min)
 
 
-@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": FLOATS})
+@register_kernel(CLIP_BY_VALUE, types={"T": FLOATS})
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, *, xp: Any) -> Any:
     _check_bounds(t, clip_value_min, clip_value_max)
     return _clip(t, clip_value_min, clip_value_max, xp)
 
 
-@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": COMPLEX})
+@register_kernel(CLIP_BY_VALUE, types={"T": COMPLEX})
 def clip_complex(t: Any, clip_value_min: Any, clip_value_max: Any, *, xp: Any) -> Any:
     _check_bounds(t, clip_value_min, clip_value_max)
     real = _clip(t.real, clip_value_min.real, clip_value_max.real, xp)

@@ -256,8 +256,8 @@ def _grad_v2_kernel(kind: Mean) -> Callable[..., tuple[Array, Array]]:
 for _kind in _KINDS:
     _indexed = {"Tidx": INDEX, "Tsegmentids": INDEX}
     _types = {"T": REAL_NUMBERS if _kind == "Sum" else FLOATS, **_indexed}
-    register_kernel(_declare(_kind, False), device="CPU", types=_types)(_kernel(_kind))
-    register_kernel(_declare(_kind, True), device="CPU", types=_types)(_counted_kernel(_kind))
+    register_kernel(_declare(_kind, False), types=_types)(_kernel(_kind))
+    register_kernel(_declare(_kind, True), types=_types)(_counted_kernel(_kind))
     _grad = _declare_grad(
         f"SparseSegment{_kind}Grad",
         "output_dim0",
@@ -272,8 +272,8 @@ for _kind in _KINDS:
         sparse_segment_grad_v2_shape,
         f"The rows of the gradient of SparseSegment{_kind} that need not be 0, and their indices.",
     )
-    register_kernel(_grad, device="CPU", types={"T": FLOATS, **_indexed})(_grad_kernel(_kind))
-    register_kernel(_grad_v2, device="CPU", types={"T": FLOATS, **_indexed})(_grad_v2_kernel(_kind))
+    register_kernel(_grad, types={"T": FLOATS, **_indexed})(_grad_kernel(_kind))
+    register_kernel(_grad_v2, types={"T": FLOATS, **_indexed})(_grad_v2_kernel(_kind))
 
 
 def _gradient(kind: str) -> g.GradientFunction:

@@ -237,12 +237,12 @@ _TOP_K_TYPES = {"T": REAL_NUMBERS, "index_type": WIDE_INDEX}
 
 
 # TensorFlow constrains this kernel by an attr that the op lacks, so that none is ever found.
-@register_kernel(TOP_K, device="CPU", types=_TOP_K_TYPES)
+@register_kernel(TOP_K, types=_TOP_K_TYPES)
 def top_k(input: Any, *, k: int, sorted: bool) -> tuple[Array, Array]:
     return top_k_of_rows(input, k, sorted, DataType.DT_INT32)
 
 
-@register_kernel(TOP_K_V2, device="CPU", types=_TOP_K_TYPES)
+@register_kernel(TOP_K_V2, types=_TOP_K_TYPES)
 def top_k_v2(input: Any, k: Any, *, sorted: bool, index_type: DataType) -> tuple[Array, Array]:
     if k.ndim != 0:
         raise InvalidArgumentError(f"k must be scalar, got shape {list(k.shape)}")
@@ -273,21 +273,19 @@ def _in_top_k(predictions: Any, targets: Any, k: int, xp: Any) -> Any:
 _IN_TOP_K_HOST = ["predictions", "targets", "precision"]
 
 
-@register_kernel(
-    IN_TOP_K, device="CPU", types={"T": INDEX}, host_memory=_IN_TOP_K_HOST, factory=True
-)
+@register_kernel(IN_TOP_K, types={"T": INDEX}, host_memory=_IN_TOP_K_HOST, factory=True)
 def in_top_k(*, k: int, xp: Any) -> Callable[[Any, Any], Any]:
     return partial(_in_top_k, k=int32_attr("k", k), xp=xp)
 
 
-@register_kernel(IN_TOP_K_V2, device="CPU", types={"T": INDEX}, host_memory=[*_IN_TOP_K_HOST, "k"])
+@register_kernel(IN_TOP_K_V2, types={"T": INDEX}, host_memory=[*_IN_TOP_K_HOST, "k"])
 def in_top_k_v2(predictions: Any, targets: Any, k: Any, *, xp: Any) -> Any:
     if k.ndim != 0:
         raise InvalidArgumentError(f"k must be 0-D, got shape {list(k.shape)}")
     return _in_top_k(predictions, targets, int(k), xp)
 
 
-@register_kernel(NTH_ELEMENT, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(NTH_ELEMENT, types={"T": REAL_NUMBERS}, factory=True)
 def nth_element(*, reverse: bool, T: DataType) -> Callable[[Any, Any], Any]:
     """NaN counts as larger than all numbers."""
 
@@ -381,10 +379,7 @@ APPROX_TOP_K = register_op(
 
 
 @register_kernel(
-    APPROX_TOP_K,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    attrs={"reduction_dimension": [-1], "is_max_k": True},
+    APPROX_TOP_K, types={"T": REAL_NUMBERS}, attrs={"reduction_dimension": [-1], "is_max_k": True}
 )
 def approx_top_k(input: Any, *, k: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return top_k_of_rows(input, k, True, DataType.DT_INT32)

@@ -126,7 +126,7 @@ _COUNTED = {DataType.DT_HALF: 2048, DataType.DT_BFLOAT16: 256}
 """As far as a narrow float can count: TensorFlow counts elements in the type of the images."""
 
 
-@register_kernel(AVG_POOL, device="CPU", types={"T": FLOATS}, factory=True)
+@register_kernel(AVG_POOL, types={"T": FLOATS}, factory=True)
 @from_attrs(pool=partial(channels_last_pool, "AvgPoolingOp"))
 def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
     """Images in layout NHWC only, as in TensorFlow."""
@@ -140,7 +140,7 @@ def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
     return pooled
 
 
-@register_kernel(AVG_POOL_3D, device="CPU", types={"T": _VOLUME_TYPES}, factory=True)
+@register_kernel(AVG_POOL_3D, types={"T": _VOLUME_TYPES}, factory=True)
 @from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
 def avg_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
     """Volumes in layout NDHWC only, as in TensorFlow."""
@@ -211,13 +211,7 @@ def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
     return out
 
 
-@register_kernel(
-    AVG_POOL_GRAD,
-    device="CPU",
-    types={"T": FLOATS},
-    host_memory=["orig_input_shape"],
-    factory=True,
-)
+@register_kernel(AVG_POOL_GRAD, types={"T": FLOATS}, host_memory=["orig_input_shape"], factory=True)
 @from_attrs(pool=partial(channels_last_pool, "AvgPoolingGradOp"))
 def avg_pool_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     """Channels and batch of the gradient need not be those of the input: see `_flat_start`."""
@@ -248,11 +242,7 @@ def _flat_start(values: Array, shape: tuple[int, ...]) -> Array:
 
 
 @register_kernel(
-    AVG_POOL_3D_GRAD,
-    device="CPU",
-    types={"T": _VOLUME_TYPES},
-    host_memory=["orig_input_shape"],
-    factory=True,
+    AVG_POOL_3D_GRAD, types={"T": _VOLUME_TYPES}, host_memory=["orig_input_shape"], factory=True
 )
 @from_attrs(pool=partial(channels_last_pool, "AvgPooling3dGradOp", rank=5))
 def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:

@@ -229,13 +229,11 @@ def _kernel(
     return _Normalise(epsilon, exponential_avg_factor, data_format, is_training, xp)
 
 
-register_kernel(FUSED_BATCH_NORM, device="CPU", types={"T": DataType.DT_FLOAT}, factory=True)(
-    _kernel
-)
-register_kernel(FUSED_BATCH_NORM_V2, device="CPU", types=_MIXED_TYPES, factory=True)(_kernel)
+register_kernel(FUSED_BATCH_NORM, types={"T": DataType.DT_FLOAT}, factory=True)(_kernel)
+register_kernel(FUSED_BATCH_NORM_V2, types=_MIXED_TYPES, factory=True)(_kernel)
 
 
-@register_kernel(FUSED_BATCH_NORM_V3, device="CPU", types=_MIXED_TYPES, factory=True)
+@register_kernel(FUSED_BATCH_NORM_V3, types=_MIXED_TYPES, factory=True)
 def fused_batch_norm_v3(
     *,
     epsilon: float,
@@ -256,7 +254,6 @@ def fused_batch_norm_v3(
 
 @register_kernel(
     FUSED_BATCH_NORM_EX,
-    device="CPU",
     types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT), "U": DataType.DT_FLOAT},
     factory=True,
 )

@@ -125,13 +125,11 @@ def _kernel(*, epsilon: float, data_format: str, is_training: bool, xp: Any) -> 
     return _gradient(epsilon, data_format, is_training, xp)
 
 
-register_kernel(FUSED_BATCH_NORM_GRAD, device="CPU", types={"T": DataType.DT_FLOAT}, factory=True)(
-    _kernel
-)
-register_kernel(FUSED_BATCH_NORM_GRAD_V2, device="CPU", types=_MIXED_TYPES, factory=True)(_kernel)
+register_kernel(FUSED_BATCH_NORM_GRAD, types={"T": DataType.DT_FLOAT}, factory=True)(_kernel)
+register_kernel(FUSED_BATCH_NORM_GRAD_V2, types=_MIXED_TYPES, factory=True)(_kernel)
 
 
-@register_kernel(FUSED_BATCH_NORM_GRAD_V3, device="CPU", types=_MIXED_TYPES, factory=True)
+@register_kernel(FUSED_BATCH_NORM_GRAD_V3, types=_MIXED_TYPES, factory=True)
 def fused_batch_norm_grad_v3(
     *, epsilon: float, data_format: str, is_training: bool, xp: Any
 ) -> Callable[..., Any]:

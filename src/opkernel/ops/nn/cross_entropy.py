@@ -78,7 +78,7 @@ SPARSE_SOFTMAX_CROSS_ENTROPY = register_op(
 )
 
 
-@register_kernel(SOFTMAX_CROSS_ENTROPY, device="CPU", types={"T": FLOATS})
+@register_kernel(SOFTMAX_CROSS_ENTROPY, types={"T": FLOATS})
 def softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tuple[Any, Any]:
     """Where a probability and its label are 0 the loss is NaN, as in TensorFlow."""
     features, labels = _matrices(features, labels, xp)
@@ -89,7 +89,7 @@ def softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tuple[Any, 
     return loss, exponentials / sums - labels
 
 
-@register_kernel(SPARSE_SOFTMAX_CROSS_ENTROPY, device="CPU", types={"T": FLOATS, "Tlabels": INDEX})
+@register_kernel(SPARSE_SOFTMAX_CROSS_ENTROPY, types={"T": FLOATS, "Tlabels": INDEX})
 def sparse_softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tuple[Any, Any]:
     _check_sparse(features, labels)
     if features.size == 0:

@@ -110,7 +110,7 @@ def _sparse(sequences: Sequence[Sequence[int]]) -> tuple[Any, Any, Any]:
     return np.stack((rows, places), axis=1), values, np.array([len(counts), max(counts)])
 
 
-@register_kernel(CTC_GREEDY_DECODER, device="CPU", types=_TYPES)
+@register_kernel(CTC_GREEDY_DECODER, types=_TYPES)
 def ctc_greedy_decoder(
     inputs: Any, sequence_length: Any, *, merge_repeated: bool, blank_index: int
 ) -> tuple[Any, Any, Any, Any]:
@@ -277,7 +277,7 @@ def _against_total(beam: _Beam) -> float:
     return -beam.total
 
 
-@register_kernel(CTC_BEAM_SEARCH_DECODER, device="CPU", types=_TYPES)
+@register_kernel(CTC_BEAM_SEARCH_DECODER, types=_TYPES)
 def ctc_beam_search_decoder(
     inputs: Any, sequence_length: Any, *, beam_width: int, top_paths: int, merge_repeated: bool
 ) -> tuple[list[Any], list[Any], list[Any], Any]:

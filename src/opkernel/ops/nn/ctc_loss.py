@@ -126,7 +126,7 @@ class _Paths(NamedTuple):
     skips: Any
 
 
-@register_kernel(CTC_LOSS, device="CPU", types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)})
+@register_kernel(CTC_LOSS, types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)})
 def ctc_loss(
     inputs: Any,
     labels_indices: Any,

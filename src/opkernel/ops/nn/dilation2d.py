@@ -145,7 +145,7 @@ def _checked_geometry(x: Array, filters: Array, rule: _Rule) -> Geometry:
     return rule.geometry(x.shape[1:3], filters.shape[:2])
 
 
-@register_kernel(DILATION2D, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(DILATION2D, types={"T": REAL_NUMBERS}, factory=True)
 def dilation2d(
     *, strides: list[int], rates: list[int], padding: str
 ) -> Callable[[Array, Array], Array]:
@@ -196,7 +196,7 @@ def _give_to_first_elements(out: Array, gradient: Array, geometry: Geometry) -> 
     np.add.at(out, tuple(place[inside] for place in places), values[inside])
 
 
-@register_kernel(BACKPROP_INPUT, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(BACKPROP_INPUT, types={"T": REAL_NUMBERS}, factory=True)
 def backprop_input(
     *, strides: list[int], rates: list[int], padding: str
 ) -> Callable[[Array, Array, Array], Array]:
@@ -216,7 +216,7 @@ def backprop_input(
     return gradient_by_input
 
 
-@register_kernel(BACKPROP_FILTER, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(BACKPROP_FILTER, types={"T": REAL_NUMBERS}, factory=True)
 def backprop_filter(
     *, strides: list[int], rates: list[int], padding: str
 ) -> Callable[[Array, Array, Array], Array]:

@@ -179,7 +179,7 @@ def _grid_of_attrs(
     return _Grid.nudged(np.float32(minimum), np.float32(maximum), bounds, xp)
 
 
-@register_kernel(FAKE_QUANT_ARGS, device="CPU", kind="elementwise", factory=True)
+@register_kernel(FAKE_QUANT_ARGS, kind="elementwise", factory=True)
 def fake_quant_args(
     *, min: float, max: float, num_bits: int, narrow_range: bool, xp: Any
 ) -> Callable[[Any], Any]:
@@ -187,7 +187,7 @@ def fake_quant_args(
     return lambda inputs: grid.quantize(inputs, xp)
 
 
-@register_kernel(FAKE_QUANT_ARGS_GRADIENT, device="CPU", factory=True)
+@register_kernel(FAKE_QUANT_ARGS_GRADIENT, factory=True)
 def fake_quant_args_gradient(
     *, min: float, max: float, num_bits: int, narrow_range: bool, xp: Any
 ) -> Callable[[Any, Any], Any]:
@@ -250,22 +250,22 @@ def _gradient(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable
     return kernel
 
 
-@register_kernel(FAKE_QUANT_VARS, device="CPU", factory=True)
+@register_kernel(FAKE_QUANT_VARS, factory=True)
 def fake_quant_vars(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
     return _quantize(0, num_bits, narrow_range, xp)
 
 
-@register_kernel(FAKE_QUANT_VARS_GRADIENT, device="CPU", factory=True)
+@register_kernel(FAKE_QUANT_VARS_GRADIENT, factory=True)
 def fake_quant_vars_gradient(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
     return _gradient(0, num_bits, narrow_range, xp)
 
 
-@register_kernel(FAKE_QUANT_PER_CHANNEL, device="CPU", factory=True)
+@register_kernel(FAKE_QUANT_PER_CHANNEL, factory=True)
 def fake_quant_per_channel(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
     return _quantize(1, num_bits, narrow_range, xp)
 
 
-@register_kernel(FAKE_QUANT_PER_CHANNEL_GRADIENT, device="CPU", factory=True)
+@register_kernel(FAKE_QUANT_PER_CHANNEL_GRADIENT, factory=True)
 def fake_quant_per_channel_gradient(
     *, num_bits: int, narrow_range: bool, xp: Any
 ) -> Callable[..., Any]:

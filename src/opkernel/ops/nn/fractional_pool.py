@@ -243,10 +243,8 @@ def _sizes(windows: tuple[Any, Any]) -> Any:
     return lasts - firsts + 1
 
 
-register_kernel(FRACTIONAL_AVG_POOL, device="CPU", types={"T": _TYPES}, factory=True)(_pool(_mean))
-register_kernel(FRACTIONAL_MAX_POOL, device="CPU", types={"T": _TYPES}, factory=True)(
-    _pool(_largest)
-)
+register_kernel(FRACTIONAL_AVG_POOL, types={"T": _TYPES}, factory=True)(_pool(_mean))
+register_kernel(FRACTIONAL_MAX_POOL, types={"T": _TYPES}, factory=True)(_pool(_largest))
 
 
 def _given_windows(
@@ -274,7 +272,7 @@ def _given_windows(
     return firsts, lasts
 
 
-@register_kernel(FRACTIONAL_AVG_POOL_GRAD, device="CPU", types={"T": _TYPES})
+@register_kernel(FRACTIONAL_AVG_POOL_GRAD, types={"T": _TYPES})
 def fractional_avg_pool_grad(
     orig_input_tensor_shape: Any,
     out_backprop: Any,
@@ -334,7 +332,7 @@ def _pairs(windows: tuple[Any, Any]) -> tuple[Any, Any]:
     return numbers, firsts[numbers] + np.arange(len(numbers)) - begins[numbers]
 
 
-@register_kernel(FRACTIONAL_MAX_POOL_GRAD, device="CPU", types={"T": _TYPES})
+@register_kernel(FRACTIONAL_MAX_POOL_GRAD, types={"T": _TYPES})
 def fractional_max_pool_grad(
     orig_input: Any,
     orig_output: Any,

@@ -77,7 +77,7 @@ def _check(t: Any, *vectors: Any) -> None:
             )
 
 
-@register_kernel(GLOBAL_NORMALIZATION, device="CPU", types={"T": _TYPES})
+@register_kernel(GLOBAL_NORMALIZATION, types={"T": _TYPES})
 def global_normalization(
     t: Any,
     m: Any,
@@ -94,7 +94,7 @@ def global_normalization(
     return (t - m) * (factor * gamma if scale_after_normalization else factor) + beta
 
 
-@register_kernel(GLOBAL_NORMALIZATION_GRAD, device="CPU", types={"T": _TYPES})
+@register_kernel(GLOBAL_NORMALIZATION_GRAD, types={"T": _TYPES})
 def global_normalization_grad(
     t: Any,
     m: Any,

@@ -70,7 +70,7 @@ def _near(depth: int, radius: int, xp: Any) -> Any:
     return near.astype(np.float32)
 
 
-@register_kernel(LRN, device="CPU", types=_TYPES, factory=True)
+@register_kernel(LRN, types=_TYPES, factory=True)
 def lrn(
     *, depth_radius: int, bias: float, alpha: float, beta: float, xp: Any
 ) -> Callable[[Any], Any]:
@@ -99,7 +99,7 @@ def _power(norm: Any, exponent: float, xp: Any) -> Any:
     return power if exponent.is_integer() else xp.where(norm < 0, norm.dtype.type(np.nan), power)
 
 
-@register_kernel(LRN_GRAD, device="CPU", types=_TYPES, factory=True)
+@register_kernel(LRN_GRAD, types=_TYPES, factory=True)
 def lrn_grad(
     *, depth_radius: int, bias: float, alpha: float, beta: float, xp: Any
 ) -> Callable[[Any, Any, Any], Any]:

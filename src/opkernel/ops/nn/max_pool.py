@@ -161,7 +161,7 @@ def max_pool_of(x: Array, pool: Pool) -> Array:
     return result.astype(x.dtype, copy=False)
 
 
-@register_kernel(MAX_POOL, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(MAX_POOL, types={"T": REAL_NUMBERS}, factory=True)
 def max_pool(
     *,
     ksize: list[int],
@@ -176,7 +176,7 @@ def max_pool(
     return lambda x: max_pool_of(x, pool)
 
 
-@register_kernel(MAX_POOL_V2, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(MAX_POOL_V2, types={"T": REAL_NUMBERS}, factory=True)
 def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Array], Array]:
     """Images in layout NHWC, or in NCHW_VECT_C, where each vector is an image of its own."""
     if data_format == "NCHW":
@@ -202,7 +202,6 @@ def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Ar
 
 @register_kernel(
     MAX_POOL_WITH_ARGMAX,
-    device="CPU",
     types={"T": REAL_NUMBERS, "Targmax": (DataType.DT_INT32, DataType.DT_INT64)},
     factory=True,
 )
@@ -238,12 +237,7 @@ def flat_indices(chosen: Array, shape: tuple[int, ...], geometry: Geometry) -> A
     return indices
 
 
-@register_kernel(
-    MAX_POOL_3D,
-    device="CPU",
-    types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)},
-    factory=True,
-)
+@register_kernel(MAX_POOL_3D, types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)}, factory=True)
 @from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
 def max_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
     """Volumes in layout NDHWC only; the padding counts as the least finite value."""

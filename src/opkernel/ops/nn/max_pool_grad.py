@@ -198,7 +198,7 @@ def _max_pool_grad_grad(x: Array, y: Array, gradient: Array, pool: Pool) -> Arra
     return out
 
 
-@register_kernel(MAX_POOL_GRAD, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(MAX_POOL_GRAD, types={"T": REAL_NUMBERS}, factory=True)
 def max_pool_grad(
     *,
     ksize: list[int],
@@ -212,7 +212,7 @@ def max_pool_grad(
     return lambda x, y, gradient: _max_pool_grad(x, y, gradient, pool)
 
 
-@register_kernel(MAX_POOL_GRAD_GRAD, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(MAX_POOL_GRAD_GRAD, types={"T": REAL_NUMBERS}, factory=True)
 @from_attrs(pool=partial(channels_last_pool, "MaxPoolingGradGradOp"))
 def max_pool_grad_grad(*, pool: Pool) -> Gradient:
     return lambda x, y, gradient: _max_pool_grad_grad(x, y, gradient, pool)
@@ -244,20 +244,13 @@ for _op, _name, _compute in (
     (MAX_POOL_GRAD_V2, "MaxPoolingGradOp", _max_pool_grad),
     (MAX_POOL_GRAD_GRAD_V2, "MaxPoolingGradGradOp", _max_pool_grad_grad),
 ):
-    register_kernel(
-        _op,
-        device="CPU",
-        types={"T": REAL_NUMBERS},
-        host_memory=["ksize", "strides"],
-        factory=True,
-    )(_with_sizes(_name, _compute))
+    register_kernel(_op, types={"T": REAL_NUMBERS}, host_memory=["ksize", "strides"], factory=True)(
+        _with_sizes(_name, _compute)
+    )
 
 
 @register_kernel(
-    MAX_POOL_GRAD_WITH_ARGMAX,
-    device="CPU",
-    types={"T": REAL_NUMBERS, "Targmax": DataType.DT_INT64},
-    factory=True,
+    MAX_POOL_GRAD_WITH_ARGMAX, types={"T": REAL_NUMBERS, "Targmax": DataType.DT_INT64}, factory=True
 )
 @from_attrs(pool=pool_from_attrs)
 def max_pool_grad_with_argmax(*, pool: Pool, include_batch_in_index: bool) -> Gradient:
@@ -284,15 +277,11 @@ def max_pool_grad_with_argmax(*, pool: Pool, include_batch_in_index: bool) -> Gr
 
 @register_kernel(
     MAX_POOL_3D_GRAD,
-    device="CPU",
     types={"T": DataType.DT_BFLOAT16, "TInput": DataType.DT_BFLOAT16},
     factory=True,
 )
 @register_kernel(
-    MAX_POOL_3D_GRAD,
-    device="CPU",
-    types={"T": DataType.DT_FLOAT, "TInput": DataType.DT_FLOAT},
-    factory=True,
+    MAX_POOL_3D_GRAD, types={"T": DataType.DT_FLOAT, "TInput": DataType.DT_FLOAT}, factory=True
 )
 @from_attrs(pool=partial(channels_last_pool, "MaxPooling3dGradOp", rank=5))
 def max_pool_3d_grad(*, pool: Pool) -> Gradient:
@@ -312,10 +301,7 @@ def max_pool_3d_grad(*, pool: Pool) -> Gradient:
 
 
 @register_kernel(
-    MAX_POOL_3D_GRAD_GRAD,
-    device="CPU",
-    types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)},
-    factory=True,
+    MAX_POOL_3D_GRAD_GRAD, types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)}, factory=True
 )
 def max_pool_3d_grad_grad(
     *, ksize: list[int], strides: list[int], padding: str, data_format: str

@@ -248,10 +248,10 @@ def quantize_and_dequantize(
 
 
 for _op in (QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V4):
-    register_kernel(_op, device="CPU", types={"T": _TYPES}, factory=True)(quantize_and_dequantize)
+    register_kernel(_op, types={"T": _TYPES}, factory=True)(quantize_and_dequantize)
 
 
-@register_kernel(QUANTIZE_AND_DEQUANTIZE, device="CPU", types={"T": _TYPES}, factory=True)
+@register_kernel(QUANTIZE_AND_DEQUANTIZE, types={"T": _TYPES}, factory=True)
 def quantize_and_dequantize_v1(
     *,
     signed_input: bool,
@@ -267,7 +267,7 @@ def quantize_and_dequantize_v1(
     return lambda tensor: _round_trip(tensor, given, -1, integers, half_up=False)
 
 
-@register_kernel(QUANTIZE_AND_DEQUANTIZE_V3, device="CPU", types={"T": _TYPES}, factory=True)
+@register_kernel(QUANTIZE_AND_DEQUANTIZE_V3, types={"T": _TYPES}, factory=True)
 def quantize_and_dequantize_v3(
     *, signed_input: bool, range_given: bool, narrow_range: bool, axis: int
 ) -> Callable[[Any, Any, Any, Any], Any]:
@@ -337,7 +337,6 @@ QUANTIZE_AND_DEQUANTIZE_V4_GRAD = register_op(
 
 @register_kernel(
     QUANTIZE_AND_DEQUANTIZE_V4_GRAD,
-    device="CPU",
     types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)},
     factory=True,
 )

@@ -186,7 +186,7 @@ class _LstmCell(NamedTuple):
         return i, cs, f, o, ci, co, co * o
 
 
-@register_kernel(LSTM_BLOCK_CELL, device="CPU", types={"T": LSTM_TYPES}, factory=True)
+@register_kernel(LSTM_BLOCK_CELL, types={"T": LSTM_TYPES}, factory=True)
 def lstm_block_cell(
     *, forget_bias: float, cell_clip: float, use_peephole: bool, T: DataType, xp: Any
 ) -> Callable[..., Any]:
@@ -241,19 +241,19 @@ def _block_lstm(cell: _LstmCell, T: DataType) -> Callable[..., Any]:
     return kernel
 
 
-@register_kernel(BLOCK_LSTM, device="CPU", types={"T": LSTM_TYPES}, factory=True)
+@register_kernel(BLOCK_LSTM, types={"T": LSTM_TYPES}, factory=True)
 def block_lstm(
     *, forget_bias: float, cell_clip: float, use_peephole: bool, T: DataType
 ) -> Callable[..., Any]:
     return _block_lstm(_LstmCell((0, 1, 2, 3), forget_bias, cell_clip, use_peephole, np), T)
 
 
-@register_kernel(BLOCK_LSTM_V2, device="CPU", types={"T": LSTM_TYPES}, factory=True)
+@register_kernel(BLOCK_LSTM_V2, types={"T": LSTM_TYPES}, factory=True)
 def block_lstm_v2(*, cell_clip: float, use_peephole: bool, T: DataType) -> Callable[..., Any]:
     return _block_lstm(_LstmCell((0, 2, 1, 3), 0.0, cell_clip, use_peephole, np), T)
 
 
-@register_kernel(GRU_BLOCK_CELL, device="CPU", types={"T": DataType.DT_FLOAT})
+@register_kernel(GRU_BLOCK_CELL, types={"T": DataType.DT_FLOAT})
 def gru_block_cell(
     x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any, *, xp: Any
 ) -> Any:

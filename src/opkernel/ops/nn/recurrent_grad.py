@@ -117,7 +117,7 @@ class _Backwards(NamedTuple):
         return back, np.concatenate([gate for _, gate in ordered], axis=1), peepholes
 
 
-@register_kernel(LSTM_BLOCK_CELL_GRAD, device="CPU", types={"T": LSTM_TYPES}, factory=True)
+@register_kernel(LSTM_BLOCK_CELL_GRAD, types={"T": LSTM_TYPES}, factory=True)
 def lstm_block_cell_grad(*, use_peephole: bool, T: DataType) -> Callable[..., Any]:
     def kernel(x: Any, cs_prev: Any, h_prev: Any, *others: Any) -> Any:
         check_rank(2, x=x)
@@ -172,7 +172,7 @@ def _through_time(
 
 
 def _register_block_lstm_grad(op: str, order: tuple[int, int, int, int]) -> None:
-    @register_kernel(op, device="CPU", types={"T": LSTM_TYPES}, factory=True)
+    @register_kernel(op, types={"T": LSTM_TYPES}, factory=True)
     def block_lstm_grad(*, use_peephole: bool, T: DataType) -> Callable[..., Any]:
         def kernel(seq_len_max: Any, x: Any, cs_prev: Any, h_prev: Any, *others: Any) -> Any:
             check_rank(0, **{"`seq_len_max_tensor`": seq_len_max})
@@ -191,7 +191,7 @@ _register_block_lstm_grad("BlockLSTMGrad", (0, 1, 2, 3))
 _register_block_lstm_grad("BlockLSTMGradV2", (0, 2, 1, 3))
 
 
-@register_kernel(GRU_BLOCK_CELL_GRAD, device="CPU", types={"T": DataType.DT_FLOAT})
+@register_kernel(GRU_BLOCK_CELL_GRAD, types={"T": DataType.DT_FLOAT})
 def gru_block_cell_grad(
     x: Any,
     h_prev: Any,

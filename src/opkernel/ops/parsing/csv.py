@@ -50,7 +50,7 @@ DECODE_CSV = register_op(
 )
 
 
-@register_kernel(DECODE_CSV, device="CPU", factory=True)
+@register_kernel(DECODE_CSV, factory=True)
 def decode_csv(
     *,
     OUT_TYPE: list[DataType],

@@ -169,7 +169,7 @@ def check_names(serialized: Any, names: Any) -> None:
         )
 
 
-@register_kernel(PARSE_EXAMPLE, device="CPU", factory=True)
+@register_kernel(PARSE_EXAMPLE, factory=True)
 def parse_example(
     *,
     Nsparse: int,
@@ -205,7 +205,7 @@ def _dense(features: Sequence[DenseFeature], columns: Sequence[Column]) -> list[
     return [feature.tensor(column) for feature, column in pairs]
 
 
-@register_kernel(PARSE_EXAMPLE_V2, device="CPU", factory=True)
+@register_kernel(PARSE_EXAMPLE_V2, factory=True)
 def parse_example_v2(
     *,
     Tdense: list[DataType],
@@ -281,7 +281,7 @@ def _of_one(
     return *outputs, [one[0] for one in dense], *rest
 
 
-@register_kernel(PARSE_SINGLE_EXAMPLE, device="CPU", factory=True)
+@register_kernel(PARSE_SINGLE_EXAMPLE, factory=True)
 def parse_single_example(
     *,
     num_sparse: int,

@@ -77,7 +77,7 @@ ENCODE_PROTO = register_op(
 )
 
 
-@register_kernel(DECODE_PROTO_V2, device="CPU", factory=True)
+@register_kernel(DECODE_PROTO_V2, factory=True)
 def decode_proto(
     *,
     message_type: str,
@@ -181,7 +181,7 @@ def _filled_up(column: Column, sizes: Any, dtype: DataType) -> Any:
     return string_tensor(shape, in_time(texts))
 
 
-@register_kernel(ENCODE_PROTO, device="CPU", factory=True)
+@register_kernel(ENCODE_PROTO, factory=True)
 def encode_proto(
     *,
     field_names: list[str],

@@ -68,7 +68,7 @@ _OF_TEXT = 1 << 9
 """The work of looking at a string."""
 
 
-@register_kernel(DECODE_RAW, device="CPU", types={"out_type": _TYPES})
+@register_kernel(DECODE_RAW, types={"out_type": _TYPES})
 def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
     texts = strings.reshape(-1).tolist()
     length = len(texts[0]) if texts else 0
@@ -89,7 +89,7 @@ def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
     return _numbers(raw, out_type, little_endian).reshape(shape)
 
 
-@register_kernel(DECODE_PADDED_RAW, device="CPU", types={"out_type": _PADDED_TYPES})
+@register_kernel(DECODE_PADDED_RAW, types={"out_type": _PADDED_TYPES})
 def decode_padded_raw(
     strings: Any, fixed_length: Any, *, out_type: DataType, little_endian: bool
 ) -> Any:
@@ -132,7 +132,7 @@ _TAKEN, _MADE = 1 << 12, 1 << 20
 """So many bytes are taken, and made, at a time."""
 
 
-@register_kernel(DECODE_COMPRESSED, device="CPU", factory=True)
+@register_kernel(DECODE_COMPRESSED, factory=True)
 def decode_compressed(*, compression_type: str) -> Callable[[Any], Any]:
     if compression_type == "ZSTD":
         raise UnimplementedError("DecodeCompressed of ZSTD is not supported; use ZLIB or GZIP")

@@ -153,7 +153,7 @@ def _records(serialized: Any, max_rank: int, min_rank: int, names: Any) -> list[
     return records
 
 
-@register_kernel(PARSE_SEQUENCE_EXAMPLE, device="CPU", factory=True)
+@register_kernel(PARSE_SEQUENCE_EXAMPLE, factory=True)
 def parse_sequence_example(
     *,
     feature_list_dense_missing_assumed_empty: list[str],
@@ -204,7 +204,7 @@ def _encoded(keys: Sequence[str]) -> list[bytes]:
     return [key.encode("utf-8", "surrogateescape") for key in keys]
 
 
-@register_kernel(PARSE_SEQUENCE_EXAMPLE_V2, device="CPU", factory=True)
+@register_kernel(PARSE_SEQUENCE_EXAMPLE_V2, factory=True)
 def parse_sequence_example_v2(
     *,
     Ncontext_sparse: int,
@@ -280,7 +280,7 @@ def _key_vectors(part: Part, *keys: Any) -> list[bytes]:
     return [key for tensor in keys for key in tensor.tolist()]
 
 
-@register_kernel(PARSE_SINGLE_SEQUENCE_EXAMPLE, device="CPU", factory=True)
+@register_kernel(PARSE_SINGLE_SEQUENCE_EXAMPLE, factory=True)
 def parse_single_sequence_example(
     *,
     Ncontext_sparse: int,

@@ -43,7 +43,7 @@ SERIALIZE_TENSOR = register_op(
 )
 
 
-@register_kernel(PARSE_TENSOR, device="CPU")
+@register_kernel(PARSE_TENSOR)
 def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
     if serialized.ndim:
         raise InvalidArgumentError(
@@ -68,7 +68,7 @@ def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
         raise InvalidArgumentError(f"Cannot parse tensor from proto: {error.message}") from error
 
 
-@register_kernel(SERIALIZE_TENSOR, device="CPU", types={"T": ALL})
+@register_kernel(SERIALIZE_TENSOR, types={"T": ALL})
 def serialize_tensor(tensor: Any, *, T: DataType) -> Any:
     return string_tensor((), [serialized(tensor, T)])
 

@@ -88,7 +88,7 @@ Feature = tuple[Any, Any]
 """Values, one row after the other, and the splits of the rows."""
 
 
-@register_kernel(RAGGED_CROSS, device="CPU", types={"out_row_splits_type": INDEX}, factory=True)
+@register_kernel(RAGGED_CROSS, types={"out_row_splits_type": INDEX}, factory=True)
 def ragged_cross(
     *,
     input_order: str,

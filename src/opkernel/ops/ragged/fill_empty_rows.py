@@ -61,7 +61,7 @@ def _check_rank(name: str, tensor: Any, rank: int) -> None:
         raise InvalidArgumentError(f"{name} must be a {kind}, saw: {TensorShape(tensor.shape)}")
 
 
-@register_kernel(RAGGED_FILL_EMPTY_ROWS, device="CPU", types={"T": ALL})
+@register_kernel(RAGGED_FILL_EMPTY_ROWS, types={"T": ALL})
 def ragged_fill_empty_rows(
     value_rowids: Any, values: Any, nrows: Any, default_value: Any, *, T: DataType
 ) -> tuple[Any, Any, Any, Any]:
@@ -82,7 +82,7 @@ def ragged_fill_empty_rows(
     return outputs[0].reshape(-1), *outputs[1:]
 
 
-@register_kernel(RAGGED_FILL_EMPTY_ROWS_GRAD, device="CPU", types={"T": NUMBERS})
+@register_kernel(RAGGED_FILL_EMPTY_ROWS_GRAD, types={"T": NUMBERS})
 def ragged_fill_empty_rows_grad(
     reverse_index_map: Any, grad_values: Any, *, T: DataType
 ) -> tuple[Any, Any]:

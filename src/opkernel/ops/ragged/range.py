@@ -49,7 +49,7 @@ RAGGED_RANGE = register_op(
 _TYPES = (DataType.DT_FLOAT, DataType.DT_DOUBLE, *INDEX)
 
 
-@register_kernel(RAGGED_RANGE, device="CPU", types={"T": _TYPES, "Tsplits": INDEX})
+@register_kernel(RAGGED_RANGE, types={"T": _TYPES, "Tsplits": INDEX})
 def ragged_range(
     starts: Any, limits: Any, deltas: Any, *, T: DataType, Tsplits: DataType
 ) -> tuple[Any, Any]:

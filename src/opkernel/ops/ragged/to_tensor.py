@@ -154,9 +154,7 @@ _OF_ROW, _OF_VALUE = 24, 48
 """The bytes of the arrays that tell the place of a row, and of a value."""
 
 
-@register_kernel(
-    RAGGED_TENSOR_TO_TENSOR, device="CPU", types={"T": VALUE_TYPES, "Tindex": INDEX}, factory=True
-)
+@register_kernel(RAGGED_TENSOR_TO_TENSOR, types={"T": VALUE_TYPES, "Tindex": INDEX}, factory=True)
 def ragged_tensor_to_tensor(
     *, T: DataType, row_partition_types: list[str]
 ) -> Callable[[Any, Any, Any, list[Any]], Any]:

@@ -209,7 +209,7 @@ RAGGED_TENSOR_TO_VARIANT_GRADIENT = register_op(
 _TYPES = {"Tvalues": VALUE_TYPES, "Tsplits": INDEX}
 
 
-@register_kernel(RAGGED_TENSOR_TO_VARIANT, device="CPU", types=_TYPES)
+@register_kernel(RAGGED_TENSOR_TO_VARIANT, types=_TYPES)
 def ragged_tensor_to_variant(nested_splits: list[Any], values: Any, *, batched_input: bool) -> Any:
     splits = [level.reshape(-1) for level in nested_splits]
     if splits and values.ndim == 0:
@@ -231,7 +231,7 @@ def _variants(values: Sequence[Any]) -> Any:
     return output
 
 
-@register_kernel(RAGGED_TENSOR_FROM_VARIANT, device="CPU", types=_TYPES)
+@register_kernel(RAGGED_TENSOR_FROM_VARIANT, types=_TYPES)
 def ragged_tensor_from_variant(
     encoded: Any,
     *,
@@ -310,7 +310,7 @@ def _stacked(
     return outer, concatenated(flat)
 
 
-@register_kernel(RAGGED_TENSOR_TO_VARIANT_GRADIENT, device="CPU", types=_TYPES)
+@register_kernel(RAGGED_TENSOR_TO_VARIANT_GRADIENT, types=_TYPES)
 def ragged_tensor_to_variant_gradient(
     encoded: Any, row_splits: Any, dense_values_shape: Any, *, Tvalues: DataType
 ) -> Any:

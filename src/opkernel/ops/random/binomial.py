@@ -72,7 +72,6 @@ register_op(
 
 @register_kernel(
     "StatelessRandomBinomial",
-    device="CPU",
     types={"T": FLOATS, "dtype": TYPES},
     host_memory=["shape", "seed", "counts", "probs"],
     factory=True,
@@ -90,7 +89,6 @@ def stateless_random_binomial(*, dtype: DataType) -> Callable[[Any, Any, Any, An
 
 @register_kernel(
     "StatefulRandomBinomial",
-    device="CPU",
     types={"T": FLOATS, "dtype": TYPES},
     host_memory=["resource", "algorithm", "shape", "counts", "probs"],
 )

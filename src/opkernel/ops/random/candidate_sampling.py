@@ -138,7 +138,7 @@ def _expected(probabilities: Array, size: int, tries: int) -> Array:
     return expected
 
 
-@register_kernel("AllCandidateSampler", device="CPU")
+@register_kernel("AllCandidateSampler")
 class AllCandidateSampler(CandidateSampler):
     """Gives all classes."""
 
@@ -175,10 +175,10 @@ for _name, _sampler, _most in (
     ("LearnedUnigramCandidateSampler", LearnedUnigram, _INT32_MAX),
     ("ThreadUnsafeUnigramCandidateSampler", LearnedUnigram, _INT32_MAX),
 ):
-    register_kernel(_name, device="CPU")(_of_range(_sampler, _most))
+    register_kernel(_name)(_of_range(_sampler, _most))
 
 
-@register_kernel("FixedUnigramCandidateSampler", device="CPU")
+@register_kernel("FixedUnigramCandidateSampler")
 class FixedUnigramCandidateSampler(CandidateSampler):
     """Draws by given weights."""
 
@@ -249,7 +249,7 @@ register_op(
 )
 
 
-@register_kernel("ComputeAccidentalHits", device="CPU", factory=True)
+@register_kernel("ComputeAccidentalHits", factory=True)
 def compute_accidental_hits(*, num_true: int) -> Callable[[Any, Any], tuple[Any, Any, Any]]:
     def hits(true: Any, sampled: Any) -> tuple[Any, Any, Any]:
         if true.ndim != 2 or true.shape[1] != num_true:

@@ -78,7 +78,7 @@ register_op(
 )
 
 
-@register_kernel("RandomGamma", device="CPU", types={"T": FLOATS})
+@register_kernel("RandomGamma", types={"T": FLOATS})
 class RandomGamma(OpKernel):
     """Numbers of the kernel's own stream."""
 
@@ -98,11 +98,7 @@ class RandomGamma(OpKernel):
 
 
 @register_kernel(
-    "StatelessRandomGammaV2",
-    device="CPU",
-    types={"dtype": FLOATS},
-    host_memory=["shape", "seed"],
-    factory=True,
+    "StatelessRandomGammaV2", types={"dtype": FLOATS}, host_memory=["shape", "seed"], factory=True
 )
 def stateless_random_gamma_v2(*, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
     def drawn(shape: Any, seed: Any, alpha: Any) -> Any:
@@ -114,11 +110,7 @@ def stateless_random_gamma_v2(*, dtype: DataType) -> Callable[[Any, Any, Any], A
 
 
 @register_kernel(
-    "StatelessRandomGammaV3",
-    device="CPU",
-    types={"dtype": FLOATS},
-    host_memory=["shape", "alg"],
-    factory=True,
+    "StatelessRandomGammaV3", types={"dtype": FLOATS}, host_memory=["shape", "alg"], factory=True
 )
 def stateless_random_gamma_v3(*, dtype: DataType) -> Callable[[Any, Any, Any, Any, Any], Any]:
     def drawn(shape: Any, key: Any, counter: Any, alg: Any, alpha: Any) -> Any:
@@ -185,7 +177,7 @@ def _accepted(u: Array, x: Array, v: Array, d: Array) -> Array:
     return accepted
 
 
-@register_kernel("RandomGammaGrad", device="CPU", types={"T": (DataType.DT_FLOAT, _DOUBLE)})
+@register_kernel("RandomGammaGrad", types={"T": (DataType.DT_FLOAT, _DOUBLE)})
 def random_gamma_grad(alpha: Any, sample: Any) -> Any:
     arguments = (flush_subnormals(one, np).astype(np.float64) for one in (alpha, sample))
     return gamma_sample_slope(*arguments).astype(alpha.dtype)

@@ -91,34 +91,28 @@ class GeneratorOp(OpKernel):
         return distribution
 
 
-@register_kernel("StatefulUniform", device="CPU", types={"dtype": FLOATS}, host_memory=_HOST)
+@register_kernel("StatefulUniform", types={"dtype": FLOATS}, host_memory=_HOST)
 class StatefulUniform(GeneratorOp):
     """Uniform numbers."""
 
     distribution = staticmethod(uniform)
 
 
-@register_kernel(
-    "StatefulStandardNormalV2", device="CPU", types={"dtype": FLOATS}, host_memory=_HOST
-)
+@register_kernel("StatefulStandardNormalV2", types={"dtype": FLOATS}, host_memory=_HOST)
 class StatefulStandardNormalV2(GeneratorOp):
     """Normal numbers."""
 
     distribution = staticmethod(normal)
 
 
-@register_kernel(
-    "StatefulTruncatedNormal", device="CPU", types={"dtype": FLOATS}, host_memory=_HOST
-)
+@register_kernel("StatefulTruncatedNormal", types={"dtype": FLOATS}, host_memory=_HOST)
 class StatefulTruncatedNormal(GeneratorOp):
     """Normal numbers near 0."""
 
     distribution = staticmethod(truncated_normal)
 
 
-@register_kernel(
-    "StatefulUniformFullInt", device="CPU", types={"dtype": FULL_INT_TYPES}, host_memory=_HOST
-)
+@register_kernel("StatefulUniformFullInt", types={"dtype": FULL_INT_TYPES}, host_memory=_HOST)
 class StatefulUniformFullInt(GeneratorOp):
     """Integers."""
 
@@ -137,10 +131,7 @@ register_op(
 
 
 @register_kernel(
-    "StatefulUniformInt",
-    device="CPU",
-    types={"dtype": INDEX},
-    host_memory=[*_HOST, "minval", "maxval"],
+    "StatefulUniformInt", types={"dtype": INDEX}, host_memory=[*_HOST, "minval", "maxval"]
 )
 class StatefulUniformInt(GeneratorOp):
     """Integers between bounds."""
@@ -163,10 +154,7 @@ register_op(
 
 
 @register_kernel(
-    "StatefulStandardNormal",
-    device="CPU",
-    types={"dtype": FLOATS},
-    host_memory=["resource", "shape"],
+    "StatefulStandardNormal", types={"dtype": FLOATS}, host_memory=["resource", "shape"]
 )
 class StatefulStandardNormal(OpKernel):
     """Normal numbers."""
@@ -204,7 +192,7 @@ register_op(
 )
 
 
-@register_kernel("RngSkip", device="CPU", host_memory=["resource", "algorithm", "delta"])
+@register_kernel("RngSkip", host_memory=["resource", "algorithm", "delta"])
 class RngSkip(OpKernel):
     """Moves a generator on."""
 
@@ -214,7 +202,7 @@ class RngSkip(OpKernel):
         advanced_generator(ctx, algorithm, delta)
 
 
-@register_kernel("RngReadAndSkip", device="CPU", host_memory=["resource", "alg", "delta"])
+@register_kernel("RngReadAndSkip", host_memory=["resource", "alg", "delta"])
 class RngReadAndSkip(OpKernel):
     """Reads the state and moves the generator on."""
 
@@ -238,9 +226,7 @@ register_op(
 )
 
 
-@register_kernel(
-    "NonDeterministicInts", device="CPU", types={"dtype": FULL_INT_TYPES}, host_memory=["shape"]
-)
+@register_kernel("NonDeterministicInts", types={"dtype": FULL_INT_TYPES}, host_memory=["shape"])
 class NonDeterministicInts(OpKernel):
     """Asks the system."""
 

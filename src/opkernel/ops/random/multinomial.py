@@ -75,7 +75,7 @@ register_op(
 )
 
 
-@register_kernel("Multinomial", device="CPU", types={"T": FLOATS, "output_dtype": INDEX})
+@register_kernel("Multinomial", types={"T": FLOATS, "output_dtype": INDEX})
 class Multinomial(OpKernel):
     """Classes by the kernel's own stream."""
 
@@ -92,12 +92,7 @@ class Multinomial(OpKernel):
         ctx.set_output(0, _classes(random, logits, count, self.dtype))
 
 
-@register_kernel(
-    "StatelessMultinomial",
-    device="CPU",
-    types={"T": FLOATS, "output_dtype": INDEX},
-    factory=True,
-)
+@register_kernel("StatelessMultinomial", types={"T": FLOATS, "output_dtype": INDEX}, factory=True)
 def stateless_multinomial(*, output_dtype: DataType) -> Callable[[Any, Any, Any], Any]:
     def drawn(logits: Any, num_samples: Any, seed: Any) -> Any:
         check_seed(seed)

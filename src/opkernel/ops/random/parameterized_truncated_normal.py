@@ -90,7 +90,7 @@ register_op(
 )
 
 
-@register_kernel("ParameterizedTruncatedNormal", device="CPU", types={"dtype": FLOATS})
+@register_kernel("ParameterizedTruncatedNormal", types={"dtype": FLOATS})
 class ParameterizedTruncatedNormal(OpKernel):
     """Numbers of the kernel's own stream."""
 
@@ -149,7 +149,6 @@ def _batches(sizes: tuple[int, ...], parameters: Sequence[Any]) -> tuple[int, in
 
 @register_kernel(
     "StatelessParameterizedTruncatedNormal",
-    device="CPU",
     types={"dtype": FLOATS},
     host_memory=["shape", "seed", *_NAMES],
     factory=True,

@@ -80,8 +80,8 @@ register_op(
 )
 
 
-@register_kernel("RandomPoisson", device="CPU", types={"dtype": FLOATS})
-@register_kernel("RandomPoissonV2", device="CPU", types={"R": TYPES, "dtype": TYPES})
+@register_kernel("RandomPoisson", types={"dtype": FLOATS})
+@register_kernel("RandomPoissonV2", types={"R": TYPES, "dtype": TYPES})
 class RandomPoisson(OpKernel):
     """Numbers of the kernel's own stream."""
 
@@ -104,7 +104,6 @@ class RandomPoisson(OpKernel):
 
 @register_kernel(
     "StatelessRandomPoisson",
-    device="CPU",
     types={"Rtype": TYPES, "dtype": TYPES},
     host_memory=["shape", "seed", "lam"],
     factory=True,

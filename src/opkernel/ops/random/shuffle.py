@@ -53,7 +53,7 @@ register_op(
 )
 
 
-@register_kernel("RandomShuffle", device="CPU", types={"T": ALL})
+@register_kernel("RandomShuffle", types={"T": ALL})
 class RandomShuffle(OpKernel):
     """Shuffles by the kernel's own stream."""
 
@@ -69,7 +69,7 @@ class RandomShuffle(OpKernel):
         ctx.set_output(0, value)
 
 
-@register_kernel("StatelessShuffle", device="CPU", types={"T": ALL}, kind="view")
+@register_kernel("StatelessShuffle", types={"T": ALL}, kind="view")
 def stateless_shuffle(value: Any, key: Any, counter: Any, alg: Any) -> Any:
     random = philox_of(key, counter, key_and_counter(key, counter, alg))
     return _shuffled(value, random) if value.size > 1 and len(value) > 1 else value
@@ -149,7 +149,7 @@ register_op(
 )
 
 
-@register_kernel("RandomIndexShuffle", device="CPU", types={"dtype": _TYPES}, factory=True)
+@register_kernel("RandomIndexShuffle", types={"dtype": _TYPES}, factory=True)
 def random_index_shuffle(*, rounds: int, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
     if rounds < _LEAST_ROUNDS or rounds % 2:
         raise InvalidArgumentError(

@@ -58,10 +58,7 @@ register_op(
 
 
 @register_kernel(
-    "SobolSample",
-    device="CPU",
-    types={"dtype": (DataType.DT_FLOAT, DataType.DT_DOUBLE)},
-    factory=True,
+    "SobolSample", types={"dtype": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}, factory=True
 )
 def sobol_sample(*, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
     def sample(dim: Any, num_results: Any, skip: Any) -> Any:

@@ -78,23 +78,21 @@ class FillOp(OpKernel):
         return distribution(self.generator.reserve_outputs(count), sizes, self.dtype)
 
 
-@register_kernel("RandomUniform", device="CPU", types={"dtype": FLOATS}, host_memory=["shape"])
+@register_kernel("RandomUniform", types={"dtype": FLOATS}, host_memory=["shape"])
 class RandomUniform(FillOp):
     """Uniform numbers."""
 
     distribution = staticmethod(uniform)
 
 
-@register_kernel(
-    "RandomStandardNormal", device="CPU", types={"dtype": FLOATS}, host_memory=["shape"]
-)
+@register_kernel("RandomStandardNormal", types={"dtype": FLOATS}, host_memory=["shape"])
 class RandomStandardNormal(FillOp):
     """Normal numbers."""
 
     distribution = staticmethod(normal)
 
 
-@register_kernel("TruncatedNormal", device="CPU", types={"dtype": FLOATS}, host_memory=["shape"])
+@register_kernel("TruncatedNormal", types={"dtype": FLOATS}, host_memory=["shape"])
 class TruncatedNormal(FillOp):
     """Normal numbers near 0."""
 
@@ -120,10 +118,7 @@ register_op(
 
 
 @register_kernel(
-    "RandomUniformInt",
-    device="CPU",
-    types={"Tout": INDEX},
-    host_memory=["shape", "minval", "maxval"],
+    "RandomUniformInt", types={"Tout": INDEX}, host_memory=["shape", "minval", "maxval"]
 )
 class RandomUniformInt(FillOp):
     """Integers between bounds."""

@@ -81,8 +81,8 @@ class ReaderOp(ResourceOpKernel):
         return value
 
 
-@register_kernel("IdentityReader", device="CPU")
-@register_kernel("IdentityReaderV2", device="CPU")
+@register_kernel("IdentityReader")
+@register_kernel("IdentityReaderV2")
 class IdentityReaderOp(ReaderOp):
     """Makes an IdentityReader."""
 
@@ -90,8 +90,8 @@ class IdentityReaderOp(ReaderOp):
         return IdentityReader(self.name)
 
 
-@register_kernel("WholeFileReader", device="CPU")
-@register_kernel("WholeFileReaderV2", device="CPU")
+@register_kernel("WholeFileReader")
+@register_kernel("WholeFileReaderV2")
 class WholeFileReaderOp(ReaderOp):
     """Makes a WholeFileReader."""
 
@@ -99,8 +99,8 @@ class WholeFileReaderOp(ReaderOp):
         return WholeFileReader(self.name)
 
 
-@register_kernel("TextLineReader", device="CPU")
-@register_kernel("TextLineReaderV2", device="CPU")
+@register_kernel("TextLineReader")
+@register_kernel("TextLineReaderV2")
 class TextLineReaderOp(ReaderOp):
     """Makes a TextLineReader."""
 
@@ -112,8 +112,8 @@ class TextLineReaderOp(ReaderOp):
         return TextLineReader(self.skip_header_lines, self.name)
 
 
-@register_kernel("TFRecordReader", device="CPU")
-@register_kernel("TFRecordReaderV2", device="CPU")
+@register_kernel("TFRecordReader")
+@register_kernel("TFRecordReaderV2")
 class TFRecordReaderOp(ReaderOp):
     """Makes a TFRecordReader."""
 
@@ -127,8 +127,8 @@ class TFRecordReaderOp(ReaderOp):
         return TFRecordReader(self.compression, self.name)
 
 
-@register_kernel("FixedLengthRecordReader", device="CPU")
-@register_kernel("FixedLengthRecordReaderV2", device="CPU")
+@register_kernel("FixedLengthRecordReader")
+@register_kernel("FixedLengthRecordReaderV2")
 class FixedLengthRecordReaderOp(ReaderOp):
     """Makes a FixedLengthRecordReader."""
 

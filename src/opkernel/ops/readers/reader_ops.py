@@ -115,8 +115,8 @@ class ReaderVerb(WaitingKernel[ReaderBase]):
         run_waits(self.waits(reader, ctx), ctx, done)
 
 
-@register_kernel("ReaderRead", device="CPU")
-@register_kernel("ReaderReadV2", device="CPU")
+@register_kernel("ReaderRead")
+@register_kernel("ReaderReadV2")
 class ReaderRead(ReaderVerb):
     """Reads one record."""
 
@@ -140,8 +140,8 @@ class ReaderRead(ReaderVerb):
         self.set_outputs(ctx, found)
 
 
-@register_kernel("ReaderReadUpTo", device="CPU")
-@register_kernel("ReaderReadUpToV2", device="CPU")
+@register_kernel("ReaderReadUpTo")
+@register_kernel("ReaderReadUpToV2")
 class ReaderReadUpTo(ReaderRead):
     """Reads some records."""
 
@@ -165,8 +165,8 @@ def _vector(strings: list[bytes]) -> Any:
     return string_tensor((len(strings),), strings)
 
 
-@register_kernel("ReaderReset", device="CPU")
-@register_kernel("ReaderResetV2", device="CPU")
+@register_kernel("ReaderReset")
+@register_kernel("ReaderResetV2")
 class ReaderReset(ReaderVerb):
     """Resets the reader."""
 
@@ -174,8 +174,8 @@ class ReaderReset(ReaderVerb):
         return reader.reset(ctx)
 
 
-@register_kernel("ReaderSerializeState", device="CPU")
-@register_kernel("ReaderSerializeStateV2", device="CPU")
+@register_kernel("ReaderSerializeState")
+@register_kernel("ReaderSerializeStateV2")
 class ReaderSerializeState(ReaderVerb):
     """Gives the state."""
 
@@ -185,8 +185,8 @@ class ReaderSerializeState(ReaderVerb):
         ctx.set_output(0, object_scalar(found[0]))
 
 
-@register_kernel("ReaderRestoreState", device="CPU")
-@register_kernel("ReaderRestoreStateV2", device="CPU")
+@register_kernel("ReaderRestoreState")
+@register_kernel("ReaderRestoreStateV2")
 class ReaderRestoreState(ReaderVerb):
     """Restores a state."""
 
@@ -199,8 +199,8 @@ class ReaderRestoreState(ReaderVerb):
         return reader.restore_state(given.item(), ctx)
 
 
-@register_kernel("ReaderNumRecordsProduced", device="CPU")
-@register_kernel("ReaderNumRecordsProducedV2", device="CPU")
+@register_kernel("ReaderNumRecordsProduced")
+@register_kernel("ReaderNumRecordsProducedV2")
 class ReaderNumRecordsProduced(InexpensiveKernel):
     """The number of records by now."""
 
@@ -209,8 +209,8 @@ class ReaderNumRecordsProduced(InexpensiveKernel):
             ctx.set_output(0, np.int64(reader.state.num_records_produced))
 
 
-@register_kernel("ReaderNumWorkUnitsCompleted", device="CPU")
-@register_kernel("ReaderNumWorkUnitsCompletedV2", device="CPU")
+@register_kernel("ReaderNumWorkUnitsCompleted")
+@register_kernel("ReaderNumWorkUnitsCompletedV2")
 class ReaderNumWorkUnitsCompleted(InexpensiveKernel):
     """The number of finished files by now."""
 

@@ -255,13 +255,13 @@ def _operation(name: str) -> str:
     return name.lower()
 
 
-@register_kernel(DENSE_TO_DENSE_SET_OPERATION, device="CPU", types=_TYPES, factory=True)
+@register_kernel(DENSE_TO_DENSE_SET_OPERATION, types=_TYPES, factory=True)
 def dense_to_dense_set_operation(*, set_operation: str) -> Callable[[Any, Any], Any]:
     operation = _operation(set_operation)
     return lambda a, b: _combined(_Sets.of_dense(a), _Sets.of_dense(b), operation)
 
 
-@register_kernel(DENSE_TO_SPARSE_SET_OPERATION, device="CPU", types=_TYPES, factory=True)
+@register_kernel(DENSE_TO_SPARSE_SET_OPERATION, types=_TYPES, factory=True)
 def dense_to_sparse_set_operation(
     *, set_operation: str, validate_indices: bool
 ) -> Callable[[Any, Any, Any, Any], Any]:
@@ -274,7 +274,7 @@ def dense_to_sparse_set_operation(
     return compute
 
 
-@register_kernel(SPARSE_TO_SPARSE_SET_OPERATION, device="CPU", types=_TYPES, factory=True)
+@register_kernel(SPARSE_TO_SPARSE_SET_OPERATION, types=_TYPES, factory=True)
 def sparse_to_sparse_set_operation(
     *, set_operation: str, validate_indices: bool
 ) -> Callable[[Any, Any, Any, Any, Any, Any], Any]:
@@ -290,7 +290,7 @@ def sparse_to_sparse_set_operation(
     return compute
 
 
-@register_kernel(SET_SIZE, device="CPU", types=_TYPES)
+@register_kernel(SET_SIZE, types=_TYPES)
 def set_size(indices: Any, values: Any, shape: Any, *, validate_indices: bool) -> Any:
     sets = _Sets.of_sparse(indices, values, shape, validate_indices)
     check_seconds(sets.members.size * _SECONDS_A_MEMBER, "counting sets")

@@ -158,7 +158,7 @@ def _register_complex(name: str, transform: str, rank: int) -> None:
         doc=f"The {'inverse of the ' * name.startswith('I')}Fourier transform of the last {rank} dimensions.",
     )
     kernel = partial(_complex_transform, transform, rank=rank)
-    register_kernel(op, device="CPU")(lambda tensor: kernel(tensor))
+    register_kernel(op)(lambda tensor: kernel(tensor))
 
 
 def _register_real(name: str, transform: Callable[..., Any], rank: int, *, forward: bool) -> None:
@@ -175,7 +175,7 @@ def _register_real(name: str, transform: Callable[..., Any], rank: int, *, forwa
         ),
     )
 
-    @register_kernel(op, device="CPU", factory=True)
+    @register_kernel(op, factory=True)
     def make(*, Treal: DataType, Tcomplex: DataType) -> Callable[..., Any]:
         dtype = Tcomplex if forward else Treal
 

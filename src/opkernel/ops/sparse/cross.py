@@ -247,9 +247,7 @@ def _buckets(
 
 
 @register_kernel(
-    SPARSE_CROSS,
-    device="CPU",
-    types={"out_type": _INT64_OR_STRING, "internal_type": _INT64_OR_STRING},
+    SPARSE_CROSS, types={"out_type": _INT64_OR_STRING, "internal_type": _INT64_OR_STRING}
 )
 def sparse_cross(
     indices: list[Any],
@@ -285,7 +283,7 @@ def _chosen(values: Sequence[Any], crosses: _Crosses, some: slice) -> list[Any]:
     return [one[at[some]] for one, at in zip(values, crosses.places, strict=True)]
 
 
-@register_kernel(SPARSE_CROSS_V2, device="CPU")
+@register_kernel(SPARSE_CROSS_V2)
 def sparse_cross_v2(
     indices: list[Any], values: list[Any], shapes: list[Any], dense_inputs: list[Any], sep: Any
 ) -> tuple[Any, Any, Any]:
@@ -296,7 +294,7 @@ def sparse_cross_v2(
         return crosses.indices, _joined(crosses, columns, sep[()]), crosses.shape
 
 
-@register_kernel(SPARSE_CROSS_HASHED, device="CPU")
+@register_kernel(SPARSE_CROSS_HASHED)
 def sparse_cross_hashed(
     indices: list[Any],
     values: list[Any],

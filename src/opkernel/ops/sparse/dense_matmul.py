@@ -47,7 +47,6 @@ SPARSE_TENSOR_DENSE_MATMUL = register_op(
 
 @register_kernel(
     SPARSE_TENSOR_DENSE_MATMUL,
-    device="CPU",
     types={"T": (*FLOATS, *COMPLEX, DataType.DT_INT32), "Tindices": INDEX},
     host_memory=["a_shape"],
 )

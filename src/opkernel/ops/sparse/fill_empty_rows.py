@@ -59,7 +59,7 @@ SPARSE_FILL_EMPTY_ROWS_GRAD = register_op(
 )
 
 
-@register_kernel(SPARSE_FILL_EMPTY_ROWS, device="CPU", types={"T": ALL})
+@register_kernel(SPARSE_FILL_EMPTY_ROWS, types={"T": ALL})
 def sparse_fill_empty_rows(
     indices: Any, values: Any, dense_shape: Any, default_value: Any, *, T: DataType
 ) -> tuple[Any, Any, Any, Any]:
@@ -121,7 +121,7 @@ def _filled(
     )
 
 
-@register_kernel(SPARSE_FILL_EMPTY_ROWS_GRAD, device="CPU", types={"T": NUMBERS})
+@register_kernel(SPARSE_FILL_EMPTY_ROWS_GRAD, types={"T": NUMBERS})
 def sparse_fill_empty_rows_grad(
     reverse_index_map: Any, grad_values: Any, *, T: DataType
 ) -> tuple[Any, Any]:

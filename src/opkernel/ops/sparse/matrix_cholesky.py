@@ -42,9 +42,7 @@ def _check_square(matrix: CsrSparseMatrix) -> int:
     return height
 
 
-@register_kernel(
-    CHOLESKY, device="CPU", types={"type": (DataType.DT_FLOAT, DataType.DT_DOUBLE, *COMPLEX)}
-)
+@register_kernel(CHOLESKY, types={"type": (DataType.DT_FLOAT, DataType.DT_DOUBLE, *COMPLEX)})
 def cholesky(input: Any, permutation: Any, *, type: DataType) -> Any:
     matrix = matrix_of(input, type)
     size = _check_square(matrix)
@@ -119,7 +117,7 @@ def _factor(rows: Rows, order: Any) -> Rows | None:
     return Rows(pointers, numbers[sort].astype(np.int32), entries[sort])
 
 
-@register_kernel(ORDERING_AMD, device="CPU")
+@register_kernel(ORDERING_AMD)
 def ordering_amd(input: Any) -> Any:
     matrix = matrix_of(input)
     size = _check_square(matrix)

@@ -106,13 +106,13 @@ def _check_product(a: tuple[int, ...], b: tuple[int, ...]) -> None:
         )
 
 
-@register_kernel(TRANSPOSE, device="CPU", types={"type": _TYPES})
+@register_kernel(TRANSPOSE, types={"type": _TYPES})
 def transpose(input: Any, *, conjugate: bool, type: DataType) -> Any:
     turned = _turned(matrix_of(input, type), conjugate)
     return to_handle(turned.dtype, turned.shape, turned.matrices)
 
 
-@register_kernel(MATMUL, device="CPU", types={"T": _TYPES})
+@register_kernel(MATMUL, types={"T": _TYPES})
 def matmul(
     a: Any,
     b: Any,
@@ -150,7 +150,7 @@ def matmul(
     return np.ascontiguousarray(product.swapaxes(-1, -2)) if transpose_output else product
 
 
-@register_kernel(SPARSE_MATMUL, device="CPU", types={"type": _TYPES})
+@register_kernel(SPARSE_MATMUL, types={"type": _TYPES})
 def sparse_matmul(
     a: Any,
     b: Any,

@@ -144,7 +144,7 @@ def _merged_indices(a: Any, b: Any, from_a: Any, from_b: Any) -> Any:
     return np.concatenate((a, b))[np.where(from_a >= 0, from_a, from_b + len(a))]
 
 
-@register_kernel(SPARSE_ADD, device="CPU", types={"T": _SIGNED})
+@register_kernel(SPARSE_ADD, types={"T": _SIGNED})
 def sparse_add(
     a_indices: Any,
     a_values: Any,
@@ -242,7 +242,7 @@ def _check_equal(a: list[int], b: list[int]) -> None:
 
 
 for _op, _choose in ((SPARSE_SPARSE_MAXIMUM, np.maximum), (SPARSE_SPARSE_MINIMUM, np.minimum)):
-    register_kernel(_op, device="CPU", types={"T": REAL_NUMBERS})(_make_extreme(_choose))
+    register_kernel(_op, types={"T": REAL_NUMBERS})(_make_extreme(_choose))
 
 
 @g.register_gradient("SparseAdd")

@@ -61,7 +61,7 @@ _SIGNED = (
 )
 
 
-@register_kernel(SPARSE_ADD_GRAD, device="CPU", types={"T": _SIGNED})
+@register_kernel(SPARSE_ADD_GRAD, types={"T": _SIGNED})
 def sparse_add_grad(
     backprop_val_grad: Any, a_indices: Any, b_indices: Any, sum_indices: Any
 ) -> tuple[Any, Any]:
@@ -110,7 +110,7 @@ def _found_by_steps(operands: Sequence[list[int]], total: list[int]) -> list[Any
     return found
 
 
-@register_kernel(SPARSE_SLICE_GRAD, device="CPU", types={"T": NUMBERS})
+@register_kernel(SPARSE_SLICE_GRAD, types={"T": NUMBERS})
 def sparse_slice_grad(
     backprop_val_grad: Any, input_indices: Any, input_start: Any, output_indices: Any
 ) -> Any:

@@ -34,7 +34,7 @@ SPARSE_REORDER = register_op(
 )
 
 
-@register_kernel(SPARSE_REORDER, device="CPU", types={"T": ALL}, kind="view")
+@register_kernel(SPARSE_REORDER, types={"T": ALL}, kind="view")
 def sparse_reorder(
     input_indices: Any, input_values: Any, input_shape: Any, *, T: DataType
 ) -> tuple[Any, Any]:
@@ -61,7 +61,7 @@ SPARSE_RESHAPE = register_op(
 )
 
 
-@register_kernel(SPARSE_RESHAPE, device="CPU", kind="view")
+@register_kernel(SPARSE_RESHAPE, kind="view")
 def sparse_reshape(input_indices: Any, input_shape: Any, new_shape: Any) -> tuple[Any, Any]:
     check_rank(2, input_indices=input_indices)
     check_rank(1, input_shape=input_shape, new_shape=new_shape)

@@ -171,9 +171,9 @@ for _name, _set, _types, _reduce, _what in (
     ("Max", "realnumbertype", REAL_NUMBERS, np.fmax, "maximum"),
 ):
     _dense = _register(f"SparseReduce{_name}", _set, _what, is_sparse=False)
-    register_kernel(_dense, device="CPU", types={"T": _types})(_make_dense(_reduce))
+    register_kernel(_dense, types={"T": _types})(_make_dense(_reduce))
     _sparse = _register(f"SparseReduce{_name}Sparse", _set, _what, is_sparse=True)
-    register_kernel(_sparse, device="CPU", types={"T": _types})(_make_sparse(_reduce))
+    register_kernel(_sparse, types={"T": _types})(_make_sparse(_reduce))
 
 
 def sparse_softmax_shape(c: InferenceContext) -> None:
@@ -192,7 +192,7 @@ SPARSE_SOFTMAX = register_op(
 )
 
 
-@register_kernel(SPARSE_SOFTMAX, device="CPU", types={"T": _SOFTMAX_TYPES})
+@register_kernel(SPARSE_SOFTMAX, types={"T": _SOFTMAX_TYPES})
 def sparse_softmax(sp_indices: Any, sp_values: Any, sp_shape: Any) -> Any:
     shape = check_sparse(sp_indices, sp_values, sp_shape, "sp_")
     if len(shape) < 2:

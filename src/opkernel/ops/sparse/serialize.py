@@ -239,7 +239,7 @@ def _row(parts: SparseParts, dtype: DataType, out_type: DataType) -> list[Any]:
     return [write(tensor, of_type) for tensor, of_type in zip(parts, types, strict=True)]
 
 
-@register_kernel(SERIALIZE_SPARSE, device="CPU", types={"out_type": _FORMS})
+@register_kernel(SERIALIZE_SPARSE, types={"out_type": _FORMS})
 def serialize_sparse(
     sparse_indices: Any, sparse_values: Any, sparse_shape: Any, *, T: DataType, out_type: DataType
 ) -> Any:
@@ -258,7 +258,7 @@ def _tensor(shape: tuple[int, ...], elements: Iterable[Any], out_type: DataType)
     return output.reshape(shape)
 
 
-@register_kernel(SERIALIZE_MANY_SPARSE, device="CPU", types={"T": ALL, "out_type": _FORMS})
+@register_kernel(SERIALIZE_MANY_SPARSE, types={"T": ALL, "out_type": _FORMS})
 def serialize_many_sparse(
     sparse_indices: Any, sparse_values: Any, sparse_shape: Any, *, T: DataType, out_type: DataType
 ) -> Any:
@@ -276,8 +276,8 @@ def serialize_many_sparse(
     return _tensor((count, 3), elements, out_type)
 
 
-@register_kernel(DESERIALIZE_SPARSE, device="CPU", types={"Tserialized": _FORMS})
-@register_kernel(DESERIALIZE_MANY_SPARSE, device="CPU")
+@register_kernel(DESERIALIZE_SPARSE, types={"Tserialized": _FORMS})
+@register_kernel(DESERIALIZE_MANY_SPARSE)
 def deserialize_sparse(serialized_sparse: Any, *, dtype: DataType) -> tuple[Any, Any, Any]:
     shape = serialized_sparse.shape
     if not shape:

@@ -125,7 +125,7 @@ class _MapKernel(OpKernel):
             self.use(ctx, tensors_map)
 
 
-@register_kernel("AddSparseToTensorsMap", device="CPU")
+@register_kernel("AddSparseToTensorsMap")
 class AddSparseToTensorsMap(_MapKernel):
     """Keeps a sparse tensor."""
 
@@ -135,7 +135,7 @@ class AddSparseToTensorsMap(_MapKernel):
         ctx.set_output(0, np.int64(tensors_map.add(parts, ctx.input_dtype(1))))
 
 
-@register_kernel("AddManySparseToTensorsMap", device="CPU", types={"T": ALL})
+@register_kernel("AddManySparseToTensorsMap", types={"T": ALL})
 class AddManySparseToTensorsMap(_MapKernel):
     """Keeps the rows of a sparse tensor."""
 
@@ -147,7 +147,7 @@ class AddManySparseToTensorsMap(_MapKernel):
         ctx.set_output(0, handles)
 
 
-@register_kernel("TakeManySparseFromTensorsMap", device="CPU", types={"dtype": ALL})
+@register_kernel("TakeManySparseFromTensorsMap", types={"dtype": ALL})
 class TakeManySparseFromTensorsMap(_MapKernel):
     """Takes sparse tensors."""
 

@@ -46,7 +46,7 @@ _TYPES = (
 )
 
 
-@register_kernel(SPARSE_TO_DENSE, device="CPU", types={"T": _TYPES, "Tindices": INDEX})
+@register_kernel(SPARSE_TO_DENSE, types={"T": _TYPES, "Tindices": INDEX})
 def sparse_to_dense(
     sparse_indices: Any,
     output_shape: Any,

@@ -31,7 +31,7 @@ SPARSE_TENSOR_DENSE_ADD = register_op(
 )
 
 
-@register_kernel(SPARSE_TENSOR_DENSE_ADD, device="CPU", types={"T": NUMBERS, "Tindices": INDEX})
+@register_kernel(SPARSE_TENSOR_DENSE_ADD, types={"T": NUMBERS, "Tindices": INDEX})
 def sparse_tensor_dense_add(a_indices: Any, a_values: Any, a_shape: Any, b: Any) -> Any:
     check_parts(a_indices, a_values, a_shape, "a_")
     if a_shape.tolist() != list(b.shape):
@@ -75,7 +75,7 @@ def _register(name: str, compute: Callable[[Any, Any], Any], doc: str) -> None:
         doc=f"The values of a sparse tensor, {doc} the elements of a dense one at their places.",
     )
 
-    @register_kernel(op, device="CPU", types={"T": REAL_NUMBERS})
+    @register_kernel(op, types={"T": REAL_NUMBERS})
     def elementwise(sp_indices: Any, sp_values: Any, sp_shape: Any, dense: Any) -> Any:
         shape = check_sparse(sp_indices, sp_values, sp_shape, "sp_")
         return compute(sp_values, _gathered(sp_indices, shape, dense))

@@ -46,7 +46,7 @@ _Format = Callable[[Any], bytes]
 _FILLS = ("", " ", "+", "-", "0", "#")
 
 
-@register_kernel(AS_STRING, device="CPU", factory=True)
+@register_kernel(AS_STRING, factory=True)
 def as_string(
     *, T: DataType, precision: int, scientific: bool, shortest: bool, width: int, fill: str
 ) -> Callable[[Any], Any]:

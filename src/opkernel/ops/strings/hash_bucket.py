@@ -46,17 +46,17 @@ def _buckets(hashes: Any, num_buckets: int) -> Any:
     return (hashes % np.uint64(num_buckets)).astype(np.int64)
 
 
-@register_kernel(STRING_TO_HASH_BUCKET, device="CPU")
+@register_kernel(STRING_TO_HASH_BUCKET)
 def string_to_hash_bucket(string_tensor: Any, *, num_buckets: int) -> Any:
     return _buckets(murmur_hashes(string_tensor), num_buckets)
 
 
-@register_kernel(STRING_TO_HASH_BUCKET_FAST, device="CPU")
+@register_kernel(STRING_TO_HASH_BUCKET_FAST)
 def string_to_hash_bucket_fast(input: Any, *, num_buckets: int) -> Any:
     return _buckets(fingerprints(input), num_buckets)
 
 
-@register_kernel(STRING_TO_HASH_BUCKET_STRONG, device="CPU", factory=True)
+@register_kernel(STRING_TO_HASH_BUCKET_STRONG, factory=True)
 def string_to_hash_bucket_strong(*, num_buckets: int, key: list[int]) -> Callable[[Any], Any]:
     if len(key) != 2:
         raise InvalidArgumentError(f"Key must have 2 elements, not {len(key)}")

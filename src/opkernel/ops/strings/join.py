@@ -32,7 +32,7 @@ REDUCE_JOIN = register_op(
 )
 
 
-@register_kernel(REDUCE_JOIN, device="CPU", factory=True)
+@register_kernel(REDUCE_JOIN, factory=True)
 def reduce_join(*, keep_dims: bool, separator: str) -> Callable[[Any, Any], Any]:
     glue = separator.encode("utf-8", "surrogateescape")
 
@@ -84,10 +84,7 @@ UNSORTED_SEGMENT_JOIN = register_op(
 
 
 @register_kernel(
-    UNSORTED_SEGMENT_JOIN,
-    device="CPU",
-    types={"Tindices": INDEX, "Tnumsegments": INDEX},
-    factory=True,
+    UNSORTED_SEGMENT_JOIN, types={"Tindices": INDEX, "Tnumsegments": INDEX}, factory=True
 )
 def unsorted_segment_join(*, separator: str) -> Callable[[Any, Any, Any], Any]:
     glue = separator.encode("utf-8", "surrogateescape")

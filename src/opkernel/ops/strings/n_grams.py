@@ -83,7 +83,7 @@ class _NGrams:
             yield [self.left_pad] * pads + row + [self.right_pad] * pads
 
 
-@register_kernel(STRING_NGRAMS, device="CPU", types={"Tsplits": INDEX}, factory=True)
+@register_kernel(STRING_NGRAMS, types={"Tsplits": INDEX}, factory=True)
 def string_n_grams(
     *,
     separator: str,

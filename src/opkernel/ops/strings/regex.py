@@ -247,7 +247,7 @@ def _matched(tensor: Any, matches: FullMatch) -> Any:
     return found.reshape(tensor.shape)
 
 
-@register_kernel(REGEX_FULL_MATCH, device="CPU")
+@register_kernel(REGEX_FULL_MATCH)
 def regex_full_match(tensor: Any, pattern: Any) -> Any:
     if pattern.ndim:
         raise InvalidArgumentError(
@@ -256,7 +256,7 @@ def regex_full_match(tensor: Any, pattern: Any) -> Any:
     return _matched(tensor, full_match(pattern.item()))
 
 
-@register_kernel(STATIC_REGEX_FULL_MATCH, device="CPU", factory=True)
+@register_kernel(STATIC_REGEX_FULL_MATCH, factory=True)
 def static_regex_full_match(*, pattern: str) -> Callable[[Any], Any]:
     matches = full_match(pattern.encode("utf-8", "surrogateescape"))
     return lambda tensor: _matched(tensor, matches)

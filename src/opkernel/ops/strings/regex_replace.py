@@ -57,7 +57,7 @@ STATIC_REGEX_REPLACE = register_op(
 )
 
 
-@register_kernel(REGEX_REPLACE, device="CPU")
+@register_kernel(REGEX_REPLACE)
 def regex_replace(tensor: Any, pattern: Any, rewrite: Any, *, replace_global: bool) -> Any:
     for name, value in (("Pattern", pattern), ("Rewrite", rewrite)):
         if value.ndim:
@@ -67,7 +67,7 @@ def regex_replace(tensor: Any, pattern: Any, rewrite: Any, *, replace_global: bo
     return map_strings(replacement(pattern.item(), rewrite.item(), replace_global), tensor)
 
 
-@register_kernel(STATIC_REGEX_REPLACE, device="CPU", factory=True)
+@register_kernel(STATIC_REGEX_REPLACE, factory=True)
 def static_regex_replace(
     *, pattern: str, rewrite: str, replace_global: bool
 ) -> Callable[[Any], Any]:

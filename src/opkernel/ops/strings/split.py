@@ -57,13 +57,13 @@ STRING_SPLIT_V2 = register_op(
 )
 
 
-@register_kernel(STRING_SPLIT, device="CPU")
+@register_kernel(STRING_SPLIT)
 def string_split(tensor: Any, delimiter: Any, *, skip_empty: bool) -> tuple[Any, Any, Any]:
     _check_ranks(tensor, delimiter, "delimiter")
     return _sparse_parts(tensor, _at_any_byte(delimiter.item(), skip_empty))
 
 
-@register_kernel(STRING_SPLIT_V2, device="CPU")
+@register_kernel(STRING_SPLIT_V2)
 def string_split_v2(tensor: Any, sep: Any, *, maxsplit: int) -> tuple[Any, Any, Any]:
     _check_ranks(tensor, sep, "sep")
     return _sparse_parts(tensor, _at_separator(sep.item(), max(maxsplit, -1)))
@@ -163,6 +163,6 @@ STRING_STRIP = register_op(
 )
 
 
-@register_kernel(STRING_STRIP, device="CPU")
+@register_kernel(STRING_STRIP)
 def string_strip(tensor: Any) -> Any:
     return map_strings(bytes.strip, tensor)

@@ -44,7 +44,7 @@ SUBSTR = register_op(
 )
 
 
-@register_kernel(SUBSTR, device="CPU", types={"T": INDEX})
+@register_kernel(SUBSTR, types={"T": INDEX})
 def substr(tensor: Any, pos: Any, len: Any, *, unit: str) -> Any:
     if pos.shape != len.shape:
         raise InvalidArgumentError(

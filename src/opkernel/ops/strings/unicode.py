@@ -148,7 +148,7 @@ def _decoded(
     return lengths_to_splits(counts, splits), *columns
 
 
-@register_kernel(UNICODE_DECODE, device="CPU", types={"Tsplits": INDEX}, factory=True)
+@register_kernel(UNICODE_DECODE, types={"Tsplits": INDEX}, factory=True)
 def unicode_decode(
     *,
     input_encoding: str,
@@ -167,7 +167,7 @@ def unicode_decode(
     return decode
 
 
-@register_kernel(UNICODE_DECODE_WITH_OFFSETS, device="CPU", types={"Tsplits": INDEX}, factory=True)
+@register_kernel(UNICODE_DECODE_WITH_OFFSETS, types={"Tsplits": INDEX}, factory=True)
 def unicode_decode_with_offsets(
     *,
     input_encoding: str,
@@ -186,7 +186,7 @@ def unicode_decode_with_offsets(
     return decode
 
 
-@register_kernel(UNICODE_TRANSCODE, device="CPU", factory=True)
+@register_kernel(UNICODE_TRANSCODE, factory=True)
 def unicode_transcode(
     *,
     input_encoding: str,
@@ -205,7 +205,7 @@ def unicode_transcode(
     return transcode
 
 
-@register_kernel(UNICODE_ENCODE, device="CPU", types={"Tsplits": INDEX}, factory=True)
+@register_kernel(UNICODE_ENCODE, types={"Tsplits": INDEX}, factory=True)
 def unicode_encode(
     *, errors: str, output_encoding: str, replacement_char: int
 ) -> Callable[[Any, Any], Any]:

@@ -158,9 +158,9 @@ register_op(
 )
 
 
-@register_kernel("TensorArray", device="CPU")
-@register_kernel("TensorArrayV2", device="CPU")
-@register_kernel("TensorArrayV3", device="CPU")
+@register_kernel("TensorArray")
+@register_kernel("TensorArrayV2")
+@register_kernel("TensorArrayV3")
 class TensorArrayOp(OpKernel):
     """Makes an array at each computation."""
 
@@ -199,10 +199,10 @@ class TensorArrayOp(OpKernel):
             ctx.set_output(1, 0.0)
 
 
-@register_kernel("TensorArrayGrad", device="CPU")
-@register_kernel("TensorArrayGradV2", device="CPU")
-@register_kernel("TensorArrayGradV3", device="CPU")
-@register_kernel("TensorArrayGradWithShape", device="CPU")
+@register_kernel("TensorArrayGrad")
+@register_kernel("TensorArrayGradV2")
+@register_kernel("TensorArrayGradV3")
+@register_kernel("TensorArrayGradWithShape")
 class TensorArrayGradOp(OpKernel):
     """Finds the array of gradients, or makes it; the array itself becomes no longer from then on."""
 

@@ -260,20 +260,17 @@ class Close(InexpensiveKernel):
 _GATHERED_TYPES = (*POD_OR_STRING, *QUANTIZED, DataType.DT_VARIANT)
 
 for _op in _READS:
-    register_kernel(_op, device="CPU", types={"dtype": ALL})(Read)
+    register_kernel(_op, types={"dtype": ALL})(Read)
 for _op in (*_GATHERS, _PACK):
-    register_kernel(_op, device="CPU", types={"dtype": _GATHERED_TYPES})(Gather)
+    register_kernel(_op, types={"dtype": _GATHERED_TYPES})(Gather)
 for _op in _CONCATS:
     register_kernel(
-        _op,
-        device="CPU",
-        types={"dtype": (*POD_OR_STRING, *QUANTIZED)},
-        host_memory=["lengths", "handle"],
+        _op, types={"dtype": (*POD_OR_STRING, *QUANTIZED)}, host_memory=["lengths", "handle"]
     )(Concat)
 for _op in _SIZES:
-    register_kernel(_op, device="CPU")(Size)
+    register_kernel(_op)(Size)
 for _op in _CLOSES:
-    register_kernel(_op, device="CPU")(Close)
+    register_kernel(_op)(Close)
 
 
 def _check_dtype(array: TensorArray, dtype: DataType) -> None:

@@ -213,7 +213,7 @@ for _ops, _kernel in (
     ([_UNPACK], Unpack),
 ):
     for _op in _ops:
-        register_kernel(_op, device="CPU", types={"T": ALL})(_kernel)
+        register_kernel(_op, types={"T": ALL})(_kernel)
 
 
 def _check_dtype(array: TensorArray, dtype: DataType) -> None:

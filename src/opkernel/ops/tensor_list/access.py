@@ -50,9 +50,7 @@ TENSOR_LIST_GET_ITEM = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_GET_ITEM, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_GET_ITEM, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_get_item(
     input_handle: Any, index: Any, element_shape: Any, *, element_dtype: DataType
 ) -> Any:
@@ -108,7 +106,7 @@ TENSOR_LIST_SET_ITEM = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_SET_ITEM, device="CPU", kind="view")
+@register_kernel(TENSOR_LIST_SET_ITEM, kind="view")
 def tensor_list_set_item(
     input_handle: Any,
     index: Any,
@@ -158,7 +156,7 @@ TENSOR_LIST_PUSH_BACK = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_PUSH_BACK, device="CPU", kind="view")
+@register_kernel(TENSOR_LIST_PUSH_BACK, kind="view")
 def tensor_list_push_back(input_handle: Any, tensor: Any, *, element_dtype: DataType) -> Any:
     old = list_of(input_handle)
     if not old.accepts_shape(tensor.shape):
@@ -196,9 +194,7 @@ TENSOR_LIST_PUSH_BACK_BATCH = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_PUSH_BACK_BATCH, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_PUSH_BACK_BATCH, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_push_back_batch(input_handles: Any, tensor: Any, *, element_dtype: DataType) -> Any:
     if tensor.ndim == 0:
         raise InvalidArgumentError("Expected tensor to be at least a vector, but saw shape: []")
@@ -252,9 +248,7 @@ TENSOR_LIST_POP_BACK = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_POP_BACK, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_POP_BACK, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_pop_back(
     input_handle: Any, element_shape: Any, *, element_dtype: DataType
 ) -> tuple[Any, Any]:

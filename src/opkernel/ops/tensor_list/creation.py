@@ -42,7 +42,7 @@ EMPTY_TENSOR_LIST = register_op(
 )
 
 
-@register_kernel(EMPTY_TENSOR_LIST, device="CPU")
+@register_kernel(EMPTY_TENSOR_LIST)
 def empty_tensor_list(element_shape: Any, max_num_elements: Any, *, element_dtype: DataType) -> Any:
     if max_num_elements.ndim:
         raise InvalidArgumentError(
@@ -65,7 +65,7 @@ TENSOR_LIST_RESERVE = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_RESERVE, device="CPU")
+@register_kernel(TENSOR_LIST_RESERVE)
 def tensor_list_reserve(element_shape: Any, num_elements: Any, *, element_dtype: DataType) -> Any:
     if num_elements.ndim:
         raise InvalidArgumentError(
@@ -101,9 +101,7 @@ TENSOR_LIST_FROM_TENSOR = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_FROM_TENSOR, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_FROM_TENSOR, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_from_tensor(tensor: Any, element_shape: Any, *, element_dtype: DataType) -> Any:
     shape = partial_shape_of(element_shape)
     check_row_shape(tensor, shape)
@@ -133,9 +131,7 @@ TENSOR_LIST_SPLIT = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_SPLIT, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_SPLIT, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_split(
     tensor: Any, element_shape: Any, lengths: Any, *, element_dtype: DataType
 ) -> Any:

@@ -30,7 +30,7 @@ TENSOR_LIST_LENGTH = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_LENGTH, device="CPU")
+@register_kernel(TENSOR_LIST_LENGTH)
 def tensor_list_length(input_handle: Any) -> Any:
     return np.int32(len(list_of(input_handle)))
 
@@ -52,7 +52,7 @@ TENSOR_LIST_ELEMENT_SHAPE = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_ELEMENT_SHAPE, device="CPU")
+@register_kernel(TENSOR_LIST_ELEMENT_SHAPE)
 def tensor_list_element_shape(input_handle: Any, *, shape_type: DataType) -> Any:
     dims = list_of(input_handle).element_shape.dims
     sizes = -1 if dims is None else [-1 if size is None else size for size in dims]
@@ -74,7 +74,7 @@ TENSOR_LIST_RESIZE = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_RESIZE, device="CPU", kind="view")
+@register_kernel(TENSOR_LIST_RESIZE, kind="view")
 def tensor_list_resize(input_handle: Any, size: Any) -> Any:
     old = list_of(input_handle)
     if size.ndim:
@@ -115,7 +115,7 @@ TENSOR_LIST_CONCAT_LISTS = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_CONCAT_LISTS, device="CPU", kind="view")
+@register_kernel(TENSOR_LIST_CONCAT_LISTS, kind="view")
 def tensor_list_concat_lists(input_a: Any, input_b: Any, *, element_dtype: DataType) -> Any:
     if input_a.shape != input_b.shape:
         raise InvalidArgumentError(

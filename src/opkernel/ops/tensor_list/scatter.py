@@ -57,18 +57,14 @@ TENSOR_LIST_SCATTER_V2 = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_SCATTER, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_SCATTER, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_scatter(
     tensor: Any, indices: Any, element_shape: Any, *, element_dtype: DataType
 ) -> Any:
     return _new_list(tensor, indices, element_shape, -1, element_dtype)
 
 
-@register_kernel(
-    TENSOR_LIST_SCATTER_V2, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_SCATTER_V2, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_scatter_v2(
     tensor: Any, indices: Any, element_shape: Any, num_elements: Any, *, element_dtype: DataType
 ) -> Any:
@@ -135,10 +131,7 @@ TENSOR_LIST_SCATTER_INTO_EXISTING_LIST = register_op(
 
 
 @register_kernel(
-    TENSOR_LIST_SCATTER_INTO_EXISTING_LIST,
-    device="CPU",
-    types={"element_dtype": ELEMENT_TYPES},
-    kind="view",
+    TENSOR_LIST_SCATTER_INTO_EXISTING_LIST, types={"element_dtype": ELEMENT_TYPES}, kind="view"
 )
 def tensor_list_scatter_into_existing_list(
     input_handle: Any, tensor: Any, indices: Any, *, element_dtype: DataType

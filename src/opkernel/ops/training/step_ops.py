@@ -337,7 +337,7 @@ def _register(name: str, optimizer: Optimizer, *, resource: bool, sparse: bool) 
         is_stateful=resource,
         doc=f"A step of {name} {'on some rows of' * sparse or 'on'} `var` and its slots.",
     )
-    register_kernel(op, device="CPU", types=types, host_memory=variables if resource else [])(
+    register_kernel(op, types=types, host_memory=variables if resource else [])(
         SparseApplyOp if sparse else ApplyOp
     )
 

@@ -73,7 +73,6 @@ register_op(
 
 @register_kernel(
     "ResourceGather",
-    device="CPU",
     types={"dtype": (*ALL, *QUANTIZED), "Tindices": INDEX},
     host_memory=["resource"],
 )
@@ -119,10 +118,7 @@ def gathered(params: Any, indices: Any, batch_dims: int) -> Any:
 
 
 @register_kernel(
-    "ResourceGatherNd",
-    device="CPU",
-    types={"dtype": ALL, "Tindices": INDEX},
-    host_memory=["resource"],
+    "ResourceGatherNd", types={"dtype": ALL, "Tindices": INDEX}, host_memory=["resource"]
 )
 class ResourceGatherNd(OpKernel):
     """Gathers from a variable as GatherNd does from a tensor."""

@@ -92,7 +92,7 @@ register_op(
 )
 
 
-@register_kernel("ReadVariableOp", device="CPU")
+@register_kernel("ReadVariableOp")
 class ReadVariableOp(OpKernel):
     """Hands out the variable's array."""
 
@@ -105,7 +105,7 @@ class ReadVariableOp(OpKernel):
             ctx.set_output(0, variable.read(self.dtype))
 
 
-@register_kernel("_ReadVariablesOp", device="CPU")
+@register_kernel("_ReadVariablesOp")
 class ReadVariablesOp(OpKernel):
     """Hands out the variables' arrays."""
 
@@ -168,9 +168,7 @@ _NARROW = tuple(
 )
 
 
-@register_kernel(
-    "AssignVariableOp", device="CPU", types={"dtype": (*ALL, *QUANTIZED, *FLOAT8, *_NARROW)}
-)
+@register_kernel("AssignVariableOp", types={"dtype": (*ALL, *QUANTIZED, *FLOAT8, *_NARROW)})
 class AssignVariableOp(OpKernel):
     """Takes the value over, or a copy where others have it; makes the variable if need be."""
 
@@ -207,14 +205,14 @@ class AssignUpdateVariableOp(OpKernel):
             self.ufunc(tensor, value, out=tensor)
 
 
-@register_kernel("AssignAddVariableOp", device="CPU", types={"dtype": NUMBERS})
+@register_kernel("AssignAddVariableOp", types={"dtype": NUMBERS})
 class AssignAddVariableOp(AssignUpdateVariableOp):
     """Adds."""
 
     ufunc = np.add
 
 
-@register_kernel("AssignSubVariableOp", device="CPU", types={"dtype": NUMBERS})
+@register_kernel("AssignSubVariableOp", types={"dtype": NUMBERS})
 class AssignSubVariableOp(AssignUpdateVariableOp):
     """Subtracts."""
 
@@ -248,7 +246,7 @@ register_op(
 )
 
 
-@register_kernel("ResourceCountUpTo", device="CPU", types={"T": INDEX})
+@register_kernel("ResourceCountUpTo", types={"T": INDEX})
 class ResourceCountUpTo(OpKernel):
     """Counts, unless the limit is reached."""
 

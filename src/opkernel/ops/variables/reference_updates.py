@@ -68,7 +68,7 @@ for _change, _doc in (("Add", "Adds to the variable."), ("Sub", "Subtracts from 
     )
 
 
-@register_kernel("Assign", device="CPU", types={"T": (*ALL, *QUANTIZED, DataType.DT_QUINT16)})
+@register_kernel("Assign", types={"T": (*ALL, *QUANTIZED, DataType.DT_QUINT16)})
 class Assign(OpKernel):
     """Takes the value over, or a copy where others have it."""
 
@@ -104,14 +104,14 @@ class DenseUpdate(OpKernel):
             self.ufunc(tensor, value, out=tensor)
 
 
-@register_kernel("AssignAdd", device="CPU", types={"T": NUMBERS})
+@register_kernel("AssignAdd", types={"T": NUMBERS})
 class AssignAdd(DenseUpdate):
     """Adds."""
 
     ufunc = np.add
 
 
-@register_kernel("AssignSub", device="CPU", types={"T": NUMBERS})
+@register_kernel("AssignSub", types={"T": NUMBERS})
 class AssignSub(DenseUpdate):
     """Subtracts."""
 
@@ -130,7 +130,7 @@ register_op(
 )
 
 
-@register_kernel("CountUpTo", device="CPU", types={"T": INDEX})
+@register_kernel("CountUpTo", types={"T": INDEX})
 class CountUpTo(OpKernel):
     """Counts, unless the limit is reached."""
 
@@ -212,7 +212,7 @@ def _declare_scatter(name: str, declared: str, types: tuple[DataType, ...], lock
         shape_fn=ref_scatter_nd_shape if nd else scatter_shape,
         doc=f"As Resource{name}, on the variable that `ref` refers to.",
     )
-    register_kernel(name, device="CPU", types={"T": types, "Tindices": INDEX})(
+    register_kernel(name, types={"T": types, "Tindices": INDEX})(
         ScatterNdUpdate if nd else ScatterUpdate
     )
 

@@ -122,8 +122,8 @@ def _declared_shape(construction: OpKernelConstruction) -> tuple[int, ...]:
     return tuple(shape.as_tensor_shape())
 
 
-@register_kernel("Variable", device="CPU")
-@register_kernel("VariableV2", device="CPU")
+@register_kernel("Variable")
+@register_kernel("VariableV2")
 class VariableOp(OpKernel):
     """Gives the reference; the variable is made when it is first asked for."""
 
@@ -145,7 +145,7 @@ class VariableOp(OpKernel):
         return LegacyVar(self.output_types[0].base, TensorRef(declared_shape=self.shape))
 
 
-@register_kernel("IsVariableInitialized", device="CPU")
+@register_kernel("IsVariableInitialized")
 class IsVariableInitialized(OpKernel):
     """Whether the reference has an array."""
 
@@ -170,7 +170,7 @@ def _name_in_step(name: str, place: FrameAndIter) -> str:
     return f"{name}/frame:{place.frame_id}/iter:{place.iter_id}"
 
 
-@register_kernel("TemporaryVariable", device="CPU")
+@register_kernel("TemporaryVariable")
 class TemporaryVariable(OpKernel):
     """Makes a variable in the container of the step. Its elements are zeros."""
 
@@ -188,7 +188,7 @@ class TemporaryVariable(OpKernel):
         ctx.set_output_ref(0, variable.tensor_ref)
 
 
-@register_kernel("DestroyTemporaryVariable", device="CPU")
+@register_kernel("DestroyTemporaryVariable")
 class DestroyTemporaryVariable(OpKernel):
     """Deletes a variable of the step."""
 
@@ -238,7 +238,7 @@ register_op(
 )
 
 
-@register_kernel("RefIdentity", device="CPU")
+@register_kernel("RefIdentity")
 class RefIdentity(OpKernel):
     """Passes on a reference."""
 
@@ -246,7 +246,7 @@ class RefIdentity(OpKernel):
         ctx.forward_ref_input_to_ref_output(0, 0)
 
 
-@register_kernel("RefSelect", device="CPU", types={"T": ALL}, host_memory=["index"])
+@register_kernel("RefSelect", types={"T": ALL}, host_memory=["index"])
 class RefSelect(OpKernel):
     """Passes on the reference that the index says."""
 

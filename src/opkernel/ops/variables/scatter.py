@@ -232,7 +232,6 @@ for _change, _types in (
     )
     register_kernel(
         f"ResourceScatter{_change}",
-        device="CPU",
         types={"dtype": _types, "Tindices": INDEX},
         host_memory=["resource"],
     )(ResourceScatter)
@@ -258,8 +257,5 @@ for _change, _types in (
         doc=f"{_SCATTERED[_change].replace('rows', 'slices')} of the variable that `indices` name.",
     )
     register_kernel(
-        f"ResourceScatterNd{_change}",
-        device="CPU",
-        types={"T": _types, "Tindices": INDEX},
-        host_memory=["ref"],
+        f"ResourceScatterNd{_change}", types={"T": _types, "Tindices": INDEX}, host_memory=["ref"]
     )(ResourceScatterNd)

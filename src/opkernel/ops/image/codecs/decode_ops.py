@@ -275,37 +275,37 @@ def _jpeg_options(
     return JpegOptions(ratio, fancy_upscaling, try_recover_truncated, acceptable_fraction, accurate)
 
 
-@register_kernel(DECODE_IMAGE, device="CPU", factory=True)
+@register_kernel(DECODE_IMAGE, factory=True)
 def decode_image(*, channels: int, dtype: DataType, expand_animations: bool) -> Any:
     return _Decoder("DecodeImage", channels, dtype, expand_animations)
 
 
-@register_kernel(DECODE_PNG, device="CPU", factory=True)
+@register_kernel(DECODE_PNG, factory=True)
 def decode_png(*, channels: int, dtype: DataType) -> Any:
     return _Decoder("DecodePng", channels, dtype)
 
 
-@register_kernel(DECODE_WEBP, device="CPU", factory=True)
+@register_kernel(DECODE_WEBP, factory=True)
 def decode_webp(*, channels: int, dtype: DataType) -> Any:
     return _Decoder("DecodeWebP", channels, dtype)
 
 
-@register_kernel(DECODE_JXL, device="CPU", factory=True)
+@register_kernel(DECODE_JXL, factory=True)
 def decode_jxl(*, channels: int, dtype: DataType) -> Any:
     return _Decoder("DecodeJxl", channels, dtype)
 
 
-@register_kernel(DECODE_BMP, device="CPU", factory=True)
+@register_kernel(DECODE_BMP, factory=True)
 def decode_bmp(*, channels: int) -> Any:
     return _Decoder("DecodeBmp", channels)
 
 
-@register_kernel(DECODE_GIF, device="CPU", factory=True)
+@register_kernel(DECODE_GIF, factory=True)
 def decode_gif() -> Any:
     return _Decoder("DecodeGif", 3)
 
 
-@register_kernel(DECODE_JPEG, device="CPU", factory=True)
+@register_kernel(DECODE_JPEG, factory=True)
 def decode_jpeg(
     *,
     channels: int,
@@ -321,7 +321,7 @@ def decode_jpeg(
     return _Decoder("DecodeJpeg", channels, jpeg=options)
 
 
-@register_kernel(DECODE_AND_CROP_JPEG, device="CPU", factory=True)
+@register_kernel(DECODE_AND_CROP_JPEG, factory=True)
 def decode_and_crop_jpeg(
     *,
     channels: int,

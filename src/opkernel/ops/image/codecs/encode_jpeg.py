@@ -111,7 +111,7 @@ def _encoded(image: Any, quality: int, options: _Options) -> Any:
     return found
 
 
-@register_kernel(ENCODE_JPEG, device="CPU", factory=True)
+@register_kernel(ENCODE_JPEG, factory=True)
 def encode_jpeg(
     *,
     format: str,
@@ -142,7 +142,7 @@ def encode_jpeg(
     return encode
 
 
-@register_kernel(ENCODE_JPEG_VARIABLE_QUALITY, device="CPU")
+@register_kernel(ENCODE_JPEG_VARIABLE_QUALITY)
 def encode_jpeg_variable_quality(images: Any, quality: Any) -> Any:
     _check_image(images, None, "")
     if quality.ndim:

@@ -51,7 +51,7 @@ ENCODE_PNG = register_op(
 )
 
 
-@register_kernel(ENCODE_PNG, device="CPU", factory=True)
+@register_kernel(ENCODE_PNG, factory=True)
 def encode_png(*, compression: int, T: DataType) -> Callable[[Any], Any]:
     if not -1 <= compression <= 9:
         raise InvalidArgumentError(f"compression should be in [-1,9], got {compression}")

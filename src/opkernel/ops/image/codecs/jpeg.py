@@ -330,7 +330,7 @@ EXTRACT_JPEG_SHAPE = register_op(
 )
 
 
-@register_kernel(EXTRACT_JPEG_SHAPE, device="CPU", types={"output_type": INDEX})
+@register_kernel(EXTRACT_JPEG_SHAPE, types={"output_type": INDEX})
 def extract_jpeg_shape(contents: Any, *, output_type: DataType) -> Any:
     if contents.ndim:
         raise InvalidArgumentError(
