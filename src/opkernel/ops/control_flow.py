@@ -18,6 +18,7 @@ from opkernel.opdef.common_shapes import (
     unknown_shape,
 )
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL, POD, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -109,10 +110,7 @@ class Switch(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         pred = np.asarray(ctx.input(1))
-        if pred.ndim:
-            raise InvalidArgumentError(
-                f"The second input must be a scalar, but it has shape {list(pred.shape)}"
-            )
+        require_scalar(pred, "The second input must be a scalar, but it has shape {}")
         _pass_on(ctx, 0, int(bool(pred)))
 
 
@@ -123,10 +121,7 @@ class SwitchN(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         index = np.asarray(ctx.input(1))
-        if index.ndim:
-            raise InvalidArgumentError(
-                f"The second input must be a scalar, but it has shape {list(index.shape)}"
-            )
+        require_scalar(index, "The second input must be a scalar, but it has shape {}")
         _pass_on(ctx, 0, int(index) if 0 <= index < self.num_outputs else self.num_outputs - 1)
 
 

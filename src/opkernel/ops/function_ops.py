@@ -32,10 +32,11 @@ from opkernel.opdef import (
     register_op,
     unknown_shape,
 )
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
 from opkernel.ops.registration import ASKS_FOR_CALL, register_kernel
 from opkernel.proto import NameAttrList
-from opkernel.types import DataType, TensorShape, natural_dtype
+from opkernel.types import DataType, natural_dtype
 
 _Value = TypeVar("_Value")
 
@@ -154,8 +155,7 @@ class RemoteCall(OpKernel):
     def _handle(self, ctx: OpKernelContext, library: FunctionRuntime) -> Any:
         """The function on the device, instantiated once for each device."""
         target = np.asarray(ctx.input("target"))
-        if target.ndim:
-            raise InvalidArgumentError(f"target must be a scalar, got shape {list(target.shape)}")
+        require_scalar(target, "target must be a scalar, got shape {}")
         device = target.item().decode("utf-8", "surrogateescape")
         with self._lock:
             handle = self._handles.get((device, library))
@@ -301,8 +301,7 @@ class For(OpKernel):
 
 
 def _scalar(name: str, value: Any) -> int:
-    if value.ndim:
-        raise InvalidArgumentError(f"{name} must be a scalar, got shape {TensorShape(value.shape)}")
+    require_scalar(value, f"{name} must be a scalar, got shape {{}}")
     return int(value)
 
 

@@ -20,9 +20,10 @@ from opkernel.foreign_text import terminal_text
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import scalar_shape, unchanged_shape
 from opkernel.opdef.text.tensor_summary import summarize_values
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 PRINT = register_op(
     "Print",
@@ -106,10 +107,7 @@ def print_v2(*, output_stream: str, end: str) -> Callable[[Any], None]:
         )
 
     def tell(text: Any) -> None:
-        if text.ndim:
-            raise InvalidArgumentError(
-                f"Input is expected to be scalar, but got {TensorShape(text.shape)}"
-            )
+        require_scalar(text, "Input is expected to be scalar, but got {}")
         write(text.item() + last)
 
     return tell

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, ClassVar, TypeVar
 
 from opkernel.device.string_tensors import string_tensor
-from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.errors import NotFoundError
 from opkernel.kernel import (
     ContainerInfo,
     OpKernel,
@@ -23,6 +23,7 @@ from opkernel.kernel import (
     make_resource_handle,
     tensor_of_handle,
 )
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.step_resources import resource_manager, string_handle
 from opkernel.types import DataType
 
@@ -122,8 +123,7 @@ def resource_of_handle(ctx: OpKernelContext, resource_type: type[R], index: int 
     """
     if ctx.input_dtype(index) == DataType.DT_RESOURCE:
         given = ctx.input(index)
-        if given.ndim:
-            raise InvalidArgumentError("Resource handle must be a scalar")
+        require_scalar(given, "Resource handle must be a scalar")
         return lookup_resource(ctx, handle_from_input(given), resource_type)
     container, name = string_handle(ctx, "Resource", index)
     return resource_manager(ctx).lookup(container, name, resource_type)

@@ -11,6 +11,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import in_pieces
 from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -63,10 +64,9 @@ def _register(op: OpHandle, is_before: Callable[[Any, Any], Any]) -> None:
 
 def _check(sorted_inputs: Any, values: Any, out_type: DataType) -> None:
     for name, tensor in (("sorted_inputs", sorted_inputs), ("values", values)):
-        if tensor.ndim != 2:
-            raise InvalidArgumentError(
-                f"Shape must be rank 2 but is rank {tensor.ndim} for `{name}` argument"
-            )
+        require_rank(
+            tensor, 2, f"Shape must be rank 2 but is rank {tensor.ndim} for `{name}` argument"
+        )
     if len(sorted_inputs) != len(values):
         raise InvalidArgumentError("Leading dim_size of both tensors must match.")
     if out_type == DataType.DT_INT32 and max(values.size, sorted_inputs.shape[1]) >= _INT32_MAX:

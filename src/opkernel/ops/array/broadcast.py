@@ -17,6 +17,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -77,10 +78,7 @@ def tile(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
 
 
 def _checked_multiples(shape: Sequence[int], multiples: Any) -> list[int]:
-    if multiples.ndim != 1:
-        raise InvalidArgumentError(
-            f"Expected multiples to be 1-D, but got shape {TensorShape(multiples.shape)}"
-        )
+    require_vector(multiples, "Expected multiples to be 1-D, but got shape {}")
     if len(multiples) != len(shape):
         raise InvalidArgumentError(
             f"Expected multiples argument to be a vector of length {len(shape)} but got length "
@@ -213,8 +211,7 @@ def broadcast_gradient_args(s0: Any, s1: Any) -> tuple[Any, Any]:
 def _aligned(s0: Any, s1: Any) -> tuple[Any, Any]:
     """Two shapes as vectors of one length, with ones before the shorter."""
     for i, shape in enumerate((s0, s1)):
-        if shape.ndim != 1:
-            raise InvalidArgumentError(f"In[{i}] must be a vector.{TensorShape(shape.shape)}")
+        require_vector(shape, f"In[{i}] must be a vector.{{}}")
     rank = max(len(s0), len(s1))
     ones = (np.ones(rank - len(sizes), s0.dtype) for sizes in (s0, s1))
     first, second = (np.append(one, sizes) for one, sizes in zip(ones, (s0, s1), strict=True))

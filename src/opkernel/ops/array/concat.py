@@ -14,6 +14,7 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import concat_shape, concat_v2_shape
+from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -160,16 +161,9 @@ CONCAT_OFFSET = register_op(
 
 @register_kernel(CONCAT_OFFSET, types={"shape_type": INDEX})
 def concat_offset(concat_dim: Any, shapes: list[Any]) -> list[Any]:
-    if concat_dim.ndim != 0:
-        raise InvalidArgumentError(
-            "Concat dim tensor should be a scalar integer, but got shape "
-            f"{TensorShape(concat_dim.shape)}"
-        )
+    require_scalar(concat_dim, "Concat dim tensor should be a scalar integer, but got shape {}")
     for i, shape in enumerate(shapes):
-        if shape.ndim != 1:
-            raise InvalidArgumentError(
-                f"input {i} should be a vector, but got shape {TensorShape(shape.shape)}"
-            )
+        require_vector(shape, f"input {i} should be a vector, but got shape {{}}")
     axis, rank = concat_dim.item(), len(shapes[0])
     if not -rank <= axis < rank:
         raise InvalidArgumentError(f"Concat dim is out of range: {axis} vs. {rank}")

@@ -17,6 +17,7 @@ from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL, INDEX, POD, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, OpaqueVariant, ResourceHandle, TensorShape
@@ -286,10 +287,7 @@ LIN_SPACE = register_op(
 def lin_space(*, T: DataType) -> Callable[[Any, Any, Any], Any]:
     def numbers(start: Any, stop: Any, num: Any) -> Any:
         for name, value in (("start", start), ("stop", stop), ("num", num)):
-            if value.ndim != 0:
-                raise InvalidArgumentError(
-                    f"{name} must be a scalar, not shape {TensorShape(value.shape)}"
-                )
+            require_scalar(value, f"{name} must be a scalar, not shape {{}}")
         (size,) = check_allocation([checked_count(num)], T)
         scalar = T.numpy_dtype.type
         step = scalar(stop - start) / scalar(max(size - 1, 1))

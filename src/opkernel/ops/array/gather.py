@@ -18,6 +18,7 @@ from opkernel.ops.array.bad_indices import (
     find_bad_indices,
 )
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar
 from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -88,8 +89,7 @@ GATHER_V2 = register_op(
 
 @register_kernel(GATHER, types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX})
 def gather(params: Any, indices: Any, *, xp: Any) -> Any:
-    if params.ndim < 1:
-        raise InvalidArgumentError("params must be at least 1 dimensional")
+    require_rank_at_least(params, 1, "params must be at least 1 dimensional")
     return _take(params, indices, 0, xp)
 
 
@@ -101,8 +101,7 @@ def gather(params: Any, indices: Any, *, xp: Any) -> Any:
 )
 def gather_v2(*, batch_dims: int, xp: Any) -> Callable[[Any, Any, Any], Any]:
     def gather_along(params: Any, indices: Any, axis: Any) -> Any:
-        if axis.ndim != 0:
-            raise InvalidArgumentError("axis must be scalar")
+        require_scalar(axis, "axis must be scalar")
         rank, at = params.ndim, axis.item()
         needed = at + 1 if at >= 0 else -at
         if rank < needed:
@@ -287,8 +286,7 @@ def _traced_at(params: Any, rows: Any, ignore: bool, xp: Any) -> Any:
 def _checked_depth(params: Any, indices: Any) -> int:
     """How many dimensions of `params` the index vectors of `indices` speak of."""
     for name, tensor in (("params", params), ("indices", indices)):
-        if tensor.ndim == 0:
-            raise InvalidArgumentError(f"{name} must be at least a vector")
+        require_rank_at_least(tensor, 1, f"{name} must be at least a vector")
     depth: int = indices.shape[-1]
     if depth > params.ndim:
         raise InvalidArgumentError(

@@ -15,6 +15,7 @@ from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import random_shape, unchanged_shape
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.scatter import ScatterAt, set_at
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -35,10 +36,7 @@ EMPTY = register_op(
 @register_kernel(EMPTY, types={"dtype": _PLAIN}, host_memory=["shape"], factory=True)
 def empty(*, dtype: DataType) -> Callable[[Any], Any]:
     def made(shape: Any) -> Any:
-        if shape.ndim != 1:
-            raise InvalidArgumentError(
-                f"shape must be a vector of int32, got shape {TensorShape(shape.shape)}"
-            )
+        require_vector(shape, "shape must be a vector of int32, got shape {}")
         return zeros(check_allocation(shape.tolist(), dtype), dtype)
 
     return made

@@ -25,6 +25,7 @@ from opkernel.opdef.common_shapes import (
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.ops.array.band import Band
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar
 from opkernel.ops.kernel_types import POD
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape, as_dtype
@@ -182,8 +183,7 @@ def matrix_diag_v3(
 def check_scalars(**inputs: Any) -> None:
     """Raise InvalidArgumentError unless all inputs are scalars."""
     for name, value in inputs.items():
-        if value.ndim != 0:
-            raise InvalidArgumentError(f"{name} must be a scalar")
+        require_scalar(value, f"{name} must be a scalar")
 
 
 def _diag(diagonal: Any, band: Band, rows: int, columns: int, padding: Any, align: str) -> Any:
@@ -263,10 +263,7 @@ def _part(matrices: Any, band: Band, padding: Any, align: str) -> Any:
 
 def matrices_shape(matrices: Any) -> tuple[_Shape, int, int]:
     """The batch, rows and columns; raises InvalidArgumentError where there are none."""
-    if matrices.ndim < 2:
-        raise InvalidArgumentError(
-            f"input must be at least 2-dim, received shape: {TensorShape(matrices.shape)}"
-        )
+    require_rank_at_least(matrices, 2, "input must be at least 2-dim, received shape: {}")
     return matrices.shape[:-2], matrices.shape[-2], matrices.shape[-1]
 
 
@@ -308,10 +305,7 @@ def check_set_diag(matrices: Any, diagonal: Any, band: Band) -> None:
 
 
 def _check_has_elements(diagonal: Any) -> None:
-    if diagonal.ndim < 1:
-        raise InvalidArgumentError(
-            f"diagonal must be at least 1-dim, received shape: {TensorShape(diagonal.shape)}"
-        )
+    require_rank_at_least(diagonal, 1, "diagonal must be at least 1-dim, received shape: {}")
 
 
 def _written(matrices: Any, diagonal: Any, band: Band, align: str) -> Any:

@@ -17,6 +17,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import INDEX, NUMBERS, POD_OR_STRING, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -86,10 +87,7 @@ def pad(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
 )
 def pad_v2(*, T: DataType, xp: Any) -> Callable[[Any, Any, Any], Any]:
     def pad_with(tensor: Any, paddings: Any, constant_values: Any) -> Any:
-        if constant_values.ndim != 0:
-            raise InvalidArgumentError(
-                f"constant_values must be a scalar. Found: {TensorShape(constant_values.shape)}"
-            )
+        require_scalar(constant_values, "constant_values must be a scalar. Found: {}")
         return padded(tensor, _checked_paddings(tensor, paddings), constant_values, T, xp)
 
     return pad_with

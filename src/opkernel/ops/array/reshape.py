@@ -16,6 +16,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
+from opkernel.ops.input_checks import require_rank_at_most
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import MAX_DIMENSIONS, TensorShape
@@ -92,8 +93,7 @@ def reshape(tensor: Any, shape: Any) -> Any:
             return tensor.reshape(sizes)
     except (ValueError, TypeError):
         pass
-    if shape.ndim > 1:
-        raise InvalidArgumentError(f"sizes input must be 1-D, not {TensorShape(shape.shape)}")
+    require_rank_at_most(shape, 1, "sizes input must be 1-D, not {}")
     return _reshape_with_care(tensor, sizes)
 
 

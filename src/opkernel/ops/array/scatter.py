@@ -22,6 +22,7 @@ from opkernel.ops.array.bad_indices import (
     find_bad_indices,
 )
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_rank_at_least, require_vector
 from opkernel.ops.kernel_types import INDEX, NUMBERS, POD, POD_OR_STRING, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -162,10 +163,7 @@ def scatter_nd_non_aliasing_add(*, bad_indices_policy: str) -> Callable[[Any, An
     policy = BadIndicesPolicy.from_attr(bad_indices_policy)
 
     def scatter_add(tensor: Any, indices: Any, updates: Any) -> Any:
-        if tensor.ndim == 0:
-            raise InvalidArgumentError(
-                f"Output must be at least 1-D, got shape: {TensorShape(tensor.shape)}"
-            )
+        require_rank_at_least(tensor, 1, "Output must be at least 1-D, got shape: {}")
         output = np.array(tensor, order="C")
         scatter_slices(np.add.at, output, indices, updates, policy)
         return output
@@ -180,8 +178,7 @@ def scattered_shape(indices: Any, updates: Any, shape: Any, T: DataType) -> _Sha
         InvalidArgumentError: they do not.
     """
     _check_ranks(indices, updates)
-    if shape.ndim != 1:
-        raise InvalidArgumentError(f"Shape must be a vector, got shape {TensorShape(shape.shape)}")
+    require_vector(shape, "Shape must be a vector, got shape {}")
     sizes = check_allocation(shape.tolist(), T)
     _check_not_empty(shape.size, indices, updates)
     _check_scatter_nd(sizes, indices.shape, updates.shape)
@@ -197,10 +194,7 @@ def check_tensor_scatter(tensor: Any, indices: Any, updates: Any) -> None:
 
 def _check_ranks(indices: Any, updates: Any) -> None:
     for name, tensor in (("Indices", indices), ("Updates", updates)):
-        if tensor.ndim == 0:
-            raise InvalidArgumentError(
-                f"{name} shape must have rank at least one. Found:{TensorShape(tensor.shape)}"
-            )
+        require_rank_at_least(tensor, 1, f"{name} shape must have rank at least one. Found:{{}}")
 
 
 def _check_not_empty(outputs: int, indices: Any, updates: Any) -> None:

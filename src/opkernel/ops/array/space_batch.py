@@ -19,6 +19,7 @@ from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.pad import padded
+from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -222,16 +223,14 @@ def batch_to_space(*, block_size: int) -> Callable[[Any, Any], Any]:
 
 
 def _check_image(tensor: Any) -> None:
-    if tensor.ndim != 4:
-        raise InvalidArgumentError(f"Input rank should be: 4 instead of: {tensor.ndim}")
+    require_rank(tensor, 4, f"Input rank should be: 4 instead of: {tensor.ndim}")
 
 
 def _checked(
     tensor: Any, block_shape: Any, borders: Any, name: str
 ) -> tuple[list[int], list[list[int]]]:
     """The blocks, and the paddings or crops, as lists."""
-    if block_shape.ndim != 1:
-        raise InvalidArgumentError(f"block_shape rank should be 1 instead of {block_shape.ndim}")
+    require_vector(block_shape, f"block_shape rank should be 1 instead of {block_shape.ndim}")
     count = len(block_shape)
     if tensor.ndim < count + 1:
         raise InvalidArgumentError(f"input rank should be >= {count + 1} instead of {tensor.ndim}")

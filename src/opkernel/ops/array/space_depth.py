@@ -15,6 +15,7 @@ from opkernel.opdef.common_shapes import make_shape_from_format
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.opdef.shapes.shape_handles import DimensionHandle
 from opkernel.opdef.shapes.tensor_format import TensorFormat
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -118,8 +119,7 @@ def depth_to_space(*, block_size: int) -> Callable[[Any], Any]:
 
 
 def _image_shape(tensor: Any) -> tuple[int, ...]:
-    if tensor.ndim != 4:
-        raise InvalidArgumentError(f"Input rank should be: 4 instead of: {tensor.ndim}")
+    require_rank(tensor, 4, f"Input rank should be: 4 instead of: {tensor.ndim}")
     shape: tuple[int, ...] = tensor.shape
     return shape
 

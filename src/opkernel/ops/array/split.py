@@ -14,6 +14,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.array.concat import pack_axis
+from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -70,8 +71,7 @@ def split(*, num_split: int) -> Callable[[Any, Any], list[Any]]:
         return _indices(axis, [size // num_split] * num_split)
 
     def parts(split_dim: Any, value: Any) -> list[Any]:
-        if split_dim.ndim:
-            raise InvalidArgumentError(f"split_dim must be a scalar but has rank {split_dim.ndim}")
+        require_scalar(split_dim, f"split_dim must be a scalar but has rank {split_dim.ndim}")
         return [value[index] for index in indices(int(split_dim), value.shape)]
 
     return parts
@@ -116,8 +116,7 @@ def split_v_shape(c: InferenceContext) -> None:
 
 def _known_split_sizes(size_splits: Any, count: int, total: int) -> list[int]:
     """The sizes of the parts of a dimension of size `total`; -1 for an unknown size."""
-    if size_splits.ndim != 1:
-        raise InvalidArgumentError(f"Shape must be rank 1 but is rank {size_splits.ndim}")
+    require_vector(size_splits, f"Shape must be rank 1 but is rank {size_splits.ndim}")
     sizes: list[int] = size_splits.tolist()
     if len(sizes) != count:
         raise InvalidArgumentError("Length of size_splits should be equal to num_outputs")

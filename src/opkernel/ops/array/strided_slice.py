@@ -24,6 +24,7 @@ from opkernel.ops.array.strided_slice_spec import (
     check_vectors,
     strided_slice,
 )
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import ALL, FLOAT8, POD_OR_STRING, QUANTIZED
 from opkernel.ops.registration import register_kernel
@@ -226,10 +227,7 @@ def strided_slice_grad(
     apply = _cached_spec(construction)
 
     def grad(shape: Any, begin: Any, end: Any, strides: Any, dy: Any) -> Any:
-        if shape.ndim != 1:
-            raise InvalidArgumentError(
-                f"shape must be 1-D, got shape.shape = {TensorShape(shape.shape)}"
-            )
+        require_vector(shape, "shape must be 1-D, got shape.shape = {}")
         sizes = check_allocation(shape.tolist(), T)
         index, expected = _applied(apply, begin, end, strides, sizes)
         if list(dy.shape) != expected:

@@ -14,9 +14,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
 from opkernel.opdef.shapes.shape_handles import ShapeHandle
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import ALL, COMPLEX, FLOAT8, INDEX
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
 
 
 def transpose_shape(c: InferenceContext) -> None:
@@ -79,8 +79,7 @@ _TRANSPOSE_TYPES = (*ALL, *FLOAT8)
 @register_kernel(TRANSPOSE, types={"T": _TRANSPOSE_TYPES}, host_memory=["perm"], kind="view")
 def transpose(x: Any, perm: Any) -> Any:
     """A view: matrix products take transposed matrices as fast as copies of them."""
-    if perm.ndim != 1:
-        raise InvalidArgumentError(f"perm must be rank 1, got shape {TensorShape(perm.shape)}")
+    require_vector(perm, "perm must be rank 1, got shape {}")
     try:
         return x.transpose(perm.tolist())
     except (ValueError, TypeError):
@@ -127,8 +126,7 @@ INVERT_PERMUTATION = register_op(
 
 @register_kernel(INVERT_PERMUTATION, types={"T": INDEX})
 def invert_permutation(x: Any) -> Any:
-    if x.ndim != 1:
-        raise InvalidArgumentError("invert_permutation expects a 1D vector.")
+    require_vector(x, "invert_permutation expects a 1D vector.")
     count = len(x)
     outside = (x < 0) | (x >= count)
     if outside.any():

@@ -16,6 +16,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.shapes.shape_handles import DimensionHandle
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
@@ -57,8 +58,7 @@ def _number_of_slices(c: InferenceContext) -> DimensionHandle | None:
 
 def _checked_axis(axis: Any, rank: int) -> int:
     """The axis that the vector `axis` holds; an empty one is that of a vector."""
-    if axis.ndim != 1:
-        raise InvalidArgumentError("axis expects a 1D vector.")
+    require_vector(axis, "axis expects a 1D vector.")
     if len(axis) > 1:
         raise InvalidArgumentError("axis does not support input tensors larger than 1 elements")
     if len(axis) == 0:
@@ -185,8 +185,7 @@ def _of_vector(out_idx: DataType) -> Callable[[Any], tuple[Any, ...]]:
     index_dtype = out_idx.numpy_dtype
 
     def unique(x: Any) -> tuple[Any, ...]:
-        if x.ndim != 1:
-            raise InvalidArgumentError("unique expects a 1D vector.")
+        require_vector(x, "unique expects a 1D vector.")
         first, member_of, counts = _groups(_keys(x), index_dtype)
         _check_found(x, 0, len(first), out_idx)
         return x[first], member_of, counts.astype(index_dtype)
@@ -256,8 +255,7 @@ LIST_DIFF = register_op(
 def list_diff(*, out_idx: DataType) -> Callable[[Any, Any], tuple[Any, Any]]:
     def difference(x: Any, y: Any) -> tuple[Any, Any]:
         for name, value in (("x", x), ("y", y)):
-            if value.ndim != 1:
-                raise InvalidArgumentError(f"{name} should be a 1D vector.")
+            require_vector(value, f"{name} should be a 1D vector.")
         both = _groups(_keys(np.concatenate([x, y]))).member_of
         places = np.flatnonzero(~np.isin(both[: len(x)], both[len(x) :]))
         _check_found(x, 0, len(places), out_idx)

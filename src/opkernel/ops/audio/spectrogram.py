@@ -13,8 +13,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _WINDOWS_AT_ONCE = 1 << 16
 """So many samples are transformed together, in windows."""
@@ -55,8 +56,7 @@ AUDIO_SPECTROGRAM = register_op(
 def audio_spectrogram(
     tensor: Any, *, window_size: int, stride: int, magnitude_squared: bool
 ) -> Any:
-    if tensor.ndim != 2:
-        raise InvalidArgumentError(f"input must be 2-dimensional{TensorShape(tensor.shape)}")
+    require_rank(tensor, 2, "input must be 2-dimensional{}")
     if window_size < 2 or stride < 1:
         raise InvalidArgumentError(
             f"Spectrogram initialization failed for window size {window_size} and stride {stride}"
@@ -170,14 +170,8 @@ def mfcc(
     filterbank_channel_count: int,
     dct_coefficient_count: int,
 ) -> Any:
-    if spectrogram.ndim != 3:
-        raise InvalidArgumentError(
-            f"spectrogram must be 3-dimensional{TensorShape(spectrogram.shape)}"
-        )
-    if sample_rate.ndim:
-        raise InvalidArgumentError(
-            f"Input sample_rate should be a scalar tensor, got {TensorShape(sample_rate.shape)} instead."
-        )
+    require_rank(spectrogram, 3, "spectrogram must be 3-dimensional{}")
+    require_scalar(sample_rate, "Input sample_rate should be a scalar tensor, got {} instead.")
     rate, length = sample_rate.item(), spectrogram.shape[2]
     is_possible = (
         length >= 2

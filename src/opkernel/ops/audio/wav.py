@@ -14,8 +14,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars, fixed_shapes
+from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _SCALE = 32768.0
 _PCM = 1
@@ -158,10 +159,7 @@ def _format(file: _File) -> tuple[int, int]:
 
 @register_kernel(DECODE_WAV)
 def decode_wav(contents: Any, *, desired_channels: int, desired_samples: int) -> tuple[Any, Any]:
-    if contents.ndim:
-        raise InvalidArgumentError(
-            f"contents must be scalar, got shape {TensorShape(contents.shape)}"
-        )
+    require_scalar(contents, "contents must be scalar, got shape {}")
     found, rate = _decoded(contents.item())
     count, channels = found.shape
     samples = count if desired_samples < 0 else desired_samples
@@ -175,12 +173,8 @@ def decode_wav(contents: Any, *, desired_channels: int, desired_samples: int) ->
 
 @register_kernel(ENCODE_WAV)
 def encode_wav(audio: Any, sample_rate: Any) -> Any:
-    if audio.ndim != 2:
-        raise InvalidArgumentError(f"audio must be 2-dimensional{TensorShape(audio.shape)}")
-    if sample_rate.ndim:
-        raise InvalidArgumentError(
-            f"Input sample_rate should be a scalar tensor, got {TensorShape(sample_rate.shape)} instead."
-        )
+    require_rank(audio, 2, "audio must be 2-dimensional{}")
+    require_scalar(sample_rate, "Input sample_rate should be a scalar tensor, got {} instead.")
     rate, (count, channels) = sample_rate.item(), audio.shape
     if rate <= 0:
         raise InvalidArgumentError(f"sample_rate must be in (0, 2^32), got: {rate}")

@@ -23,8 +23,9 @@ from opkernel.kernel import (
 from opkernel.opdef import register_op, scalar_shape, unchanged_shape
 from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.collective.kernel import MERGE_OPS, CollectiveKernel, Instance, scalar
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _CONTAINER = "collective_op_group"
 
@@ -186,10 +187,7 @@ def collective_assign_group(
         ("group_assignment", group_assignment, 2, "a 2-d Tensor"),
         ("base_key", base_key, 0, "a scalar"),
     ):
-        if value.ndim != rank:
-            raise InvalidArgumentError(
-                f"{name} must be {wanted}, but received tensor of shape: {TensorShape(value.shape)}"
-            )
+        require_rank(value, rank, f"{name} must be {wanted}, but received tensor of shape: {{}}")
     groups = group_assignment.tolist()
     for group, members in enumerate(groups):
         key = np.asarray(int(base_key) + group).astype(np.int32)[()]  # wraps around

@@ -22,6 +22,7 @@ from opkernel.ops.data_flow.waiting import (
     WaitingResource,
     finish_all,
 )
+from opkernel.ops.input_checks import require_rank_at_least, require_vector
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 _OF_PAIR, _OF_TURN = 200, 1 << 10
@@ -197,12 +198,8 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
 
     def _check(self, gradient: SparseGradient) -> None:
         indices, values = gradient.indices, gradient.values
-        if indices.ndim != 1:
-            raise InvalidArgumentError(
-                f"Input indices should be vector but received shape: {TensorShape(indices.shape)}"
-            )
-        if values.ndim == 0:
-            raise InvalidArgumentError("Values cannot be 0-dimensional.")
+        require_vector(indices, "Input indices should be vector but received shape: {}")
+        require_rank_at_least(values, 1, "Values cannot be 0-dimensional.")
         if len(values) != len(indices):
             raise InvalidArgumentError(
                 f"Expected {len(indices)} non-empty input values, got {len(values)}"

@@ -25,10 +25,11 @@ from opkernel.ops.data_flow.accumulator import (
     SparseGradient,
 )
 from opkernel.ops.data_flow.waiting import Done, WaitingKernel
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import ResourceOpKernel, resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel
-from opkernel.types import DataType, PartialTensorShape, TensorShape
+from opkernel.types import DataType, PartialTensorShape
 
 # What the ops are
 
@@ -143,10 +144,7 @@ class SparseConditionalAccumulatorOp(ConditionalAccumulatorOp):
 
 def _scalar(ctx: OpKernelContext, name: str) -> int:
     tensor = ctx.input(name)
-    if tensor.ndim:
-        raise InvalidArgumentError(
-            f"Argument {name} must be scalar, but had bad shape {TensorShape(tensor.shape)}"
-        )
+    require_scalar(tensor, f"Argument {name} must be scalar, but had bad shape {{}}")
     return int(tensor)
 
 

@@ -23,6 +23,7 @@ from opkernel.opdef.common_shapes.rules import (
 from opkernel.ops.data_flow.queue_base import UNBOUNDED
 from opkernel.ops.data_flow.queues import PriorityQueue
 from opkernel.ops.data_flow.waiting import Done, WaitingKernel, finish_all
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import ResourceOpKernel, resource_of_handle
@@ -334,8 +335,7 @@ class BarrierTakeMany(WaitingKernel[Barrier]):
 
     def access(self, barrier: Barrier, ctx: OpKernelContext, done: Done) -> None:
         count = ctx.input(1)
-        if count.ndim:
-            raise InvalidArgumentError("num_elements must be a scalar.")
+        require_scalar(count, "num_elements must be a scalar.")
         if count < 0:
             raise InvalidArgumentError(f"num_elements must not be negative, got {count}")
         ctx.match_signature(self.input_types, barrier.component_dtypes)

@@ -31,11 +31,12 @@ from opkernel.ops.data_flow.waiting import (
     WaitingResource,
     finish_all,
 )
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import container_of
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.proto import VariantTensorDataProto
-from opkernel.types import TensorShape, Variant, object_scalar
+from opkernel.types import Variant, object_scalar
 
 register_op(
     "MutexV2",
@@ -181,10 +182,7 @@ class ConsumeMutexLock(InexpensiveKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         lock = ctx.input(0)
-        if lock.ndim:
-            raise InvalidArgumentError(
-                f"Expected input to be a scalar, saw shape: {TensorShape(lock.shape)}"
-            )
+        require_scalar(lock, "Expected input to be a scalar, saw shape: {}")
         if not isinstance(lock[()], LockReleaser):
             raise InvalidArgumentError(
                 "Expected input to contain a SharedLockReleaser object, but saw variant: "

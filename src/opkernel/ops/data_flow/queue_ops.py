@@ -21,10 +21,10 @@ from opkernel.opdef import (
 from opkernel.opdef.common_shapes.rules import checked_no_outputs, checked_scalar
 from opkernel.ops.data_flow.queue_base import Element, QueueBase, rows_of
 from opkernel.ops.data_flow.waiting import Deliver, Done, WaitingKernel
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel
-from opkernel.types import TensorShape
 
 # What the ops are
 
@@ -221,10 +221,7 @@ class QueueDequeueMany(QueueAccess):
 
     def access(self, queue: QueueBase, ctx: OpKernelContext, done: Done) -> None:
         count = ctx.input(1)
-        if count.ndim:
-            raise InvalidArgumentError(
-                f"{self.type_string}: n must be a scalar, but has shape {TensorShape(count.shape)}"
-            )
+        require_scalar(count, f"{self.type_string}: n must be a scalar, but has shape {{}}")
         if count < 0:
             raise InvalidArgumentError(f"{self.type_string} requested {count} < 0 elements")
         ctx.match_signature(self.input_types, queue.component_dtypes)

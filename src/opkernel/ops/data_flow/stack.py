@@ -11,6 +11,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext, ResourceBase
 from opkernel.opdef import InferenceContext, register_op, unknown_shape
 from opkernel.opdef.common_shapes.rules import checked_no_outputs
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
     InexpensiveKernel,
@@ -20,7 +21,7 @@ from opkernel.ops.step_resources import (
     set_handle,
     step_container,
 )
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _CONTAINER = "_stacks"
 _MAX_SIZE = 2**31 - 1
@@ -151,10 +152,7 @@ class StackOp(InexpensiveKernel):
         if self.num_inputs == 0:
             return _MAX_SIZE
         size = ctx.input(0)
-        if size.ndim:
-            raise InvalidArgumentError(
-                f"Stack size must be a scalar, but had shape: {TensorShape(size.shape)}"
-            )
+        require_scalar(size, "Stack size must be a scalar, but had shape: {}")
         return int(size) if size >= 0 else _MAX_SIZE
 
 

@@ -25,10 +25,10 @@ from opkernel.ops.data_flow.waiting import (
     WaitingResource,
     finish_all,
 )
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import container_of
 from opkernel.ops.step_resources import InexpensiveKernel, kept
-from opkernel.types import TensorShape
 
 __all__ = ["LIMITS", "NAMES", "NodeResource", "Room", "set_values"]
 
@@ -298,10 +298,7 @@ class StagePeek(_WaitingStageKernel):
 
     def access(self, area: StagingArea, ctx: OpKernelContext, done: Done) -> None:
         index = ctx.input(0)
-        if index.ndim:
-            raise InvalidArgumentError(
-                f"index must be scalar, but has shape {TensorShape(index.shape)}"
-            )
+        require_scalar(index, "index must be scalar, but has shape {}")
         if index < 0:
             raise InvalidArgumentError(f"index must not be negative, got {index}")
         area.peek(int(index), ctx, done, partial(set_values, ctx))

@@ -26,6 +26,7 @@ from opkernel.opdef.common_shapes.rules import (
     set_outputs,
 )
 from opkernel.ops.files.saved_tensors import check_names, opened, restored, single_text, slice_of
+from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -70,8 +71,7 @@ SHARDED_FILESPEC = register_op(
 
 
 def _scalar(what: str, value: Any) -> Any:
-    if value.ndim:
-        raise InvalidArgumentError(f"{what} must be a scalar, not {TensorShape(value.shape)}")
+    require_scalar(value, f"{what} must be a scalar, not {{}}")
     return value.item()
 
 
@@ -312,11 +312,9 @@ class MergeV2Checkpoints(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         prefixes = ctx.input(0)
-        if prefixes.ndim != 1:
-            raise InvalidArgumentError(
-                f"Input checkpoint_prefixes should be an 1-D tensor, got "
-                f"{TensorShape(prefixes.shape)} instead."
-            )
+        require_vector(
+            prefixes, "Input checkpoint_prefixes should be an 1-D tensor, got {} instead."
+        )
         permissions = ctx.permissions.for_checkpoints()
         target = permissions.check_write(single_text("destination_prefix", ctx.input(1)))
         # The files are renamed: whoever may merge them may write both.

@@ -15,6 +15,7 @@ from opkernel.device.permissions import Permissions
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel import OpKernelContext
 from opkernel.ops.files.whole_files import matching_paths
+from opkernel.ops.input_checks import require_vector
 from opkernel.types import DataType, TensorShape
 
 
@@ -35,10 +36,7 @@ def single_text(what: str, value: Any) -> bytes:
 def check_names(names: Any, slices: Any, count: int) -> None:
     """Raise InvalidArgumentError unless there are a name and a slice for each of `count` tensors."""
     for what, value in (("tensor_names", names), ("shape_and_slices", slices)):
-        if value.ndim != 1:
-            raise InvalidArgumentError(
-                f"Input {what} should be an 1-D tensor, got {TensorShape(value.shape)} instead."
-            )
+        require_vector(value, f"Input {what} should be an 1-D tensor, got {{}} instead.")
     if len(names) != len(slices):
         raise InvalidArgumentError(
             f"tensor_names and shape_and_slices have different number of elements: "

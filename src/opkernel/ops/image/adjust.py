@@ -12,6 +12,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
 from opkernel.opdef.shapes.inference_context import ShapeFn
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -67,11 +68,9 @@ ADJUST_SATURATION = _declare(
 
 
 def _check_images(images: Any, **scalars: Any) -> None:
-    if images.ndim < 3:
-        raise InvalidArgumentError(f"input must be at least 3-D, got shape{list(images.shape)}")
+    require_rank_at_least(images, 3, "input must be at least 3-D, got shape{}")
     for name, scalar in scalars.items():
-        if scalar.ndim:
-            raise InvalidArgumentError(f"{name} must be scalar: {list(scalar.shape)}")
+        require_scalar(scalar, f"{name} must be scalar: {{}}")
 
 
 def _check_channels(images: Any) -> None:

@@ -6,8 +6,9 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/colorspace_op.h.
 from typing import Any
 
 import opkernel.gradients as g
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.errors import FailedPreconditionError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
@@ -91,8 +92,7 @@ def hsv_to_rgb(images: Any, *, xp: Any) -> Any:
 
 
 def _check(images: Any) -> None:
-    if images.ndim == 0:
-        raise InvalidArgumentError("input must be at least 1D[]")
+    require_rank_at_least(images, 1, "input must be at least 1D[]")
     if images.shape[-1] != 3:
         raise FailedPreconditionError(
             f"input must have 3 channels but input only has {images.shape[-1]} channels."

@@ -18,6 +18,7 @@ from opkernel.ops.image.non_max_suppression import (
     box_overlap,
     select_by_queue,
 )
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
@@ -162,10 +163,8 @@ def _check_batch(boxes: Any, scores: Any) -> None:
 
 
 def _check_boxes(boxes: Any, scores: Any) -> None:
-    if boxes.ndim != 4:
-        raise InvalidArgumentError(f"boxes must be 4-D{list(boxes.shape)}")
-    if scores.ndim != 3:
-        raise InvalidArgumentError(f"scores must be 3-D{list(scores.shape)}")
+    require_rank(boxes, 4, "boxes must be 4-D{}")
+    require_rank(scores, 3, "scores must be 3-D{}")
     if boxes.shape[2] not in (1, scores.shape[2]):
         raise InvalidArgumentError(
             f"third dimension of boxes must be either 1 or num classes: {boxes.shape[2]}"
@@ -243,8 +242,7 @@ def nms_with_overlaps(
 ) -> Any:
     _check_scalars(max_output_size=max_output_size, overlap_threshold=overlap_threshold)
     _check_scalars(score_threshold=score_threshold)
-    if overlaps.ndim != 2:
-        raise InvalidArgumentError(f"overlaps must be 2-D{list(overlaps.shape)}")
+    require_rank(overlaps, 2, "overlaps must be 2-D{}")
     if overlaps.shape[0] != overlaps.shape[1]:
         raise InvalidArgumentError(f"overlaps must be square{list(overlaps.shape)}")
     if scores.shape != overlaps.shape[:1]:

@@ -20,6 +20,7 @@ from opkernel.errors import InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.image.resize import sized_image_shape
+from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -116,8 +117,7 @@ def samples(starts: Any, ends: Any, size: int, crop: int, xp: Any) -> Samples:
 
 def check_images(name: str, images: Any, extent: str) -> None:
     """Raise InvalidArgumentError unless these are images with at least one pixel."""
-    if images.ndim != 4:
-        raise InvalidArgumentError(f"{name} must be 4-D{list(images.shape)}")
+    require_rank(images, 4, f"{name} must be 4-D{{}}")
     if 0 in images.shape[1:3]:
         raise InvalidArgumentError(f"{extent} dimensions must be positive")
 
@@ -132,12 +132,10 @@ def check_boxes(boxes: Any, box_index: Any) -> int:
 
 def check_one_for_each_box(name: str, values: Any, boxes: Any) -> None:
     """Raise InvalidArgumentError unless `boxes` is [n, 4] and a tensor of this name is [n]."""
-    if boxes.ndim != 2:
-        raise InvalidArgumentError(f"boxes must be 2-D{list(boxes.shape)}")
+    require_rank(boxes, 2, "boxes must be 2-D{}")
     if boxes.shape[1] != 4:
         raise InvalidArgumentError(f"boxes must have 4 columns, got {boxes.shape[1]}")
-    if values.ndim != 1:
-        raise InvalidArgumentError(f"{name} must be 1-D{list(values.shape)}")
+    require_vector(values, f"{name} must be 1-D{{}}")
     if values.shape[0] != boxes.shape[0]:
         raise InvalidArgumentError(
             f"{name} has incompatible shape {list(values.shape)} for {boxes.shape[0]} boxes"
@@ -150,8 +148,7 @@ def check_box_index(box_index: Any, batch: int) -> None:
 
 
 def _crop_size(crop_size: Any) -> tuple[int, int]:
-    if crop_size.ndim != 1:
-        raise InvalidArgumentError(f"crop_size must be 1-D{list(crop_size.shape)}")
+    require_vector(crop_size, "crop_size must be 1-D{}")
     if crop_size.size != 2:
         raise InvalidArgumentError(f"crop_size must have two elements{list(crop_size.shape)}")
     height, width = (int(v) for v in crop_size)
@@ -259,8 +256,7 @@ def _check_grads(grads: Any, boxes: Any, box_index: Any) -> int:
 
 
 def _image_size(image_size: Any, depth: int) -> tuple[int, ...]:
-    if image_size.ndim != 1:
-        raise InvalidArgumentError(f"image_size must be 1-D{list(image_size.shape)}")
+    require_vector(image_size, "image_size must be 1-D{}")
     if image_size.size != 4:
         raise InvalidArgumentError(f"image_size must have 4 elements{list(image_size.shape)}")
     size = tuple(int(v) for v in image_size)

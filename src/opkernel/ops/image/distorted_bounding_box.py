@@ -16,6 +16,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars, set_outputs
+from opkernel.ops.input_checks import require_rank, require_scalar, require_vector
 from opkernel.ops.kernel_types import INTEGERS
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.filling import GuardedPhilox
@@ -205,10 +206,7 @@ def stateless_sample_distorted_bounding_box(
 
 def _covered(given: Any) -> float:
     """How much of a box must be covered."""
-    if given.ndim:
-        raise InvalidArgumentError(
-            f"min_object_covered must be 0-D, got shape {TensorShape(given.shape)}"
-        )
+    require_scalar(given, "min_object_covered must be 0-D, got shape {}")
     _check_covered(float(given))
     return float(given)
 
@@ -245,10 +243,7 @@ def _distorted(
 
 
 def _image(image_size: Any) -> tuple[int, int]:
-    if image_size.ndim != 1:
-        raise InvalidArgumentError(
-            f"image_size must be 1-dimensional{TensorShape(image_size.shape)}"
-        )
+    require_vector(image_size, "image_size must be 1-dimensional{}")
     if image_size.size != 3:
         raise InvalidArgumentError(
             f"image_size must contain 3 elements{TensorShape(image_size.shape)}"
@@ -262,10 +257,7 @@ def _image(image_size: Any) -> tuple[int, int]:
 
 def _check_boxes(boxes: Any) -> None:
     """Raise InvalidArgumentError where they are no boxes, or leave the image."""
-    if boxes.ndim != 3:
-        raise InvalidArgumentError(
-            f"input boxes must be 3-dimensional [batch, num_boxes, coords]: {TensorShape(boxes.shape)}"
-        )
+    require_rank(boxes, 3, "input boxes must be 3-dimensional [batch, num_boxes, coords]: {}")
     if boxes.shape[2] != 4:
         raise InvalidArgumentError(
             f"bounding boxes must have shape [4] or [*, 4], got {TensorShape(boxes.shape)}"

@@ -15,11 +15,12 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, register_op
 from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size_verbose
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import NUMBERS, REAL_NUMBERS
 from opkernel.ops.nn.windows import Geometry, overlaps
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _ATTRS = ("ksizes", "strides", "rates")
 _TYPES = (
@@ -78,8 +79,7 @@ def extract_image_patches(
     kind = Padding.from_string(padding)
 
     def extract(images: Any) -> Any:
-        if images.ndim != 4:
-            raise InvalidArgumentError(f"input must be 4-dimensional{TensorShape(images.shape)}")
+        require_rank(images, 4, "input must be 4-dimensional{}")
         spatial = images.shape[1:3]
         along = [
             get_windowed_output_size_verbose(*args, kind)
@@ -189,8 +189,7 @@ def extract_volume_patches(
     kind = Padding.from_string(padding)
 
     def extract(volumes: Any) -> Any:
-        if volumes.ndim != 5:
-            raise InvalidArgumentError(f"input must be 5-dimensional{TensorShape(volumes.shape)}")
+        require_rank(volumes, 5, "input must be 5-dimensional{}")
         spatial = volumes.shape[1:4]
         along = [
             get_windowed_output_size_verbose(size, ksize, 1, stride, kind)

@@ -16,6 +16,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.image.resize import sized_image_shape
+from opkernel.ops.input_checks import require_rank, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -155,14 +156,10 @@ def image_projective_transform_v3(
 
 
 def _output_shape(images: Any, transforms: Any, output_shape: Any) -> tuple[int, ...]:
-    if images.ndim != 4:
-        raise InvalidArgumentError("Input images must have rank 4")
+    require_rank(images, 4, "Input images must have rank 4")
     if transforms.ndim != 2 or transforms.shape[1] != 8 or len(transforms) not in (1, len(images)):
         raise InvalidArgumentError("Input transform should be num_images x 8 or 1 x 8")
-    if output_shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"output shape must be 1-dimensional{TensorShape(output_shape.shape)}"
-        )
+    require_vector(output_shape, "output shape must be 1-dimensional{}")
     if output_shape.size != 2:
         raise InvalidArgumentError(
             f"output shape must have two elements{TensorShape(output_shape.shape)}"
@@ -175,10 +172,7 @@ def _output_shape(images: Any, transforms: Any, output_shape: Any) -> tuple[int,
 
 
 def _fill_value(fill_value: Any) -> Any:
-    if fill_value.ndim:
-        raise InvalidArgumentError(
-            f"fill_value must be a scalar, got {TensorShape(fill_value.shape)}"
-        )
+    require_scalar(fill_value, "fill_value must be a scalar, got {}")
     return fill_value[()]
 
 

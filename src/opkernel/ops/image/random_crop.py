@@ -6,6 +6,7 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/random_crop_op.cc.
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.stateful import SEEDS
@@ -45,8 +46,7 @@ class RandomCrop(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         """Cut the part out."""
         image, size = ctx.input(0), ctx.input(1)
-        if image.ndim != 3:
-            raise InvalidArgumentError(f"input must be 3-dimensional{TensorShape(image.shape)}")
+        require_rank(image, 3, "input must be 3-dimensional{}")
         if size.shape != (2,):
             raise InvalidArgumentError(f"size must have two elements{TensorShape(size.shape)}")
         rows, columns = (int(one) for one in size)

@@ -28,6 +28,7 @@ from opkernel.ops.image.resize_sampling import (
     nearest,
     scale,
 )
+from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -125,8 +126,7 @@ def check_size(size: Any) -> tuple[int, int]:
 
 def two_of(name: str, values: Any) -> tuple[Any, Any]:
     """The two elements of a vector, for the height and for the width."""
-    if values.ndim != 1:
-        raise InvalidArgumentError(f"{name} must be 1-dimensional{list(values.shape)}")
+    require_vector(values, f"{name} must be 1-dimensional{{}}")
     if values.size != 2:
         raise InvalidArgumentError(f"{name} must have two elements{list(values.shape)}")
     return values[0], values[1]
@@ -134,8 +134,7 @@ def two_of(name: str, values: Any) -> tuple[Any, Any]:
 
 def output_size(images: Any, size: Any, dtype: DataType) -> tuple[int, int]:
     """The new height and width, checked."""
-    if images.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional{list(images.shape)}")
+    require_rank(images, 4, "input must be 4-dimensional{}")
     height, width = check_size(size)
     if height <= 0 or width <= 0:
         raise InvalidArgumentError(f"output dimensions must be positive, got {height} and {width}")

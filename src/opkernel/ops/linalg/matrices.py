@@ -15,6 +15,7 @@ from opkernel.device.budget import current_budget
 from opkernel.device.work_clock import LOOK_AFTER, SLOW, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
+from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.types import DataType
 
 NUMBERS = (
@@ -60,10 +61,9 @@ def check_stacks(*tensors: Any) -> None:
         InvalidArgumentError: ranks are below 2 or differ, or the leading dimensions differ.
     """
     for number, tensor in enumerate(tensors):
-        if tensor.ndim < 2:
-            raise InvalidArgumentError(
-                f"Input tensor {number} must have rank >= 2, got {tensor.ndim}"
-            )
+        require_rank_at_least(
+            tensor, 2, f"Input tensor {number} must have rank >= 2, got {tensor.ndim}"
+        )
     if any(tensor.ndim != tensors[0].ndim for tensor in tensors):
         raise InvalidArgumentError("All input tensors must have the same rank.")
     if any(tensor.shape[:-2] != tensors[0].shape[:-2] for tensor in tensors):

@@ -15,6 +15,7 @@ from opkernel.graph import constant
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape
+from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.ops.linalg.gradients.matrix_algebra import mul, triangle
 from opkernel.ops.linalg.matrices import (
     NUMBERS,
@@ -168,8 +169,7 @@ def _solved(matrix: Any, rhs: Any, lower: bool, is_adjoint: bool) -> Any:
 
 def _check_ranks(matrix: Any, rhs: Any) -> None:
     for number, tensor in enumerate((matrix, rhs)):
-        if tensor.ndim < 2:
-            raise InvalidArgumentError(f"In[{number}] ndims must be >= 2: {tensor.ndim}")
+        require_rank_at_least(tensor, 2, f"In[{number}] ndims must be >= 2: {tensor.ndim}")
 
 
 def _check_product(matrix: Any, rhs: Any) -> None:

@@ -17,10 +17,10 @@ from opkernel.opdef.common_shapes.rules import (
     checked_unknown,
     fixed_shapes,
 )
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
-from opkernel.types import TensorShape
 
 # What the ops are
 
@@ -195,10 +195,7 @@ class InitializeTable(_TableKernel):
         ctx.match_signature([self.input_types[0], table.key_dtype, table.value_dtype], [])
         keys, values = ctx.input("keys"), ctx.input("values")
         for what, tensor in (("Keys", keys), ("Values", values)):
-            if tensor.ndim != 1:
-                raise InvalidArgumentError(
-                    f"{what} must be a vector, but received shape {TensorShape(tensor.shape)}"
-                )
+            require_vector(tensor, f"{what} must be a vector, but received shape {{}}")
         if len(keys) != len(values):
             raise InvalidArgumentError(
                 f"Keys and values must have the same size {len(keys)} vs {len(values)}"

@@ -19,10 +19,11 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOf
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import checked_no_outputs
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _HEX = re.compile(rb"\s*[+-]?0[xX][0-9a-fA-F]+\s*")
 _OF_LINE = 41
@@ -66,10 +67,7 @@ class InitializeTableFromTextFile(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         name = ctx.input(1)
-        if name.ndim:
-            raise InvalidArgumentError(
-                f"filename should be a single string, but got {TensorShape(name.shape)}"
-            )
+        require_scalar(name, "filename should be a single string, but got {}")
         path = os.fsdecode(name.item())
         ctx.permissions.check_read(path)
         with resource_of_handle(ctx, LookupInterface) as table:

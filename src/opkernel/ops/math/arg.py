@@ -11,6 +11,7 @@ from typing import Any
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -69,10 +70,7 @@ ARG_MIN = _declare("ArgMin", "smallest", "int32, int64", "int32, int64")
 
 def _axis(input: Any, dimension: Any) -> int:
     """The axis, after TensorFlow's checks."""
-    if dimension.ndim != 0:
-        raise InvalidArgumentError(
-            f"dim must be a scalar, but received tensor of shape: {list(dimension.shape)}"
-        )
+    require_scalar(dimension, "dim must be a scalar, but received tensor of shape: {}")
     axis, rank = int(dimension), input.ndim
     if not -rank <= axis < rank:
         raise InvalidArgumentError(

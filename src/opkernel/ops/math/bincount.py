@@ -14,6 +14,12 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unknown_shape
+from opkernel.ops.input_checks import (
+    require_rank,
+    require_rank_at_most,
+    require_scalar,
+    require_vector,
+)
 from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -83,12 +89,10 @@ def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: D
 
 
 def _check(values: Any, value_range: Any, nbins: Any) -> None:
-    if value_range.ndim != 1:
-        raise InvalidArgumentError("value_range should be a vector.")
+    require_vector(value_range, "value_range should be a vector.")
     if value_range.shape[0] != 2:
         raise InvalidArgumentError("value_range should be a vector of 2 elements.")
-    if nbins.ndim != 0:
-        raise InvalidArgumentError("nbins should be a scalar.")
+    require_scalar(nbins, "nbins should be a scalar.")
     low, high = value_range
     if not low < high:
         raise InvalidArgumentError(
@@ -148,8 +152,7 @@ def sparse_bincount_shape(c: InferenceContext) -> None:
     if size is None:
         c.set_output(0, c.unknown_shape())
         return
-    if size.ndim:
-        raise InvalidArgumentError(f"Shape must be rank 0 but is rank {size.ndim}")
+    require_scalar(size, f"Shape must be rank 0 but is rank {size.ndim}")
     _check_size(int(size))
     dense_shape = c.input_tensor(2)
     if dense_shape is None:
@@ -218,8 +221,7 @@ class Bins:
     @classmethod
     def of(cls, size: Any, dtype: DataType, binary: bool = False) -> "Bins":
         """Bins for the input `size`, which must be a scalar that is not negative."""
-        if size.ndim != 0:
-            raise InvalidArgumentError(f"Shape must be rank 0 but is rank {size.ndim}")
+        require_scalar(size, f"Shape must be rank 0 but is rank {size.ndim}")
         return cls(_check_size(int(size)), dtype, binary)
 
     def check_weights(self, values: Any, weights: Any) -> None:
@@ -286,8 +288,7 @@ def dense_bincount(
 
 def dense_bins(input: Any, size: Any, weights: Any, T: DataType, binary_output: bool) -> Bins:
     """The bins of DenseBincount; raises InvalidArgumentError where the shapes do not fit."""
-    if input.ndim > 2:
-        raise InvalidArgumentError(f"Shape must be at most rank 2 but is rank {input.ndim}")
+    require_rank_at_most(input, 2, f"Shape must be at most rank 2 but is rank {input.ndim}")
     bins = Bins.of(size, T, binary_output)
     if weights.shape != input.shape and weights.size > 0:
         raise InvalidArgumentError(
@@ -346,10 +347,7 @@ def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
         ("values", values, 1),
         ("shape", dense_shape, 1),
     ):
-        if tensor.ndim != rank:
-            raise InvalidArgumentError(
-                f"Sparse {part} must be rank {rank} but is rank {tensor.ndim}"
-            )
+        require_rank(tensor, rank, f"Sparse {part} must be rank {rank} but is rank {tensor.ndim}")
     if indices.shape[0] != values.shape[0]:
         raise InvalidArgumentError(
             f"Number of elements in indices ({indices.shape[0]}) and values ({values.shape[0]}) "

@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.kernel_types import INDEX, INTEGERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -214,18 +215,9 @@ def sparse_count(
 
 
 def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
-    if indices.ndim != 2:
-        raise InvalidArgumentError(
-            f"Input indices must be a 2-dimensional tensor. Got: {TensorShape(indices.shape)}"
-        )
-    if values.ndim != 1:
-        raise InvalidArgumentError(
-            f"Input values must be a vector. Got: {TensorShape(values.shape)}"
-        )
-    if dense_shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"Input shape must be a vector. Got: {TensorShape(dense_shape.shape)}"
-        )
+    require_rank(indices, 2, "Input indices must be a 2-dimensional tensor. Got: {}")
+    require_vector(values, "Input values must be a vector. Got: {}")
+    require_vector(dense_shape, "Input shape must be a vector. Got: {}")
     if values.size != indices.shape[0]:
         raise InvalidArgumentError(
             f"Number of values must match first dimension of indices. Got {values.size} values, "

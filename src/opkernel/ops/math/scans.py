@@ -14,6 +14,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph import constant
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import FLOATS, INDEX, NUMBERS
 from opkernel.ops.registration import register_kernel
 
@@ -62,8 +63,7 @@ def scan_axis(axis: Any, rank: int) -> int:
     Raises:
         InvalidArgumentError: it is no scalar, or out of range.
     """
-    if axis.ndim != 0:
-        raise InvalidArgumentError(f"ScanOp: axis must be a scalar, not {list(axis.shape)}")
+    require_scalar(axis, "ScanOp: axis must be a scalar, not {}")
     index = int(axis)
     index = index + rank if index < 0 else index
     if not 0 <= index < rank:

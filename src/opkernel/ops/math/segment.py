@@ -14,6 +14,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import segment_reduction_with_num_segments_shape
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar, require_vector
 from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -149,10 +150,8 @@ def check_sorted_ids(ids: Array) -> None:
 
 def _segments(data: Any, ids: Any, T: DataType, gap: int) -> tuple[Runs, Array]:
     """The runs of the ids, and the output [last segment + 1, rest...], filled with `gap`."""
-    if data.ndim < 1:
-        raise InvalidArgumentError("input must be at least rank 1")
-    if ids.ndim != 1:
-        raise InvalidArgumentError("segment_ids should be a vector.")
+    require_rank_at_least(data, 1, "input must be at least rank 1")
+    require_vector(ids, "segment_ids should be a vector.")
     if ids.shape[0] != data.shape[0]:
         raise InvalidArgumentError("segment_ids should be the same size as dimension 0 of input.")
     check_sorted_ids(ids)
@@ -206,10 +205,7 @@ def num_segments_of(tensor: Any) -> int:
     Raises:
         InvalidArgumentError: it is no scalar, or negative.
     """
-    if tensor.ndim != 0:
-        raise InvalidArgumentError(
-            f"num_segments should be a scalar, not shape {list(tensor.shape)}"
-        )
+    require_scalar(tensor, "num_segments should be a scalar, not shape {}")
     if tensor < 0:
         raise InvalidArgumentError(f"Input num_segments == {tensor} must not be negative.")
     return int(tensor)

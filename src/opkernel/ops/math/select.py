@@ -12,6 +12,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeAndType, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape, unchanged_shape
+from opkernel.ops.input_checks import require_rank_at_least, require_same_shape
 from opkernel.ops.kernel_types import ALL, COMPLEX, FLOATS, POD
 from opkernel.ops.math.complex_numbers import complex_from_parts
 from opkernel.ops.math.elementwise import flush_subnormals
@@ -94,16 +95,11 @@ def select(condition: Any, t: Any, e: Any, *, xp: Any) -> Any:
 
 
 def _check_same_size(t: Any, e: Any) -> None:
-    if t.shape != e.shape:
-        raise InvalidArgumentError(
-            "'then' and 'else' must have the same size.  but received: "
-            f"{list(t.shape)} vs. {list(e.shape)}"
-        )
+    require_same_shape(t, e, "'then' and 'else' must have the same size.  but received: {} vs. {}")
 
 
 def _check_rows(condition: Any, t: Any, e: Any) -> None:
-    if t.ndim == 0:
-        raise InvalidArgumentError("'then' must be at least a vector, but saw shape: []")
+    require_rank_at_least(t, 1, "'then' must be at least a vector, but saw shape: []")
     if t.shape[0] != condition.size:
         raise InvalidArgumentError(
             "Number of batches of 'then' must match size of 'cond', but saw: "

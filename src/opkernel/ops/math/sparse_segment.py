@@ -14,6 +14,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.opdef.shapes.shape_handles import DimensionHandle
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar, require_vector
 from opkernel.ops.kernel_types import FLOATS, INDEX, NARROW_FLOATS, REAL_NUMBERS
 from opkernel.ops.math.segment import Runs, check_sorted_ids
 from opkernel.ops.registration import register_kernel
@@ -125,8 +126,7 @@ def _summed(
     _check_vectors(indices, segment_ids)
     if segments is not None and segments < 0:
         raise InvalidArgumentError("segment ids must be >= 0")
-    if data.ndim < 1:
-        raise InvalidArgumentError("Shape must be at least rank 1")
+    require_rank_at_least(data, 1, "Shape must be at least rank 1")
     last = int(segment_ids[-1]) if segment_ids.size else -1
     if last >= _MAX_SEGMENT:
         raise InvalidArgumentError(
@@ -151,8 +151,7 @@ def _summed(
 
 def _check_vectors(indices: Any, segment_ids: Any) -> None:
     for name, tensor in (("indices", indices), ("segment_ids", segment_ids)):
-        if tensor.ndim != 1:
-            raise InvalidArgumentError(f"{name} should be a vector.")
+        require_vector(tensor, f"{name} should be a vector.")
     if indices.size != segment_ids.size:
         raise InvalidArgumentError("segment_ids and indices should have same size.")
 
@@ -182,10 +181,7 @@ def _counted_kernel(kind: Mean) -> Callable[..., Array]:
     def reduced(
         data: Any, indices: Any, segment_ids: Any, num_segments: Any, *, T: DataType
     ) -> Array:
-        if num_segments.ndim != 0:
-            raise InvalidArgumentError(
-                f"num_segments should be a scalar, not shape {list(num_segments.shape)}"
-            )
+        require_scalar(num_segments, "num_segments should be a scalar, not shape {}")
         return _summed(data, indices, segment_ids, int(num_segments), kind, T)
 
     return reduced
@@ -196,8 +192,7 @@ def _spread(
 ) -> tuple[Array, Array]:
     """The sums of the segments' gradients for each index that is there, and these, ascending."""
     _check_vectors(indices, segment_ids)
-    if grad.ndim < 1:
-        raise InvalidArgumentError("Index must be less than 0, got 0")
+    require_rank_at_least(grad, 1, "Index must be less than 0, got 0")
     if rows < 0:
         raise InvalidArgumentError(f"Expected a non-negative size, got {rows}")
     if rows == 0 or indices.size == 0:
@@ -231,8 +226,7 @@ def _grad_kernel(kind: Mean) -> Callable[..., Array]:
     def gradient(
         grad: Any, indices: Any, segment_ids: Any, output_dim0: Any, *, T: DataType
     ) -> Array:
-        if output_dim0.ndim != 0:
-            raise InvalidArgumentError("output_dim0 should be a scalar.")
+        require_scalar(output_dim0, "output_dim0 should be a scalar.")
         sums, places = _spread(grad, indices, segment_ids, output_dim0, kind, T)
         shape = check_allocation((int(output_dim0), *grad.shape[1:]), T)
         output = np.zeros(shape, T.numpy_dtype)
@@ -246,8 +240,7 @@ def _grad_v2_kernel(kind: Mean) -> Callable[..., tuple[Array, Array]]:
     def gradient(
         grad: Any, indices: Any, segment_ids: Any, dense_output_dim0: Any, *, T: DataType
     ) -> tuple[Array, Array]:
-        if dense_output_dim0.ndim != 0:
-            raise InvalidArgumentError("dense_output_dim0 should be a scalar.")
+        require_scalar(dense_output_dim0, "dense_output_dim0 should be a scalar.")
         return _spread(grad, indices, segment_ids, dense_output_dim0, kind, T)
 
     return gradient

@@ -19,6 +19,12 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import by_rows
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import (
+    require_rank,
+    require_rank_at_least,
+    require_scalar,
+    require_vector,
+)
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
@@ -244,17 +250,14 @@ def top_k(input: Any, *, k: int, sorted: bool) -> tuple[Array, Array]:
 
 @register_kernel(TOP_K_V2, types=_TOP_K_TYPES)
 def top_k_v2(input: Any, k: Any, *, sorted: bool, index_type: DataType) -> tuple[Array, Array]:
-    if k.ndim != 0:
-        raise InvalidArgumentError(f"k must be scalar, got shape {list(k.shape)}")
+    require_scalar(k, "k must be scalar, got shape {}")
     return top_k_of_rows(input, int(k), sorted, index_type)
 
 
 def _in_top_k(predictions: Any, targets: Any, k: int, xp: Any) -> Any:
     """A row with a target out of range, or an element that is not finite, is not in."""
-    if predictions.ndim != 2:
-        raise InvalidArgumentError("predictions must be 2-dimensional")
-    if targets.ndim != 1:
-        raise InvalidArgumentError("targets must be 1-dimensional")
+    require_rank(predictions, 2, "predictions must be 2-dimensional")
+    require_vector(targets, "targets must be 1-dimensional")
     if predictions.shape[0] != targets.shape[0]:
         raise InvalidArgumentError(
             f"First dimension of predictions {predictions.shape[0]} must match length of targets "
@@ -280,8 +283,7 @@ def in_top_k(*, k: int, xp: Any) -> Callable[[Any, Any], Any]:
 
 @register_kernel(IN_TOP_K_V2, types={"T": INDEX}, host_memory=[*_IN_TOP_K_HOST, "k"])
 def in_top_k_v2(predictions: Any, targets: Any, k: Any, *, xp: Any) -> Any:
-    if k.ndim != 0:
-        raise InvalidArgumentError(f"k must be 0-D, got shape {list(k.shape)}")
+    require_scalar(k, "k must be 0-D, got shape {}")
     return _in_top_k(predictions, targets, int(k), xp)
 
 
@@ -290,13 +292,11 @@ def nth_element(*, reverse: bool, T: DataType) -> Callable[[Any, Any], Any]:
     """NaN counts as larger than all numbers."""
 
     def nth(input: Any, n: Any) -> Any:
-        if n.ndim != 0:
-            raise InvalidArgumentError(f"N must be scalar but has rank {n.ndim}")
+        require_scalar(n, f"N must be scalar but has rank {n.ndim}")
         place = int(n)
         if place < 0:
             raise InvalidArgumentError(f"n must be non-negative but is {place}")
-        if input.ndim < 1:
-            raise InvalidArgumentError(f"Input must be at least rank 1 but is rank {input.ndim}")
+        require_rank_at_least(input, 1, f"Input must be at least rank 1 but is rank {input.ndim}")
         if input.shape[-1] <= place:
             raise InvalidArgumentError(f"Input must have last dimension > n = {place}")
         place = input.shape[-1] - 1 - place if reverse else place

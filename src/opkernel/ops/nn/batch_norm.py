@@ -20,6 +20,7 @@ from opkernel.opdef.common_shapes import (
     fused_batch_norm_v3_shape,
 )
 from opkernel.opdef.shapes.tensor_format import TensorFormat
+from opkernel.ops.input_checks import require_same_shape, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -137,8 +138,7 @@ class Channels:
 
 
 def check_vector(name: str, vector: Any) -> None:
-    if vector.ndim != 1:
-        raise InvalidArgumentError(f"{name} must be 1-dimensional{list(vector.shape)}")
+    require_vector(vector, f"{name} must be 1-dimensional{{}}")
 
 
 def check_length(name: str, vector: Any, channels: int) -> None:
@@ -276,11 +276,7 @@ def fused_batch_norm_ex(
     ) -> Any:
         y, *statistics = normalise(x, scale, offset, mean, variance)
         for side in side_input:
-            if side.shape != y.shape:
-                raise InvalidArgumentError(
-                    f"side_input shape must be equal to input shape: {list(side.shape)} != "
-                    f"{list(y.shape)}"
-                )
+            require_same_shape(side, y, "side_input shape must be equal to input shape: {} != {}")
             y = y + side
         if activation_mode == "Relu":
             y = xp.maximum(y, y.dtype.type(0))

@@ -14,6 +14,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape
+from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.nn.softmax import shifted_exponentials, sum_along_last
 from opkernel.ops.registration import register_kernel
@@ -125,10 +126,8 @@ def _matrices(features: Any, labels: Any, xp: Any) -> tuple[Any, Any]:
 
 
 def _check_sparse(features: Any, labels: Any) -> None:
-    if features.ndim != 2:
-        raise InvalidArgumentError(f"logits must be 2-D, but got shape {list(features.shape)}")
-    if labels.ndim != 1:
-        raise InvalidArgumentError(f"labels must be 1-D, but got shape {list(labels.shape)}")
+    require_rank(features, 2, "logits must be 2-D, but got shape {}")
+    require_vector(labels, "labels must be 1-D, but got shape {}")
     if features.shape[0] != labels.shape[0]:
         raise InvalidArgumentError(
             "logits and labels must have the same first dimension, got logits shape "

@@ -16,6 +16,7 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.nn.ctc_loss import log_sum
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -83,12 +84,10 @@ CTC_BEAM_SEARCH_DECODER = register_op(
 
 
 def _check_inputs(inputs: Any, lengths: Any) -> None:
-    if inputs.ndim != 3:
-        raise InvalidArgumentError("inputs is not a 3-Tensor")
+    require_rank(inputs, 3, "inputs is not a 3-Tensor")
     if not inputs.size:
         raise InvalidArgumentError("inputs must not be empty")
-    if lengths.ndim != 1:
-        raise InvalidArgumentError("sequence_length is not a vector")
+    require_vector(lengths, "sequence_length is not a vector")
     steps, batch, _ = inputs.shape
     if len(lengths) != batch:
         raise FailedPreconditionError(

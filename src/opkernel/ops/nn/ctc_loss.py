@@ -22,6 +22,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices
 from opkernel.types import DataType, TensorShape
@@ -169,10 +170,7 @@ def _check_inputs(inputs: Any, indices: Any, values: Any, lengths: Any) -> None:
         ("labels_values", values, 1),
         ("sequence_length", lengths, 1),
     ):
-        if tensor.ndim != rank:
-            raise InvalidArgumentError(
-                f"{name} is not of rank {rank}: it has shape {TensorShape(tensor.shape)}"
-            )
+        require_rank(tensor, rank, f"{name} is not of rank {rank}: it has shape {{}}")
     steps, batch, _ = inputs.shape
     if not steps or not batch:
         raise InvalidArgumentError("Max time or first dimension of input cannot be 0.")

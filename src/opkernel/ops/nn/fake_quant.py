@@ -16,6 +16,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.input_checks import require_rank, require_same_shape
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.nn.activation import check_same_shape
 from opkernel.ops.registration import register_kernel
@@ -202,8 +203,7 @@ def fake_quant_args_gradient(
 
 def _check_range(rank: int, inputs: Any, low: Any, high: Any) -> None:
     for name, limit in (("min", low), ("max", high)):
-        if limit.ndim != rank:
-            raise InvalidArgumentError(f"`{name}` must be rank {rank} but is rank {limit.ndim}")
+        require_rank(limit, rank, f"`{name}` must be rank {rank} but is rank {limit.ndim}")
         if rank and inputs.shape[-1:] != limit.shape:
             expected = inputs.shape[-1] if inputs.ndim else "an input of rank 1 or more"
             raise InvalidArgumentError(
@@ -229,11 +229,9 @@ def _gradient(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable
     bounds = _bounds(num_bits, narrow_range)
 
     def kernel(gradients: Any, inputs: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
-        if gradients.shape != inputs.shape:
-            raise InvalidArgumentError(
-                "gradient and input must be the same size, got "
-                f"{list(gradients.shape)} and {list(inputs.shape)}"
-            )
+        require_same_shape(
+            gradients, inputs, "gradient and input must be the same size, got {} and {}"
+        )
         _check_range(rank, inputs, low, high)
         low, high = (flush_subnormals(limit, xp) for limit in (low, high))
         grid = _Grid.nudged(low, high, bounds, xp)

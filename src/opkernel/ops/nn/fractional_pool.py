@@ -24,9 +24,10 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.philox import Philox, words_one_by_one
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape, as_dtype
+from opkernel.types import DataType, as_dtype
 
 __all__ = ["RegionSource"]
 
@@ -185,8 +186,7 @@ def _pool(reduce: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _counts(value: Any, ratios: list[float]) -> list[int]:
-    if value.ndim != 4:
-        raise InvalidArgumentError(f"tensor_in must be 4-dimensional{TensorShape(value.shape)}")
+    require_rank(value, 4, "tensor_in must be 4-dimensional{}")
     for axis, (size, ratio) in enumerate(zip(value.shape, ratios, strict=True)):
         if size < ratio:
             raise InvalidArgumentError(
@@ -251,10 +251,7 @@ def _given_windows(
     name: str, sequence: Any, count: int, size: int, overlapping: bool
 ) -> tuple[Any, Any]:
     """The windows that a sequence tells, clipped to the input."""
-    if sequence.ndim != 1:
-        raise InvalidArgumentError(
-            f"{name}_pooling_sequence must be a vector, received shape {TensorShape(sequence.shape)}"
-        )
+    require_vector(sequence, f"{name}_pooling_sequence must be a vector, received shape {{}}")
     if len(sequence) < count + 1:
         raise InvalidArgumentError(
             f"{name}_seq_tensor must have at least {count + 1} elements, but got {len(sequence)}"
@@ -299,8 +296,7 @@ def _original_shape(original: Any, grad: Any) -> tuple[int, ...]:
         raise InvalidArgumentError(
             "original input tensor shape must be 1-dimensional and 4 elements"
         )
-    if grad.ndim != 4:
-        raise InvalidArgumentError(f"out_backprop must be 4-dimensional{TensorShape(grad.shape)}")
+    require_rank(grad, 4, "out_backprop must be 4-dimensional{}")
     if not grad.size:
         raise InvalidArgumentError(f"out_backprop must be positive for all dimension, got:{0}")
     shape: list[int] = original.tolist()
@@ -343,10 +339,7 @@ def fractional_max_pool_grad(
     overlapping: bool,
 ) -> Any:
     for name, tensor in (("orig_input", orig_input), ("orig_output", orig_output)):
-        if tensor.ndim != 4:
-            raise InvalidArgumentError(
-                f"{name} should be a tensor of rank 4, got {TensorShape(tensor.shape)}"
-            )
+        require_rank(tensor, 4, f"{name} should be a tensor of rank 4, got {{}}")
     if out_backprop.shape != orig_output.shape or not out_backprop.size or not orig_input.size:
         raise InvalidArgumentError(
             f"out_backprop {list(out_backprop.shape)} should have the shape of orig_output "

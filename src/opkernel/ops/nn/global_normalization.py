@@ -10,6 +10,7 @@ from typing import Any
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -67,8 +68,7 @@ GLOBAL_NORMALIZATION_GRAD = register_op(
 
 
 def _check(t: Any, *vectors: Any) -> None:
-    if t.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional{list(t.shape)}")
+    require_rank(t, 4, "input must be 4-dimensional{}")
     for vector in vectors:
         if vector.shape != t.shape[3:]:
             raise InvalidArgumentError(

@@ -15,6 +15,7 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -81,8 +82,7 @@ def lrn(
     _check_radius(depth_radius)
 
     def kernel(image: Any) -> Any:
-        if image.ndim != 4:
-            raise InvalidArgumentError(f"in must be 4-dimensional, got {list(image.shape)}")
+        require_rank(image, 4, "in must be 4-dimensional, got {}")
         squares = (image * image).astype(np.float32, copy=False)
         sums = xp.matmul(squares, _near(image.shape[-1], depth_radius, xp))
         norm = sums.astype(image.dtype, copy=False) * alpha + bias

@@ -19,6 +19,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.input_checks import require_same_shape, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -156,10 +157,9 @@ def given_range(tensor: Array, low: Array, high: Array, axis: int) -> Range:
     """
     if axis != -1:
         for name, end in (("min", low), ("max", high)):
-            if end.ndim != 1:
-                raise InvalidArgumentError(
-                    f"Shape must be rank 1 for input_{name}_tensor when the axis is specified"
-                )
+            require_vector(
+                end, f"Shape must be rank 1 for input_{name}_tensor when the axis is specified"
+            )
             if end.size != tensor.shape[axis]:
                 raise InvalidArgumentError(
                     f"input_{name}_tensor has {end.size} elements for {tensor.shape[axis]} slices"
@@ -239,8 +239,7 @@ def quantize_and_dequantize(
         given = None
         if range_given:
             for name, end in (("min", input_min), ("max", input_max)):
-                if end.ndim:
-                    raise InvalidArgumentError(f"input_{name} must be a scalar.")
+                require_scalar(end, f"input_{name} must be a scalar.")
             given = _known_range(tensor, input_min, input_max, axis)
         return _round_trip(tensor, given, axis, integers, round_mode == "HALF_UP")
 
@@ -345,8 +344,7 @@ def quantize_and_dequantize_v4_grad(*, axis: int, xp: Any) -> Callable[..., Any]
         raise InvalidArgumentError(f"Axis must be at least -1. Found {axis}")
 
     def kernel(gradients: Any, tensor: Any, input_min: Any, input_max: Any) -> Any:
-        if gradients.shape != tensor.shape:
-            raise InvalidArgumentError("gradient and input must be the same size")
+        require_same_shape(gradients, tensor, "gradient and input must be the same size")
         low, high = (
             _end(name, end, tensor.shape, axis)
             for name, end in (("input_min", input_min), ("input_max", input_max))
@@ -364,8 +362,7 @@ def _end(name: str, end: Any, shape: tuple[int, ...], axis: int) -> Any:
         InvalidArgumentError: it is not a scalar, or not one value for each slice along `axis`.
     """
     if axis == -1:
-        if end.ndim:
-            raise InvalidArgumentError(f"{name} must be a scalar if axis is unspecified")
+        require_scalar(end, f"{name} must be a scalar if axis is unspecified")
         return end
     if axis >= len(shape):
         raise InvalidArgumentError(

@@ -24,6 +24,7 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -117,8 +118,7 @@ GRU_BLOCK_CELL = register_op(
 
 def check_rank(rank: int, **tensors: Any) -> None:
     for name, tensor in tensors.items():
-        if tensor.ndim != rank:
-            raise InvalidArgumentError(f"{name} must be rank {rank} but is rank {tensor.ndim}")
+        require_rank(tensor, rank, f"{name} must be rank {rank} but is rank {tensor.ndim}")
 
 
 def check_size(what: str, size: int, expected: int) -> None:
@@ -219,8 +219,7 @@ def _block_lstm(cell: _LstmCell, T: DataType) -> Callable[..., Any]:
         b: Any,
     ) -> Any:
         check_rank(0, **{"`seq_len_max_tensor`": seq_len_max})
-        if x.ndim != 3:
-            raise InvalidArgumentError("x must be 3D")
+        require_rank(x, 3, "x must be 3D")
         weights = LstmWeights.checked(x, cs_prev, h_prev, w, wci, wcf, wco, b)
         steps, inputs = int(seq_len_max), x.shape[2]
         if steps > x.shape[0]:
@@ -268,11 +267,9 @@ def gru_block_cell(
 def check_gru(x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any) -> None:
     """Raise InvalidArgumentError unless the tensors fit each other."""
     for name, tensor in (("x", x), ("h_prev", h_prev), ("w_ru", w_ru), ("w_c", w_c)):
-        if tensor.ndim != 2:
-            raise InvalidArgumentError(f"Rank of {name} must be 2, got {tensor.ndim}")
+        require_rank(tensor, 2, f"Rank of {name} must be 2, got {tensor.ndim}")
     for name, tensor in (("b_ru", b_ru), ("b_c", b_c)):
-        if tensor.ndim != 1:
-            raise InvalidArgumentError(f"Rank of {name} must be 1, got {tensor.ndim}")
+        require_vector(tensor, f"Rank of {name} must be 1, got {tensor.ndim}")
     cells = h_prev.shape[1]
     rows = x.shape[1] + cells
     check_size("h_prev.dims(0) != batch_size", h_prev.shape[0], x.shape[0])

@@ -18,6 +18,7 @@ from opkernel.device.work_clock import WorkClock, in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_csv_defaults, set_outputs
+from opkernel.ops.input_checks import require_rank_at_most
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.to_number import numbers
 from opkernel.types import DataType
@@ -112,8 +113,7 @@ class _Decoder:
 
 def _check_defaults(defaults: list[Any]) -> None:
     for i, default in enumerate(defaults):
-        if default.ndim > 1:
-            raise InvalidArgumentError("Each record default should be at most rank 1")
+        require_rank_at_most(default, 1, "Each record default should be at most rank 1")
         if default.size > 1:
             raise InvalidArgumentError(
                 f"There should only be 1 default per field but field {i} has {default.size}"

@@ -9,6 +9,7 @@ from typing import Any
 from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
+from opkernel.ops.input_checks import require_rank_at_most, require_scalar, require_vector
 from opkernel.ops.parsing.columns import DenseFeature, ragged_of, sparse_of
 from opkernel.ops.parsing.features import Column, column_of, message_spans, spans_of_features
 from opkernel.ops.parsing.shapes import (
@@ -145,16 +146,12 @@ def _dense_features(
 
 def _keys(tensors: Sequence[Any]) -> list[bytes]:
     for tensor in tensors:
-        if tensor.ndim:
-            raise InvalidArgumentError("Expected a scalar for each key")
+        require_scalar(tensor, "Expected a scalar for each key")
     return [tensor.item() for tensor in tensors]
 
 
 def _batch(serialized: Any, names: Any) -> list[bytes]:
-    if serialized.ndim != 1:
-        raise InvalidArgumentError(
-            f"Expected serialized to be a vector, got shape: {TensorShape(serialized.shape)}"
-        )
+    require_vector(serialized, "Expected serialized to be a vector, got shape: {}")
     check_names(serialized, names)
     records: list[bytes] = serialized.tolist()
     return records
@@ -231,11 +228,9 @@ def parse_example_v2(
                     f"Expected {name}_keys to be a vector of {count} keys, got shape: "
                     f"{TensorShape(keys.shape)}"
                 )
-        if serialized.ndim > 1:
-            raise InvalidArgumentError(
-                f"Expected serialized to be a scalar or vector, got shape: "
-                f"{TensorShape(serialized.shape)}"
-            )
+        require_rank_at_most(
+            serialized, 1, "Expected serialized to be a scalar or vector, got shape: {}"
+        )
         check_names(serialized, names)
         features = _dense_features(dense.tolist(), Tdense, dense_shapes, dense_defaults)
         columns = columns_of(
@@ -302,10 +297,7 @@ def parse_single_example(
     )
 
     def parse(serialized: Any, dense_defaults: Any) -> Any:
-        if serialized.ndim:
-            raise InvalidArgumentError(
-                f"Expected serialized to be a scalar, got shape: {TensorShape(serialized.shape)}"
-            )
+        require_scalar(serialized, "Expected serialized to be a scalar, got shape: {}")
         features = _dense_features(dense, Tdense, dense_shapes, dense_defaults)
         columns = columns_of([serialized.item()], [*sparse, *dense], [*sparse_types, *Tdense])
         return _of_one(*_sparse(columns[:num_sparse]), _dense(features, columns[num_sparse:]))

@@ -15,9 +15,10 @@ from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op, unchanged_shape
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 
 def decode_raw_shape(c: InferenceContext) -> None:
@@ -93,8 +94,7 @@ def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
 def decode_padded_raw(
     strings: Any, fixed_length: Any, *, out_type: DataType, little_endian: bool
 ) -> Any:
-    if fixed_length.ndim:
-        raise InvalidArgumentError(f"k must be scalar, got shape {TensorShape(fixed_length.shape)}")
+    require_scalar(fixed_length, "k must be scalar, got shape {}")
     width, size = int(fixed_length), out_type.size
     if width <= 0:
         raise InvalidArgumentError(f"fixed_length ({width}) must be greater than zero.")

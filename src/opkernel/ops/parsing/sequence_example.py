@@ -9,6 +9,7 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.parsing.example import check_names
 from opkernel.ops.parsing.sequence_features import Part, list_of_one, of_one, part_of
 from opkernel.ops.parsing.shapes import (
@@ -336,7 +337,4 @@ def _parse_single(
 
 def _check_scalars(*tensors: Any) -> None:
     for tensor in tensors:
-        if tensor.ndim:
-            raise InvalidArgumentError(
-                f"Expected keys and debug_name to be scalars, got shape: {TensorShape(tensor.shape)}"
-            )
+        require_scalar(tensor, "Expected keys and debug_name to be scalars, got shape: {}")

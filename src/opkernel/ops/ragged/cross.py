@@ -17,6 +17,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import check_splits, lengths_to_splits, ranges
 from opkernel.ops.registration import register_kernel
@@ -165,8 +166,7 @@ def _sparse_features(indices: list[Any], values: list[Any], shapes: list[Any]) -
 def _dense_features(inputs: list[Any]) -> list[Feature]:
     features = []
     for tensor in inputs:
-        if tensor.ndim != 2:
-            raise InvalidArgumentError("tf.ragged.cross only supports inputs with rank=2.")
+        require_rank(tensor, 2, "tf.ragged.cross only supports inputs with rank=2.")
         rows, columns = tensor.shape
         features.append((tensor.reshape(-1), np.arange(rows + 1) * columns))
     return features

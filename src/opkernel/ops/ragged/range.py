@@ -12,6 +12,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_rank_at_most
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import lengths_to_splits, ranges
 from opkernel.ops.registration import register_kernel
@@ -55,8 +56,7 @@ def ragged_range(
 ) -> tuple[Any, Any]:
     inputs = {"starts": starts, "limits": limits, "deltas": deltas}
     for name, tensor in inputs.items():
-        if tensor.ndim > 1:
-            raise InvalidArgumentError(f"{name} must be a scalar or vector")
+        require_rank_at_most(tensor, 1, f"{name} must be a scalar or vector")
     sizes = {tensor.size for tensor in inputs.values() if tensor.ndim}
     if len(sizes) > 1:
         raise InvalidArgumentError("starts, limits, and deltas must have the same shape")

@@ -18,6 +18,7 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
+from opkernel.ops.input_checks import require_rank_at_most
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import VALUE_TYPES, ranges
 from opkernel.ops.registration import register_kernel
@@ -223,8 +224,7 @@ def _asked_shape(shape: Any) -> list[int] | None:
                 "The only valid scalar shape tensor is the fully unknown shape specified as -1."
             )
         return None
-    if shape.ndim > 1:
-        raise InvalidArgumentError("The shape must be a scalar or a vector")
+    require_rank_at_most(shape, 1, "The shape must be a scalar or a vector")
     sizes: list[int] = shape.tolist()
     if any(size < -1 for size in sizes):
         raise InvalidArgumentError(f"Shape {sizes} must not have sizes below -1")

@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks, set_outputs
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.samplers import (
@@ -98,8 +99,7 @@ class CandidateSampler(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw them."""
         true = ctx.input(0)
-        if true.ndim != 2:
-            raise InvalidArgumentError("true_classes must be a matrix")
+        require_rank(true, 2, "true_classes must be a matrix")
         if true.shape[1] != self._true:
             raise InvalidArgumentError(
                 f"true_classes must have num_true columns, expected: {true.shape[1]} was: {self._true}"

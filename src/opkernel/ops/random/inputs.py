@@ -8,6 +8,7 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.philox import Philox
 from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
@@ -50,8 +51,7 @@ def bounds_of(minval: Any, maxval: Any) -> tuple[int, int]:
 def check_scalar_bounds(minval: Any, maxval: Any) -> None:
     """Refuse bounds that are no scalars."""
     for name, bound in (("minval", minval), ("maxval", maxval)):
-        if bound.ndim:
-            raise InvalidArgumentError(f"{name} must be 0-D, got shape {TensorShape(bound.shape)}")
+        require_scalar(bound, f"{name} must be 0-D, got shape {{}}")
 
 
 def check_seed(seed: Any) -> None:
@@ -80,10 +80,7 @@ def check_algorithm(alg: Any, index: int) -> int:
     Raises:
         InvalidArgumentError: it is no scalar.
     """
-    if alg.ndim:
-        raise InvalidArgumentError(
-            f"input {index} (0-based) must have shape [], not {TensorShape(alg.shape)}"
-        )
+    require_scalar(alg, f"input {index} (0-based) must have shape [], not {{}}")
     return int(alg)
 
 

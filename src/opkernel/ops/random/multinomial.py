@@ -19,6 +19,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import uniform
@@ -28,7 +29,7 @@ from opkernel.ops.random.shapes import check_seed_shape
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.random.stateless import SEED_TYPE
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 __all__ = ["samples_of"]
 
@@ -109,14 +110,8 @@ def samples_of(logits: Any, num_samples: Any, dtype: DataType) -> int:
         InvalidArgumentError: the inputs have wrong shapes, or the number is negative.
         ResourceExhaustedError: the result is larger than the allocation limit.
     """
-    if logits.ndim != 2:
-        raise InvalidArgumentError(
-            f"logits should be a matrix, got shape {TensorShape(logits.shape)}"
-        )
-    if num_samples.ndim:
-        raise InvalidArgumentError(
-            f"num_samples should be a scalar, got shape {TensorShape(num_samples.shape)}"
-        )
+    require_rank(logits, 2, "logits should be a matrix, got shape {}")
+    require_scalar(num_samples, "num_samples should be a scalar, got shape {}")
     count = int(num_samples)
     if count < 0:
         raise InvalidArgumentError(f"num_samples should be non-negative, got {count}")

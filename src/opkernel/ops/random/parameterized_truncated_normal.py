@@ -28,6 +28,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
+from opkernel.ops.input_checks import require_rank_at_most, require_vector
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import log_of_float, normals_of_words, uniforms_of_words
 from opkernel.ops.random.filling import GuardedPhilox
@@ -118,10 +119,7 @@ class ParameterizedTruncatedNormal(OpKernel):
 
 
 def _sizes(shape: Any, dtype: DataType) -> tuple[int, ...]:
-    if shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"Input shape should be a vector, got shape: {TensorShape(shape.shape)}"
-        )
+    require_vector(shape, "Input shape should be a vector, got shape: {}")
     return check_allocation(shape.tolist(), dtype)
 
 
@@ -132,10 +130,7 @@ def _batches(sizes: tuple[int, ...], parameters: Sequence[Any]) -> tuple[int, in
         InvalidArgumentError: a parameter is no scalar, and no vector of that many.
     """
     for name, one in zip(_NAMES, parameters, strict=True):
-        if one.ndim > 1:
-            raise InvalidArgumentError(
-                f"Input {name} should be a scalar or vector, got shape: {TensorShape(one.shape)}"
-            )
+        require_rank_at_most(one, 1, f"Input {name} should be a scalar or vector, got shape: {{}}")
     means, deviations, *bounds = parameters
     if means.size == deviations.size == 1 and all(bound.ndim == 0 for bound in bounds):
         return -(-math.prod(sizes) // _BATCH), _BATCH

@@ -15,6 +15,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_inputs, set_outputs
 from opkernel.ops.data_flow.queue_base import QueueBase
 from opkernel.ops.data_flow.waiting import Done, WaitingKernel
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.readers.reader_base import ReaderBase, Records, Waits, run_waits
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
@@ -192,10 +193,7 @@ class ReaderRestoreState(ReaderVerb):
 
     def waits(self, reader: ReaderBase, ctx: OpKernelContext) -> Waits:
         given = ctx.input(1)
-        if given.ndim:
-            raise InvalidArgumentError(
-                f"Reader state must be scalar, but had shape: {TensorShape(given.shape)}"
-            )
+        require_scalar(given, "Reader state must be scalar, but had shape: {}")
         return reader.restore_state(given.item(), ctx)
 
 

@@ -24,6 +24,7 @@ from opkernel.opdef import (
     validate_sparse_tensor,
 )
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_rank_at_least, require_same_shape, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -155,8 +156,7 @@ class _Sets:
 
     @classmethod
     def of_dense(cls, tensor: Any) -> "_Sets":
-        if tensor.ndim < 2:
-            raise InvalidArgumentError(f"Input rank {tensor.ndim} must be at least 2")
+        require_rank_at_least(tensor, 2, f"Input rank {tensor.ndim} must be at least 2")
         shape = tensor.shape[:-1]
         count = int(np.prod(shape))
         return cls(shape, np.repeat(np.arange(count), tensor.shape[-1]), tensor.reshape(-1))
@@ -177,8 +177,7 @@ class _Sets:
 
 def _checked_sparse(indices: Any, values: Any, shape: Any) -> tuple[int, ...]:
     """The sizes of a sparse tensor whose parts fit together."""
-    if shape.ndim != 1:
-        raise InvalidArgumentError("Shape must be a 1D tensor.")
+    require_vector(shape, "Shape must be a 1D tensor.")
     sizes: list[int] = shape.tolist()
     if any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"Expected shape dimensions to be non-negative, got {sizes}")
@@ -215,10 +214,7 @@ def _check_indices(indices: Any, sizes: tuple[int, ...]) -> None:
 
 def _combined(first: _Sets, second: _Sets, operation: str) -> tuple[Any, Any, Any]:
     """The sets of the result as a sparse tensor, their members in order."""
-    if first.shape != second.shape:
-        raise InvalidArgumentError(
-            f"Mismatched group shapes: {list(first.shape)} vs {list(second.shape)}"
-        )
+    require_same_shape(first, second, "Mismatched group shapes: {} vs {}")
     total = first.members.size + second.members.size
     check_seconds(total * _SECONDS_A_MEMBER, "combining sets")
     with making_bytes("sets", total * _OF_MEMBER):

@@ -20,9 +20,10 @@ from opkernel.kernel import by_rows, check_allocation
 from opkernel.libraries import library_or_none, warn_of_fallback
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
+from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.ops.kernel_types import COMPLEX_OF, REAL_OF
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _COMPLEX = "Tcomplex: {complex64, complex128} = DT_COMPLEX64"
 _REAL = "Treal: {float, double} = DT_FLOAT"
@@ -79,10 +80,7 @@ def _along(transform: Callable[..., Any], tensor: Any, axis: int) -> Any:
 
 def check_rank(tensor: Any, rank: int) -> None:
     """Refuse a tensor with fewer dimensions than are transformed."""
-    if tensor.ndim < rank:
-        raise InvalidArgumentError(
-            f"Input must have rank of at least {rank} but got: {TensorShape(tensor.shape)}"
-        )
+    require_rank_at_least(tensor, rank, f"Input must have rank of at least {rank} but got: {{}}")
 
 
 def lengths_of(fft_length: Any, rank: int) -> list[int]:

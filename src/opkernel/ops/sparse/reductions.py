@@ -15,6 +15,7 @@ from opkernel.graph import constant
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op, sparse_reduce_shape, unknown_shape
 from opkernel.opdef.common_shapes.rules import check_input_ranks
+from opkernel.ops.input_checks import require_rank_at_most, require_vector
 from opkernel.ops.kernel_types import NARROW_FLOATS, NUMBERS, REAL_NUMBERS
 from opkernel.ops.math.gradients.reductions import positive_axes
 from opkernel.ops.registration import register_kernel
@@ -67,14 +68,10 @@ def _register(name: str, type_set: str, what: str, *, is_sparse: bool) -> Any:
 def _reduced(
     reduce: np.ufunc, indices: Any, values: Any, shape: Any, axes: Any, keep_dims: bool
 ) -> _Groups:
-    if shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"Expected input_shape to be a vector; got shape: {TensorShape(shape.shape)}"
-        )
-    if axes.ndim > 1:
-        raise InvalidArgumentError(
-            f"Expected reduction_axes to be a scalar or a vector; got shape: {TensorShape(axes.shape)}"
-        )
+    require_vector(shape, "Expected input_shape to be a vector; got shape: {}")
+    require_rank_at_most(
+        axes, 1, "Expected reduction_axes to be a scalar or a vector; got shape: {}"
+    )
     check_parts(indices, values, shape, "input_")
     sizes = TensorShape(shape.tolist())
     kept = _kept(axes.reshape(-1).tolist(), len(sizes))

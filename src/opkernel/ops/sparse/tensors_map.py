@@ -19,12 +19,13 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.serialize import SparseParts, check_parts_of, rows_of, stacked
 from opkernel.ops.sparse.tensors import check_sparse
 from opkernel.ops.step_resources import kept, resource_manager
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _INPUTS = ["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"]
 _NAMES = ["container: string = ''", "shared_name: string = ''"]
@@ -155,10 +156,7 @@ class TakeManySparseFromTensorsMap(_MapKernel):
 
     def use(self, ctx: OpKernelContext, tensors_map: SparseTensorsMap) -> None:
         handles = ctx.input(0)
-        if handles.ndim != 1:
-            raise InvalidArgumentError(
-                f"sparse_handles should be a vector but received shape {TensorShape(handles.shape)}"
-            )
+        require_vector(handles, "sparse_handles should be a vector but received shape {}")
         if not len(handles):
             raise InvalidArgumentError(
                 "Must have at least 1 handle of a SparseTensor, but got none"

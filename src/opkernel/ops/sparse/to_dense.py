@@ -12,6 +12,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import require_rank_at_most, require_scalar, require_vector
 from opkernel.ops.kernel_types import INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices, in_bounds
@@ -82,20 +83,15 @@ def rows_and_shape(
 
 def _rows(indices: Any) -> Any:
     """The indices as a matrix: a scalar is one index of a vector, a vector many."""
-    if indices.ndim > 2:
-        raise InvalidArgumentError(
-            "sparse_indices should be a scalar, vector, or matrix, got shape "
-            f"{TensorShape(indices.shape)}"
-        )
+    require_rank_at_most(
+        indices, 2, "sparse_indices should be a scalar, vector, or matrix, got shape {}"
+    )
     return indices if indices.ndim == 2 else indices.reshape(-1, 1)
 
 
 def _check_shapes(rows: Any, output_shape: Any, values: Any, default_value: Any) -> None:
     count, rank = rows.shape
-    if output_shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"output_shape must be rank 1, got shape {TensorShape(output_shape.shape)}"
-        )
+    require_vector(output_shape, "output_shape must be rank 1, got shape {}")
     if len(output_shape) != rank:
         raise InvalidArgumentError(
             f"output_shape has incorrect number of elements: {len(output_shape)} should be: {rank}"
@@ -105,10 +101,7 @@ def _check_shapes(rows: Any, output_shape: Any, values: Any, default_value: Any)
             f"sparse_values has incorrect shape {TensorShape(values.shape)}, "
             f"should be [] or [{count}]"
         )
-    if default_value.ndim:
-        raise InvalidArgumentError(
-            f"default_value should be a scalar, but has shape {TensorShape(default_value.shape)}"
-        )
+    require_scalar(default_value, "default_value should be a scalar, but has shape {}")
 
 
 @g.register_gradient("SparseToDense")

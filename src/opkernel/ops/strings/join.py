@@ -17,6 +17,7 @@ from opkernel.opdef import (
     register_op,
     segment_reduction_with_num_segments_shape,
 )
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -118,8 +119,7 @@ def _after_empty(strings: list[bytes]) -> list[bytes]:
 
 def _check_segments(inputs: Any, segment_ids: Any, num_segments: Any) -> int:
     """The number of segments, if the inputs fit together."""
-    if num_segments.ndim:
-        raise InvalidArgumentError("Number of segments must be a scalar")
+    require_scalar(num_segments, "Number of segments must be a scalar")
     count = int(num_segments)
     if count < 0:
         raise InvalidArgumentError(f"Number of segments must be non-negative but got {count}")

@@ -21,8 +21,8 @@ from opkernel.libraries import library, library_or_none
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
 
 __all__ = [
     "Pattern",
@@ -249,10 +249,7 @@ def _matched(tensor: Any, matches: FullMatch) -> Any:
 
 @register_kernel(REGEX_FULL_MATCH)
 def regex_full_match(tensor: Any, pattern: Any) -> Any:
-    if pattern.ndim:
-        raise InvalidArgumentError(
-            f"Pattern must be scalar, but received {TensorShape(pattern.shape)}"
-        )
+    require_scalar(pattern, "Pattern must be scalar, but received {}")
     return _matched(tensor, full_match(pattern.item()))
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from opkernel.device.budget import current_budget
 from opkernel.device.string_tensors import gather_bytes, map_strings
 from opkernel.device.work_clock import in_time, string_work
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.regex import (
     Pattern,
@@ -25,7 +25,6 @@ from opkernel.ops.strings.regex import (
     quick_rewriting,
     quick_substitution,
 )
-from opkernel.types import TensorShape
 
 Replace = Callable[[bytes], bytes]
 
@@ -60,10 +59,7 @@ STATIC_REGEX_REPLACE = register_op(
 @register_kernel(REGEX_REPLACE)
 def regex_replace(tensor: Any, pattern: Any, rewrite: Any, *, replace_global: bool) -> Any:
     for name, value in (("Pattern", pattern), ("Rewrite", rewrite)):
-        if value.ndim:
-            raise InvalidArgumentError(
-                f"{name} must be scalar, but received {TensorShape(value.shape)}"
-            )
+        require_scalar(value, f"{name} must be scalar, but received {{}}")
     return map_strings(replacement(pattern.item(), rewrite.item(), replace_global), tensor)
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from opkernel.device.made_bytes import making_bytes
 from opkernel.device.string_tensors import map_strings, string_tensor
 from opkernel.device.work_clock import in_time, string_work
-from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 
 class Split(NamedTuple):
@@ -70,14 +70,8 @@ def string_split_v2(tensor: Any, sep: Any, *, maxsplit: int) -> tuple[Any, Any, 
 
 
 def _check_ranks(tensor: Any, separator: Any, name: str) -> None:
-    if tensor.ndim != 1:
-        raise InvalidArgumentError(
-            f"input must be a vector, got shape: {TensorShape(tensor.shape)}"
-        )
-    if separator.ndim:
-        raise InvalidArgumentError(
-            f"{name} must be a scalar, got shape: {TensorShape(separator.shape)}"
-        )
+    require_vector(tensor, "input must be a vector, got shape: {}")
+    require_scalar(separator, f"{name} must be a scalar, got shape: {{}}")
 
 
 def _at_any_byte(delimiters: bytes, skip_empty: bool) -> Split:

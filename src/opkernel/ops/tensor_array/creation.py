@@ -9,6 +9,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, handle_from_input
 from opkernel.opdef import InferenceContext, ShapeAndType, register_op, unknown_shape
 from opkernel.opdef.common_shapes.rules import check_inputs, checked, fixed_shapes
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
     resource_manager,
@@ -17,7 +18,7 @@ from opkernel.ops.step_resources import (
     string_handle,
 )
 from opkernel.ops.tensor_array.tensor_array import TensorArray
-from opkernel.types import DataType, PartialTensorShape, TensorShape
+from opkernel.types import DataType, PartialTensorShape
 
 _ARRAYS = "_tensor_arrays"
 _GRADIENTS = "_tensor_array_grads"
@@ -177,10 +178,7 @@ class TensorArrayOp(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         size = ctx.input(0)
-        if size.ndim:
-            raise InvalidArgumentError(
-                f"TensorArray size must be scalar, but had shape: {TensorShape(size.shape)}"
-            )
+        require_scalar(size, "TensorArray size must be scalar, but had shape: {}")
         if size < 0:
             raise InvalidArgumentError("Size should be >= 0.")
         name = f"{self.array_name}_{next(_numbers)}"

@@ -23,6 +23,7 @@ from opkernel.opdef.common_shapes.rules import (
 )
 from opkernel.ops.array.concat import concatenated, stacked
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.kernel_types import ALL, POD_OR_STRING, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import InexpensiveKernel
@@ -168,10 +169,7 @@ class Read(ElementKernel):
 
     def access(self, array: TensorArray, inputs: Sequence[Any]) -> Any:
         index = inputs[1]
-        if index.ndim:
-            raise InvalidArgumentError(
-                f"TensorArray index must be scalar, but had shape: {TensorShape(index.shape)}"
-            )
+        require_scalar(index, "TensorArray index must be scalar, but had shape: {}")
         _check_dtype(array, self.dtype)
         return array.read_element(int(index))
 
@@ -202,10 +200,7 @@ class Gather(OpKernel):
         if self.type_string == _PACK:
             return list(range(array.pack_or_concat_size()))
         indices = ctx.input(1)
-        if indices.ndim != 1:
-            raise InvalidArgumentError(
-                f"Expected indices to be a vector, but received shape: {TensorShape(indices.shape)}"
-            )
+        require_vector(indices, "Expected indices to be a vector, but received shape: {}")
         values: list[int] = indices.tolist()
         return values
 

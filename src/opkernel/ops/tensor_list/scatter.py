@@ -12,6 +12,7 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of, row_shape
 from opkernel.ops.tensor_list.list_data import (
@@ -23,7 +24,7 @@ from opkernel.ops.tensor_list.list_data import (
 from opkernel.ops.tensor_list.persistent_list import PersistentList
 from opkernel.ops.tensor_list.rows import check_row_shape, check_rows, rows_of
 from opkernel.ops.tensor_list.value import Elements, TensorList, handle_of, list_of
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 
 def scatter_shape(c: InferenceContext) -> None:
@@ -68,8 +69,7 @@ def tensor_list_scatter(
 def tensor_list_scatter_v2(
     tensor: Any, indices: Any, element_shape: Any, num_elements: Any, *, element_dtype: DataType
 ) -> Any:
-    if num_elements.ndim:
-        raise InvalidArgumentError("num_elements must be a scalar")
+    require_scalar(num_elements, "num_elements must be a scalar")
     length = num_elements.item()
     if length < -1:
         raise InvalidArgumentError(f"TensorListScatter expects num_elements >= -1, found: {length}")
@@ -139,10 +139,7 @@ def tensor_list_scatter_into_existing_list(
     old = list_of(input_handle)
     old.check_dtype(element_dtype)
     check_rows(tensor)
-    if indices.ndim != 1:
-        raise InvalidArgumentError(
-            f"Expected indices to be a vector, but received shape: {TensorShape(indices.shape)}"
-        )
+    require_vector(indices, "Expected indices to be a vector, but received shape: {}")
     if len(indices) != len(tensor):
         raise InvalidArgumentError(
             f"Expected len(indices) == tensor.shape[0], but saw: {len(indices)} vs. {len(tensor)}"

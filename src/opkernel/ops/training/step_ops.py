@@ -31,6 +31,7 @@ from opkernel.kernel import (
     shard,
 )
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, ShapeHandle, register_op
+from opkernel.ops.input_checks import require_rank_at_least, require_vector
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -243,10 +244,8 @@ class SparseApplyOp(ApplyOp):
 
     def check_gradient(self, tensors: list[Any]) -> None:
         var, grad, indices = tensors[0], tensors[self.gradient], tensors[self.gradient + 1]
-        if var.ndim == 0:
-            raise InvalidArgumentError("var must be at least 1 dimensional")
-        if indices.ndim != 1:
-            raise InvalidArgumentError("indices must be one-dimensional")
+        require_rank_at_least(var, 1, "var must be at least 1 dimensional")
+        require_vector(indices, "indices must be one-dimensional")
         if grad.ndim != var.ndim:
             raise InvalidArgumentError(
                 f"var and grad must have as many dimensions: {TensorShape(var.shape)} "

@@ -29,6 +29,7 @@ from opkernel.opdef import (
     register_op,
     validate_variable_resource_handle,
 )
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, NUMBERS, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.handles import check_variants, set_value
@@ -269,8 +270,7 @@ def next_count(before: Any, limit: int) -> Any:
         InvalidArgumentError: the count is no scalar.
         OutOfRangeError: the limit is reached.
     """
-    if before.ndim:
-        raise InvalidArgumentError(f"input is not a scalar: {TensorShape(before.shape)}")
+    require_scalar(before, "input is not a scalar: {}")
     if before >= limit:
         raise OutOfRangeError(f"Reached limit of {limit}")
     return frozen(np.array(before + 1, before.dtype))

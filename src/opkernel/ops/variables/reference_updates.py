@@ -21,6 +21,7 @@ from opkernel.opdef import (
 )
 from opkernel.ops.array.bad_indices import BadIndicesPolicy
 from opkernel.ops.array.scatter import scatter_slices
+from opkernel.ops.input_checks import require_rank_at_least, require_same_shape
 from opkernel.ops.kernel_types import (
     ALL,
     INDEX,
@@ -99,8 +100,7 @@ class DenseUpdate(OpKernel):
         value, ref = ctx.input(1), initialized_ref(ctx)
         ctx.set_output_ref(0, ref)
         with writing(ref) as tensor:
-            if tensor.shape != value.shape:
-                raise InvalidArgumentError("Parameters and update must be the same size")
+            require_same_shape(tensor, value, "Parameters and update must be the same size")
             self.ufunc(tensor, value, out=tensor)
 
 
@@ -172,8 +172,7 @@ class ScatterUpdate(OpKernel):
         ref, indices, updates = initialized_ref(ctx), ctx.input(1), ctx.input(2)
         ctx.set_output_ref(0, ref)
         with writing(ref) as params:
-            if params.ndim == 0:
-                raise InvalidArgumentError("params must be at least 1-D, got shape []")
+            require_rank_at_least(params, 1, "params must be at least 1-D, got shape []")
             if updates.ndim and updates.shape != indices.shape + params.shape[1:]:
                 raise rank_error(params, indices, updates)
             scatter_rows(self.scatter_at, params, indices, updates)
@@ -191,8 +190,7 @@ class ScatterNdUpdate(OpKernel):
         ref = initialized_ref(ctx)
         ctx.set_output_ref(0, ref)
         with writing(ref) as params:
-            if params.ndim == 0:
-                raise InvalidArgumentError("Output must be at least 1-D, got shape: []")
+            require_rank_at_least(params, 1, "Output must be at least 1-D, got shape: []")
             scatter_slices(self.scatter_at, params, ctx.input(1), ctx.input(2), self.policy)
 
 

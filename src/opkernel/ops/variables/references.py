@@ -30,6 +30,7 @@ from opkernel.opdef import (
     unknown_shape,
 )
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import resource_manager, step_container
@@ -252,10 +253,7 @@ class RefSelect(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         index = np.asarray(ctx.input(0))
-        if index.ndim:
-            raise InvalidArgumentError(
-                f"Index must be a scalar, but it has shape {TensorShape(index.shape)}"
-            )
+        require_scalar(index, "Index must be a scalar, but it has shape {}")
         count = self.num_inputs - 1
         if not 0 <= index < count:
             raise InvalidArgumentError(f"Index must be in the range [0, {count}) but got {index}")

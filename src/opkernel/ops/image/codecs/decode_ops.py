@@ -21,6 +21,7 @@ from opkernel.ops.image.codecs.gif_frames import gif_frames
 from opkernel.ops.image.codecs.jpeg import JpegOptions, jpeg_pixels
 from opkernel.ops.image.codecs.png_pixels import png_pixels
 from opkernel.ops.image.codecs.webp_pixels import webp_frames
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -152,10 +153,7 @@ class _Decoder:
             raise InvalidArgumentError(f"`channels` must be 0, 1, 3 or 4 but got {self.channels}")
 
     def __call__(self, contents: Any, crop_window: Any = None) -> Any:
-        if contents.ndim:
-            raise InvalidArgumentError(
-                f"`contents` must be scalar but got shape{TensorShape(contents.shape)}"
-            )
+        require_scalar(contents, "`contents` must be scalar but got shape{}")
         data = contents.item()
         if not data:
             raise InvalidArgumentError("Input is empty.")

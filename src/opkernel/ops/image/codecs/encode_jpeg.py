@@ -18,8 +18,8 @@ from opkernel.libraries import library
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.image.codecs.file_format import MAX_VALUES
+from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
 
 _DEFAULT_QUALITY = 95
 _MAX_SIDE = 65500
@@ -73,8 +73,7 @@ def _check_quality(quality: int) -> None:
 
 
 def _check_image(image: Any, wanted: int | None, kind: str) -> None:
-    if image.ndim != 3:
-        raise InvalidArgumentError(f"image must be 3-dimensional{TensorShape(image.shape)}")
+    require_rank(image, 3, "image must be 3-dimensional{}")
     if image.size >= MAX_VALUES:
         raise InvalidArgumentError(f"image cannot have {MAX_VALUES} or more elements")
     channels, shape = image.shape[2], list(image.shape)
@@ -145,7 +144,6 @@ def encode_jpeg(
 @register_kernel(ENCODE_JPEG_VARIABLE_QUALITY)
 def encode_jpeg_variable_quality(images: Any, quality: Any) -> Any:
     _check_image(images, None, "")
-    if quality.ndim:
-        raise InvalidArgumentError(f"quality must be scalar: {TensorShape(quality.shape)}")
+    require_scalar(quality, "quality must be scalar: {}")
     _check_quality(quality.item())
     return _encoded(images, quality.item(), _Options())

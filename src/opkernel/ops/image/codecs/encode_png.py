@@ -17,8 +17,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.image.codecs.file_format import MAX_VALUES
 from opkernel.ops.image.codecs.png_chunks import SIGNATURE, chunk
+from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
 """The types of color by the number of channels."""
@@ -57,8 +58,7 @@ def encode_png(*, compression: int, T: DataType) -> Callable[[Any], Any]:
         raise InvalidArgumentError(f"compression should be in [-1,9], got {compression}")
 
     def encode(image: Any) -> Any:
-        if image.ndim < 3:
-            raise InvalidArgumentError(f"images must be at least rank 3{TensorShape(image.shape)}")
+        require_rank_at_least(image, 3, "images must be at least rank 3{}")
         height, width, channels = image.shape[-3:]
         if height * width * channels >= MAX_VALUES or 0 in image.shape[-3:-1]:
             raise InvalidArgumentError(f"PNG files have no size {height} x {width}")

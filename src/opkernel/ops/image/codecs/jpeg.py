@@ -28,9 +28,10 @@ from opkernel.libraries import library, library_or_none, warn_of_fallback
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import fixed_shapes
 from opkernel.ops.image.codecs.file_format import MAX_VALUES, FileFormat, invalid_data
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 __all__ = ["JpegHeader", "JpegOptions", "is_whole", "jpeg_header", "jpeg_pixels", "without_garbage"]
 
@@ -332,9 +333,6 @@ EXTRACT_JPEG_SHAPE = register_op(
 
 @register_kernel(EXTRACT_JPEG_SHAPE, types={"output_type": INDEX})
 def extract_jpeg_shape(contents: Any, *, output_type: DataType) -> Any:
-    if contents.ndim:
-        raise InvalidArgumentError(
-            f"contents must be scalar, got shape {TensorShape(contents.shape)}"
-        )
+    require_scalar(contents, "contents must be scalar, got shape {}")
     header = jpeg_header(contents.item())
     return np.array([header.height, header.width, header.components], output_type.numpy_dtype)
