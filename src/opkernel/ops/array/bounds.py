@@ -10,7 +10,8 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import in_pieces
-from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
@@ -19,20 +20,13 @@ from opkernel.types import DataType
 _INT32_MAX = 2**31 - 1
 
 
-def bound_shape(c: InferenceContext) -> None:
-    """The shape of `values`."""
-    for i in (0, 1):
-        c.with_rank(c.input(i), 2)
-    c.set_output(0, c.input(1))
-
-
 def _declare(name: str, doc: str) -> OpHandle:
     return register_op(
         name,
         inputs=["sorted_inputs: T", "values: T"],
         outputs=["output: out_type"],
         attrs=["T: type", "out_type: {int32, int64} = DT_INT32"],
-        shape_fn=bound_shape,
+        shape_fn=shape_rule("[?, ?], [?, ?] -> in1"),
         doc=doc,
     )
 

@@ -16,6 +16,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING
@@ -176,19 +177,12 @@ BROADCAST_ARGS = register_op(
 )
 
 
-def broadcast_gradient_args_shape(c: InferenceContext) -> None:
-    """Two vectors."""
-    for i in (0, 1):
-        c.with_rank(c.input(i), 1)
-        c.set_output(i, c.vector(None))
-
-
 BROADCAST_GRADIENT_ARGS = register_op(
     "BroadcastGradientArgs",
     inputs=["s0: T", "s1: T"],
     outputs=["r0: T", "r1: T"],
     attrs=["T: {int32, int64} = DT_INT32"],
-    shape_fn=broadcast_gradient_args_shape,
+    shape_fn=shape_rule("[?], [?] -> [?], [?]"),
     doc="Along which dimensions the gradient of a broadcast tensor of shape s0, or s1, is summed.",
 )
 

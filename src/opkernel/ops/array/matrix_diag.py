@@ -22,6 +22,7 @@ from opkernel.opdef.common_shapes import (
     matrix_set_diag_v2_shape,
     unknown_shape,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.ops.array.band import Band
 from opkernel.ops.array.fill import zeros
@@ -35,15 +36,6 @@ _LEFT = "LEFT_LEFT"
 """How the ops that have no attr `align` align."""
 
 _Shape = tuple[int, ...]
-
-
-def matrix_diag_shape(c: InferenceContext) -> None:
-    """[..., n] -> [..., n, n]."""
-    diagonal = c.with_rank_at_least(c.input(0), 1)
-    if diagonal.dims is None:
-        c.set_output(0, c.unknown_shape())
-    else:
-        c.set_output(0, c.make_shape((*diagonal.dims, diagonal.dims[-1])))
 
 
 def matrix_diag_part_shape(c: InferenceContext) -> None:
@@ -108,7 +100,12 @@ def _declare_old(op: OpHandle, inputs: Sequence[str], output: str) -> OpHandle:
 _DIAGONAL, _SIZES = ["diagonal: T"], ["num_rows: int32", "num_cols: int32"]
 _DIAG_DOC = "Matrices with the given diagonals, and with the padding value elsewhere."
 MATRIX_DIAG = _declare(
-    "MatrixDiag", _DIAGONAL, "output", matrix_diag_shape, _DIAG_DOC, traits="cost=linear"
+    "MatrixDiag",
+    _DIAGONAL,
+    "output",
+    shape_rule("[..., n] -> [..., n, n]"),
+    _DIAG_DOC,
+    traits="cost=linear",
 )
 BATCH_MATRIX_DIAG = _declare_old(MATRIX_DIAG, _DIAGONAL, "output")
 MATRIX_DIAG_V2, MATRIX_DIAG_V3 = (

@@ -15,7 +15,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes import slice_shape, unchanged_shape
+from opkernel.opdef.common_shapes import random_shape, slice_shape, unchanged_shape
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.strided_slice_spec import (
     Masks,
@@ -199,17 +199,12 @@ def strided_slice_kernel(
     return slice_of
 
 
-def strided_slice_grad_shape(c: InferenceContext) -> None:
-    """The value of `shape`."""
-    c.set_output(0, c.make_shape_from_shape_tensor(0))
-
-
 STRIDED_SLICE_GRAD = register_op(
     "StridedSliceGrad",
     inputs=["shape: Index", "begin: Index", "end: Index", "strides: Index", "dy: T"],
     outputs=["output: T"],
     attrs=["T: type", "Index: {int32, int64}", *MASK_ATTRS],
-    shape_fn=strided_slice_grad_shape,
+    shape_fn=random_shape,
     doc="Zeros of `shape` with `dy` where StridedSlice takes its result from.",
     traits="function_gradient=yes",
 )

@@ -15,6 +15,7 @@ from opkernel.device.work_clock import SLOW, array_work, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.opdef.shapes.shape_handles import DimensionHandle
 from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
@@ -231,21 +232,12 @@ _register(UNIQUE_V2, _of_slices, 2)
 _register(UNIQUE_WITH_COUNTS_V2, _of_slices, 3)
 
 
-def list_diff_shape(c: InferenceContext) -> None:
-    """Two vectors of one unknown length."""
-    for i in (0, 1):
-        c.with_rank(c.input(i), 1)
-    found = c.vector(None)
-    c.set_output(0, found)
-    c.set_output(1, found)
-
-
 LIST_DIFF = register_op(
     "ListDiff",
     inputs=["x: T", "y: T"],
     outputs=["out: T", "idx: out_idx"],
     attrs=["T: type", _OUT_IDX],
-    shape_fn=list_diff_shape,
+    shape_fn=shape_rule("[?], [?] -> [found], [found]"),
     doc="The elements of the vector `x` that are not in the vector `y`, and where they are.",
     traits="cost=sort clustering=dynamic",
 )

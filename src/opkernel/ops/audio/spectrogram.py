@@ -12,7 +12,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -87,14 +87,6 @@ _ARRAYS = 3
 """So many arrays of its size a matrix is made with."""
 
 
-def _mfcc_shape(c: InferenceContext) -> None:
-    """A spectrogram [channels, windows, frequencies] -> [channels, windows, coefficients]."""
-    spectrogram = c.with_rank(c.input(0), 3)
-    check_scalars(c, 1)
-    count = c.get_attr("dct_coefficient_count")
-    c.set_output(0, c.make_shape([c.dim(spectrogram, 0), c.dim(spectrogram, 1), count]))
-
-
 MFCC = register_op(
     "Mfcc",
     inputs=["spectrogram: float", "sample_rate: int32"],
@@ -105,7 +97,9 @@ MFCC = register_op(
         "filterbank_channel_count: int = 40",
         "dct_coefficient_count: int = 13",
     ],
-    shape_fn=_mfcc_shape,
+    shape_fn=shape_rule(
+        "[channels, windows, ?], [] -> [channels, windows, {dct_coefficient_count}]"
+    ),
     doc="The cosine transform of the logarithms of strengths in channels that are even on the Mel scale.",
 )
 

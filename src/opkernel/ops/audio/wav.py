@@ -13,7 +13,8 @@ from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import check_scalars, fixed_shapes
+from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -59,7 +60,7 @@ ENCODE_WAV = register_op(
     "EncodeWav",
     inputs=["audio: float", "sample_rate: int32"],
     outputs=["contents: string"],
-    shape_fn=fixed_shapes((), input_ranks=(2, 0)),
+    shape_fn=shape_rule("[?, ?], [] -> []"),
     doc="A WAV file of samples [samples, channels], which are clipped to -1 and 1.",
 )
 

@@ -21,7 +21,7 @@ from opkernel.opdef import (
     register_op,
     unchanged_shape,
 )
-from opkernel.opdef.common_shapes.rules import defined_shape
+from opkernel.opdef.common_shapes.rules import defined_shape, shape_held_by
 from opkernel.ops.collective.kernel import (
     FINAL_OPS,
     MERGE_OPS,
@@ -138,11 +138,6 @@ def group_of_unknown_size_shape(c: InferenceContext) -> None:
     """The shape of the input, the first dimension unknown."""
     shape = c.with_rank_at_least(c.input(0), 1)
     c.set_output(0, c.replace_dim(shape, 0, c.unknown_dim()))
-
-
-def bcast_recv_shape(c: InferenceContext) -> None:
-    """The shape that the input `shape` holds."""
-    c.set_output(0, c.make_shape_from_shape_tensor(3))
 
 
 _SUMMED = "T: {bfloat16, float, half, double, int32, int64}"
@@ -268,7 +263,7 @@ COLLECTIVE_BCAST_RECV_V2 = _register(
     BcastRecv,
     (*_KEY_INPUTS, "shape: Tshape"),
     (_SENT, "Tshape: {int32, int64} = DT_INT32", *_WAY),
-    bcast_recv_shape,
+    shape_held_by(3),
     _RECEIVE,
 )
 

@@ -21,7 +21,7 @@ from opkernel.kernel import (
     make_resource_handle,
 )
 from opkernel.opdef import register_op, scalar_shape, unchanged_shape
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.collective.kernel import MERGE_OPS, CollectiveKernel, Instance, scalar
 from opkernel.ops.input_checks import require_rank
 from opkernel.ops.registration import register_kernel
@@ -97,7 +97,7 @@ COLLECTIVE_ASSIGN_GROUP_V2 = register_op(
     "CollectiveAssignGroupV2",
     inputs=["group_assignment: int32", "device_index: int32", "base_key: int32"],
     outputs=["group_size: int32", "group_key: int32"],
-    shape_fn=fixed_shapes((), ()),
+    shape_fn=shape_rule("-> [], []"),
     traits="any_order",
     is_stateful=True,
     is_distributed_communication=True,

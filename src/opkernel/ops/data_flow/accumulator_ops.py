@@ -15,9 +15,9 @@ from opkernel.opdef import register_op, scalar_shape
 from opkernel.opdef.common_shapes.rules import (
     checked_no_outputs,
     checked_unknown,
-    fixed_shapes,
     unknown_from_scalars,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.data_flow.accumulator import (
     ConditionalAccumulator,
     ConditionalAccumulatorBase,
@@ -51,7 +51,7 @@ for _name, _handle in (
         _name,
         outputs=[f"handle: {_handle}"],
         attrs=_TO_MAKE,
-        shape_fn=fixed_shapes((2,)),
+        shape_fn=shape_rule("-> [2]"),
         is_stateful=True,
         doc="An accumulator of gradients.",
     )

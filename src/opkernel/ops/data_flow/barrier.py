@@ -18,8 +18,8 @@ from opkernel.opdef.common_shapes.rules import (
     checked_no_outputs,
     checked_scalar,
     defined_shape,
-    fixed_shapes,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.data_flow.queue_base import UNBOUNDED
 from opkernel.ops.data_flow.queues import PriorityQueue
 from opkernel.ops.data_flow.waiting import Done, WaitingKernel, finish_all
@@ -51,7 +51,7 @@ register_op(
         "container: string = ''",
         "shared_name: string = ''",
     ],
-    shape_fn=fixed_shapes((2,)),
+    shape_fn=shape_rule("-> [2]"),
     is_stateful=True,
     doc="A barrier, which keeps the components of a key until all have come.",
 )

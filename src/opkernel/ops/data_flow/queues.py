@@ -24,7 +24,8 @@ from opkernel.kernel import (
     handle_from_input,
 )
 from opkernel.opdef import register_op, scalar_shape
-from opkernel.opdef.common_shapes.rules import defined_shape, fixed_shapes
+from opkernel.opdef.common_shapes.rules import defined_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.data_flow.queue_base import UNBOUNDED, Element, QueueBase
 from opkernel.ops.data_flow.waiting import Steps
@@ -242,7 +243,7 @@ _DOCS = {
 
 for _name, _attrs in _ATTRS.items():
     for _version, _handle, _shape_fn in (
-        ("", "Ref(string)", fixed_shapes((2,))),
+        ("", "Ref(string)", shape_rule("-> [2]")),
         ("V2", "resource", scalar_shape),
     ):
         register_op(
@@ -347,7 +348,7 @@ register_op(
     "FakeQueue",
     inputs=["resource: resource"],
     outputs=["handle: Ref(string)"],
-    shape_fn=fixed_shapes((2,)),
+    shape_fn=shape_rule("-> [2]"),
     is_stateful=True,
     doc="The handle to a queue as ops of the first version take it.",
 )

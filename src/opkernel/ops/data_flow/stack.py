@@ -9,8 +9,9 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext, ResourceBase
-from opkernel.opdef import InferenceContext, register_op, unknown_shape
-from opkernel.opdef.common_shapes.rules import checked_no_outputs
+from opkernel.opdef import register_op, unknown_shape
+from opkernel.opdef.common_shapes.rules import checked_no_outputs, outputs_as_inputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
@@ -28,16 +29,6 @@ _MAX_SIZE = 2**31 - 1
 _numbers = itertools.count()
 
 
-def stack_shape(c: InferenceContext) -> None:
-    """A vector of two: what the handle was, before it was a resource."""
-    c.set_output(0, c.vector(2))
-
-
-def push_shape(c: InferenceContext) -> None:
-    """The shape of the element."""
-    c.set_output(0, c.input(1))
-
-
 for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["max_size: int32"])):
     _is_resource = _version == "V2"
     _traits = "clustering=stack" if _is_resource else ""
@@ -46,7 +37,7 @@ for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["m
         inputs=_size,
         outputs=[f"handle: {_handle}"],
         attrs=["elem_type: type", "stack_name: string = ''"],
-        shape_fn=stack_shape,
+        shape_fn=shape_rule("-> [2]"),
         is_stateful=True,
         traits=_traits,
         doc="A new stack of the step.",
@@ -56,7 +47,7 @@ for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["m
         inputs=[f"handle: {_handle}", "elem: T"],
         outputs=["output: T"],
         attrs=["T: type", "swap_memory: bool = false"],
-        shape_fn=push_shape,
+        shape_fn=outputs_as_inputs(1),
         is_stateful=_is_resource,
         traits=_traits,
         doc="Puts `elem` on the stack; the output is `elem`.",

@@ -21,10 +21,10 @@ from opkernel.opdef import InferenceContext, ShapeHandle, register_op, unknown_s
 from opkernel.opdef.common_shapes.rules import (
     check_input_ranks,
     check_scalars,
-    fixed_shapes,
     scalar_inputs_and_outputs,
     set_outputs,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.files.saved_tensors import check_names, opened, restored, single_text, slice_of
 from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
@@ -126,7 +126,7 @@ RESTORE = register_op(
     outputs=["tensor: dt"],
     attrs=_RESTORE_ATTRS,
     is_stateful=True,
-    shape_fn=fixed_shapes(input_ranks=(0, 0)),
+    shape_fn=shape_rule("[], [] ->"),
     traits="only_reads_state reads_files",
     doc="Restores a tensor from a checkpoint of format V1.",
 )
@@ -248,7 +248,7 @@ MERGE_V2_CHECKPOINTS = register_op(
     inputs=["checkpoint_prefixes: string", "destination_prefix: string"],
     attrs=["delete_old_dirs: bool = true", "allow_missing_files: bool = false"],
     is_stateful=True,
-    shape_fn=fixed_shapes(input_ranks=(1, 0)),
+    shape_fn=shape_rule("[?], [] ->"),
     traits="writes_files",
     doc="Makes one checkpoint of several, whose files it takes over.",
 )

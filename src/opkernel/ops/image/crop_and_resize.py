@@ -19,6 +19,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.rules import outputs_as_inputs, shape_held_by
 from opkernel.ops.image.resize import sized_image_shape
 from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.kernel_types import REAL_NUMBERS
@@ -216,22 +217,12 @@ def crop_and_resize_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
 Array = np.ndarray[Any, Any]
 
 
-def grad_image_shape(c: InferenceContext) -> None:
-    """The shape that input 3 holds."""
-    c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(3), 4))
-
-
-def grad_boxes_shape(c: InferenceContext) -> None:
-    """The shape of the boxes."""
-    c.set_output(0, c.input(2))
-
-
 CROP_AND_RESIZE_GRAD_IMAGE = register_op(
     "CropAndResizeGradImage",
     inputs=["grads: float", "boxes: float", "box_ind: int32", "image_size: int32"],
     outputs=["output: T"],
     attrs=["T: {float, half, double}", "method: {'bilinear', 'nearest'} = 'bilinear'"],
-    shape_fn=grad_image_shape,
+    shape_fn=shape_held_by(3, rank=4),
     doc="The gradient of CropAndResize by its images, whose shape is `image_size`.",
 )
 
@@ -240,7 +231,7 @@ CROP_AND_RESIZE_GRAD_BOXES = register_op(
     inputs=["grads: float", "image: T", "boxes: float", "box_ind: int32"],
     outputs=["output: float"],
     attrs=[f"T: {{{TYPES_SPEC}}}", "method: {'bilinear'} = 'bilinear'"],
-    shape_fn=grad_boxes_shape,
+    shape_fn=outputs_as_inputs(2),
     doc="The gradient of CropAndResize by its boxes.",
 )
 

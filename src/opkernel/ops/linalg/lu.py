@@ -13,6 +13,7 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.linalg.matrices import (
     NUMBERS,
@@ -125,13 +126,6 @@ def _determinant_shape(c: InferenceContext) -> None:
         c.set_output(i, c.subshape(c.input(0), 0, -2))
 
 
-def _lu_shape(c: InferenceContext) -> None:
-    """[..., n, n] -> the factors [..., n, n] and the permutation [..., n]."""
-    batch, size = square_matrices(c)
-    c.set_output(0, c.concatenate(batch, c.matrix(size, size)))
-    c.set_output(1, c.concatenate(batch, c.vector(size)))
-
-
 def _solve_shape(c: InferenceContext) -> None:
     """[..., n, n], [..., n, k] -> [..., n, k]."""
     batch, size = square_matrices(c)
@@ -146,7 +140,7 @@ LU = register_op(
     inputs=["input: T"],
     outputs=["lu: T", "p: output_idx_type"],
     attrs=[T_SPEC, "output_idx_type: {int32, int64} = DT_INT32"],
-    shape_fn=_lu_shape,
+    shape_fn=shape_rule("[..., n, n] -> [..., n, n], [..., n]"),
     doc="The LU decomposition of matrices, both factors in one, and the permutation of the rows.",
 )
 MATRIX_DETERMINANT = register_op(

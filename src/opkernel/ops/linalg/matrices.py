@@ -15,6 +15,7 @@ from opkernel.device.budget import current_budget
 from opkernel.device.work_clock import LOOK_AFTER, SLOW, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.types import DataType
 
@@ -48,10 +49,7 @@ def square_matrices(c: InferenceContext, index: int = 0) -> tuple[ShapeHandle, D
     return batch, c.merge(rows, columns)
 
 
-def square_shape(c: InferenceContext) -> None:
-    """[..., n, n] -> [..., n, n]."""
-    batch, size = square_matrices(c)
-    c.set_output(0, c.concatenate(batch, c.matrix(size, size)))
+square_shape = shape_rule("[..., n, n] -> [..., n, n]")
 
 
 def check_stacks(*tensors: Any) -> None:

@@ -19,7 +19,8 @@ from opkernel.opdef import (
     register_op,
     scalar_shape,
 )
-from opkernel.opdef.common_shapes.rules import defined_shape, fixed_shapes
+from opkernel.opdef.common_shapes.rules import defined_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.lookup.dense_hash_table import MutableDenseHashTable
 from opkernel.ops.lookup.hash_tables import HashTable, MutableHashTable
 from opkernel.ops.lookup.lookup_table import LookupInterface
@@ -86,7 +87,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], OpShapeInferenceFn, str]] = {
 for _name, (_attrs, _shape_fn, _doc) in _TABLES.items():
     _keys = ["empty_key: key_dtype", "deleted_key: key_dtype"] if "Dense" in _name else []
     for _op, _output, _all_attrs, _fn, _inputs in (
-        (_name, "Ref(string)", (*_NAMES, *_DTYPES, *_attrs), fixed_shapes((2,)), _keys[:1]),
+        (_name, "Ref(string)", (*_NAMES, *_DTYPES, *_attrs), shape_rule("-> [2]"), _keys[:1]),
         (f"{_name}V2", "resource", (*_NAMES, *_DTYPES, *_attrs), _shape_fn, _keys),
         (f"Anonymous{_name}", "resource", (*_DTYPES, *_attrs), _shape_fn, _keys),
     ):

@@ -15,8 +15,8 @@ from opkernel.opdef.common_shapes.rules import (
     checked_no_outputs,
     checked_scalar,
     checked_unknown,
-    fixed_shapes,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_vector
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
@@ -138,7 +138,7 @@ for _name, _inputs, _outputs, _attrs, _shape_fn, _shape_fn_v2, _doc in (
         (),
         ("keys: Tkeys", "values: Tvalues"),
         ("Tkeys: type", "Tvalues: type"),
-        checked("h", fixed_shapes((None,))),
+        checked("h", shape_rule("-> [?]")),
         export_shape,
         "All keys and values.",
     ),

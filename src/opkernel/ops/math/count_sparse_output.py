@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.kernel_types import INDEX, INTEGERS
 from opkernel.ops.registration import register_kernel
@@ -30,12 +31,6 @@ def dense_count_shape(c: InferenceContext) -> None:
     if c.num_elements(weights).value != 0:
         values = c.merge(weights, values)
     _set_counts(c, c.rank(values))
-
-
-def sparse_count_shape(c: InferenceContext) -> None:
-    """A sparse tensor of the given rank."""
-    rank = c.dim(c.with_rank(c.input(0), 2), 1)
-    set_outputs(c, [c.matrix(None, rank), c.vector(None), c.vector(rank)])
 
 
 def ragged_count_shape(c: InferenceContext) -> None:
@@ -75,7 +70,7 @@ SPARSE_COUNT_SPARSE_OUTPUT = register_op(
     inputs=["indices: int64", "values: T", "dense_shape: int64", "weights: output_type"],
     outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
     attrs=_ATTRS,
-    shape_fn=sparse_count_shape,
+    shape_fn=shape_rule("[?, rank] -> [?, rank], [?], [rank]"),
     doc="How often each value is in a sparse vector, or in each row of a sparse matrix.",
 )
 

@@ -12,8 +12,9 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import segment_reduction_with_num_segments_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank_at_least, require_scalar, require_vector
 from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
@@ -30,20 +31,13 @@ _NUMERIC = (
 )
 
 
-def segment_reduction_shape(c: InferenceContext) -> None:
-    """Data [rows, rest...] and ids [rows] -> [?, rest...]."""
-    data = c.with_rank_at_least(c.input(0), 1)
-    c.with_rank(c.input(1), 1)
-    c.set_output(0, c.concatenate(c.vector(c.unknown_dim()), c.subshape(data, 1)))
-
-
 def _declare_sorted(name: str, types: str) -> OpHandle:
     return register_op(
         f"Segment{name}",
         inputs=["data: T", "segment_ids: Tindices"],
         outputs=["output: T"],
         attrs=[f"T: {{{types}}}", "Tindices: {int32, int64}"],
-        shape_fn=segment_reduction_shape,
+        shape_fn=shape_rule("[?, ...], [?] -> [?, ...]"),
         doc=f"{name} of the rows of `data` of each segment; `segment_ids`, [rows], is sorted.",
     )
 

@@ -19,6 +19,7 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import by_rows
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import (
     require_rank,
     require_rank_at_least,
@@ -48,12 +49,6 @@ def top_k_shape(c: InferenceContext) -> None:
     shape = c.concatenate(c.subshape(shape, 0, -1), c.vector(k))
     c.set_output(0, shape)
     c.set_output(1, shape)
-
-
-def in_top_k_shape(c: InferenceContext) -> None:
-    """[batch, classes], [batch] -> [batch]."""
-    predictions, targets = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 1)
-    c.set_output(0, c.vector(c.merge(c.dim(predictions, 0), c.dim(targets, 0))))
 
 
 def nth_element_shape(c: InferenceContext) -> None:
@@ -101,7 +96,7 @@ IN_TOP_K = register_op(
     inputs=["predictions: float", "targets: T"],
     outputs=["precision: bool"],
     attrs=["k: int", "T: {int32, int64} = DT_INT32"],
-    shape_fn=in_top_k_shape,
+    shape_fn=shape_rule("[batch, ?], [batch] -> [batch]"),
     doc="Whether fewer than `k` classes are predicted more strongly than the target, by example.",
 )
 
@@ -110,7 +105,7 @@ IN_TOP_K_V2 = register_op(
     inputs=["predictions: float", "targets: T", "k: T"],
     outputs=["precision: bool"],
     attrs=["T: {int32, int64} = DT_INT32"],
-    shape_fn=in_top_k_shape,
+    shape_fn=shape_rule("[batch, ?], [batch] -> [batch]"),
     doc="Whether fewer than `k` classes are predicted more strongly than the target, by example.",
 )
 

@@ -14,8 +14,9 @@ from opkernel.device.made_bytes import MadeBytes, making_bytes
 from opkernel.device.work_clock import SLOW, WorkClock, array_work, in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import DimensionHandle, InferenceContext, register_op
+from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.nn.ctc_loss import log_sum
 from opkernel.ops.registration import register_kernel
@@ -24,21 +25,10 @@ from opkernel.types import DataType
 _TYPES = {"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}
 
 
-def _batch_size(c: InferenceContext) -> DimensionHandle:
-    inputs, lengths = check_input_ranks(c, 3, 1)
-    return c.merge(c.dim(inputs, 1), c.dim(lengths, 0))
-
-
-def ctc_greedy_decoder_shape(c: InferenceContext) -> None:
-    """A sparse matrix of labels, and a number for each sequence."""
-    batch = _batch_size(c)
-    decoded = c.unknown_dim()
-    set_outputs(c, [c.matrix(decoded, 2), c.vector(decoded), c.vector(2), c.matrix(batch, 1)])
-
-
 def ctc_beam_search_decoder_shape(c: InferenceContext) -> None:
     """`top_paths` sparse matrices of labels, and as many numbers for each sequence."""
-    batch = _batch_size(c)
+    inputs, lengths = check_input_ranks(c, 3, 1)
+    batch = c.merge(c.dim(inputs, 1), c.dim(lengths, 0))
     paths = c.get_attr("top_paths")
     indices = [c.matrix(None, 2) for _ in range(paths)]
     values = [c.vector(None) for _ in range(paths)]
@@ -60,7 +50,9 @@ CTC_GREEDY_DECODER = register_op(
         "blank_index: int = -1",
         "T: {float, double} = DT_FLOAT",
     ],
-    shape_fn=ctc_greedy_decoder_shape,
+    shape_fn=shape_rule(
+        "[time, batch, classes], [batch] -> [decoded, 2], [decoded], [2], [batch, 1]"
+    ),
     doc="The labels of the largest input of each step, without blanks, as a sparse matrix.",
 )
 CTC_BEAM_SEARCH_DECODER = register_op(

@@ -16,6 +16,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes.rules import outputs_as_inputs
 from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size_verbose
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.nn.geometry import check_length, check_rank, check_shape
@@ -77,10 +78,6 @@ def _dilation2d_shape(c: InferenceContext) -> None:
     c.set_output(0, c.make_shape([c.dim(image, 0), *space, c.dim(filter_, 2)]))
 
 
-def _copied_filter_shape(c: InferenceContext) -> None:
-    c.set_output(0, c.input(1))
-
-
 def _declare(
     name: str,
     inputs: Sequence[str],
@@ -122,7 +119,7 @@ BACKPROP_FILTER = _declare(
     "Dilation2DBackpropFilter",
     ["input: T", "filter: T", "out_backprop: T"],
     "filter_backprop: T",
-    _copied_filter_shape,
+    outputs_as_inputs(1),
     "The gradient of Dilation2D by its filter.",
 )
 

@@ -16,6 +16,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank, require_same_shape
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.nn.activation import check_same_shape
@@ -28,13 +29,6 @@ _DOC = """Rounds to the nearest of 2 ** num_bits evenly spaced values between mi
     {of} min and max, moved so that 0 is one of the values.
     narrow_range: There is one value less, at the lower end.
     """
-
-
-def vars_shape(c: InferenceContext) -> None:
-    """Input 0; the range is two scalars."""
-    unchanged_shape(c)
-    c.with_rank(c.input(1), 0)
-    c.with_rank(c.input(2), 0)
 
 
 def vars_gradient_shape(c: InferenceContext) -> None:
@@ -96,7 +90,7 @@ FAKE_QUANT_VARS = register_op(
     inputs=_VARS_INPUTS,
     outputs=["outputs: float"],
     attrs=_ATTRS,
-    shape_fn=vars_shape,
+    shape_fn=shape_rule("_, [], [] -> in0"),
     doc=_DOC.format(of="The scalars"),
 )
 FAKE_QUANT_VARS_GRADIENT = register_op(

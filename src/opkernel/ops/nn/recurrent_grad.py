@@ -17,6 +17,7 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.nn.recurrent import (
     LSTM_INPUTS,
     LSTM_OUTPUTS,
@@ -45,16 +46,6 @@ def lstm_block_cell_grad_shape(c: InferenceContext) -> None:
         c.set_output(output, c.vector(cells))
 
 
-def gru_block_cell_grad_shape(c: InferenceContext) -> None:
-    """The gradients of x, twice [batch, cells], and [batch, 2 cells]."""
-    x, state, weights = (c.with_rank(c.input(i), 2) for i in range(3))
-    batch = c.dim(x, 0)
-    c.set_output(0, x)
-    for output in (1, 2):
-        c.set_output(output, c.matrix(batch, c.dim(state, 1)))
-    c.set_output(3, c.matrix(batch, c.dim(weights, 1)))
-
-
 LSTM_BLOCK_CELL_GRAD = register_op(
     "LSTMBlockCellGrad",
     inputs=[*LSTM_INPUTS, *LSTM_OUTPUTS[:-1], "cs_grad: T", "h_grad: T"],
@@ -80,7 +71,9 @@ GRU_BLOCK_CELL_GRAD = register_op(
     ],
     outputs=["d_x: T", "d_h_prev: T", "d_c_bar: T", "d_r_bar_u_bar: T"],
     attrs=["T: {float}"],
-    shape_fn=gru_block_cell_grad_shape,
+    shape_fn=shape_rule(
+        "[batch, ?], [?, cells], [?, gates] -> in0, [batch, cells], [batch, cells], [batch, gates]"
+    ),
     doc="The gradients of a GRUBlockCell by its inputs, and by what the tanh and the gates took.",
 )
 

@@ -15,15 +15,11 @@ from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op, unchanged_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
-
-
-def decode_raw_shape(c: InferenceContext) -> None:
-    """A dimension of numbers after those of the strings."""
-    c.set_output(0, c.concatenate(c.input(0), c.vector(None)))
 
 
 def decode_padded_raw_shape(c: InferenceContext) -> None:
@@ -41,7 +37,7 @@ DECODE_RAW = register_op(
         "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, complex64, complex128, bool, bfloat16}",
         "little_endian: bool = true",
     ],
-    shape_fn=decode_raw_shape,
+    shape_fn=shape_rule("[...] -> [..., ?]"),
     doc="The bytes of each string as numbers; all strings have one length.",
 )
 

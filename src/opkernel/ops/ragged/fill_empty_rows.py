@@ -10,26 +10,12 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import ALL, NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.fill_empty_rows import fill_empty_rows
 from opkernel.types import DataType, TensorShape
-
-
-def ragged_fill_empty_rows_shape(c: InferenceContext) -> None:
-    """As many places as there were values; nothing is known of the rest."""
-    rows, values, _, _ = check_input_ranks(c, 1, 1, 0, 0)
-    count = c.merge(c.dim(rows, 0), c.dim(values, 0))
-    set_outputs(c, [c.vector(None), c.vector(None), c.vector(None), c.vector(count)])
-
-
-def ragged_fill_empty_rows_grad_shape(c: InferenceContext) -> None:
-    """A gradient for each value, one for the default."""
-    reverse_index_map, _ = check_input_ranks(c, 1, 1)
-    set_outputs(c, [reverse_index_map, c.scalar()])
-
 
 RAGGED_FILL_EMPTY_ROWS = register_op(
     "RaggedFillEmptyRows",
@@ -41,7 +27,7 @@ RAGGED_FILL_EMPTY_ROWS = register_op(
         "reverse_index_map: int64",
     ],
     attrs=["T: type"],
-    shape_fn=ragged_fill_empty_rows_shape,
+    shape_fn=shape_rule("[n], [n], [], [] -> [?], [?], [?], [n]"),
     doc="The values in the order of their rows, with `default_value` in each row that had none.",
 )
 
@@ -50,7 +36,7 @@ RAGGED_FILL_EMPTY_ROWS_GRAD = register_op(
     inputs=["reverse_index_map: int64", "grad_values: T"],
     outputs=["d_values: T", "d_default_value: T"],
     attrs=["T: type"],
-    shape_fn=ragged_fill_empty_rows_grad_shape,
+    shape_fn=shape_rule("[?], [?] -> in0, []"),
     doc="The gradients of RaggedFillEmptyRows: of the values, and of the default.",
 )
 

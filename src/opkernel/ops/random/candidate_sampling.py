@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks, set_outputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.random.filling import GuardedPhilox
@@ -32,13 +33,6 @@ Array = np.ndarray[Any, Any]
 
 _WORDS_PER_CANDIDATE = 2048
 _INT32_MAX = 2**31 - 1
-
-
-def candidate_sampler_shape(c: InferenceContext) -> None:
-    """True classes [batch, true] -> the sampled, and how often each of both is expected."""
-    sampled = c.vector(c.get_attr("num_sampled"))
-    batch = c.dim(c.with_rank(c.input(0), 2), 0)
-    set_outputs(c, [sampled, c.matrix(batch, c.get_attr("num_true")), sampled])
 
 
 _ATTRS = ["num_true: int >= 1", "num_sampled: int >= 1", "unique: bool"]
@@ -73,7 +67,7 @@ for _name, _more, _doc in (
             "sampled_expected_count: float",
         ],
         attrs=[*_ATTRS, *_more, *SEEDS],
-        shape_fn=candidate_sampler_shape,
+        shape_fn=shape_rule("[batch, ?] -> [{num_sampled}], [batch, {num_true}], [{num_sampled}]"),
         is_stateful=True,
         traits="reads_files file_attr=vocab_file" if "vocab_file: string = ''" in _more else "",
         doc=f"{_doc}; and how often each, and each of the true ones, is expected.",

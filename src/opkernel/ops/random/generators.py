@@ -13,6 +13,7 @@ import numpy as np
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.random.distributions import (
     Distribution,
@@ -169,12 +170,6 @@ class StatefulStandardNormal(OpKernel):
 # Skips
 
 
-def rng_read_and_skip_shape(c: InferenceContext) -> None:
-    """The state: a counter of two numbers and a key."""
-    check_scalars(c, 1, 2)
-    c.set_output(0, c.vector(3))
-
-
 register_op(
     "RngSkip",
     inputs=["resource: resource", "algorithm: int64", "delta: int64"],
@@ -186,7 +181,7 @@ register_op(
     "RngReadAndSkip",
     inputs=["resource: resource", "alg: int32", "delta: uint64"],
     outputs=["value: int64"],
-    shape_fn=rng_read_and_skip_shape,
+    shape_fn=shape_rule("_, [], [] -> [3]"),
     is_stateful=True,
     doc="The state of a generator, which then moves on by the blocks of `delta` numbers.",
 )

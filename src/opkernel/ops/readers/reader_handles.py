@@ -7,7 +7,7 @@ whole_file_read_ops.cc.
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op, scalar_shape
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.readers.formats import (
     FixedLengthRecordReader,
     IdentityReader,
@@ -57,7 +57,7 @@ for _name, _attrs in _ATTRS.items():
         _name,
         outputs=[f"reader_handle: {'resource' if _is_v2 else 'Ref(string)'}"],
         attrs=_attrs,
-        shape_fn=scalar_shape if _is_v2 else fixed_shapes((2,)),
+        shape_fn=scalar_shape if _is_v2 else shape_rule("-> [2]"),
         is_stateful=True,
         deprecated=(26, f"Use {_name}V2") if _is_deprecated else None,
         doc=_DOCS[_name.removesuffix("V2")],

@@ -17,7 +17,7 @@ from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_rank
 from opkernel.ops.strings.hashes import concatenated, fingerprints, sip_hashes
@@ -30,7 +30,7 @@ _ARRAYS = 6
 _OF_TEXT = 1 << 9
 """The work of making text of a number."""
 
-_SHAPES = fixed_shapes((None, 2), (None,), (2,))
+_SHAPES = shape_rule("-> [?, 2], [?], [2]")
 _FEATURES = [
     "indices: N * int64",
     "values: sparse_types",

@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import ALL, NARROW_FLOATS, NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_entries, check_parts, check_rank
@@ -28,12 +29,6 @@ def sparse_fill_empty_rows_shape(c: InferenceContext) -> None:
     filled = [c.matrix(None, c.num_elements(shape)), c.vector(None)]
     dense = c.make_shape_from_shape_tensor(2)
     set_outputs(c, [*filled, c.vector(c.dim(dense, 0)), c.vector(rows)])
-
-
-def sparse_fill_empty_rows_grad_shape(c: InferenceContext) -> None:
-    """A gradient for each value, and one for the default value."""
-    reverse_index_map, _ = check_input_ranks(c, 1, 1)
-    set_outputs(c, [reverse_index_map, c.scalar()])
 
 
 SPARSE_FILL_EMPTY_ROWS = register_op(
@@ -54,7 +49,7 @@ SPARSE_FILL_EMPTY_ROWS_GRAD = register_op(
     inputs=["reverse_index_map: int64", "grad_values: T"],
     outputs=["d_values: T", "d_default_value: T"],
     attrs=["T: type"],
-    shape_fn=sparse_fill_empty_rows_grad_shape,
+    shape_fn=shape_rule("[?], [?] -> in0, []"),
     doc="The gradients of the values and of the default value of SparseFillEmptyRows.",
 )
 

@@ -15,8 +15,8 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes, set_outputs
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import COMPLEX, REAL_NUMBERS, REAL_OF
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import (
@@ -42,18 +42,12 @@ _INPUTS = [
 ]
 
 
-def sparse_add_shape(c: InferenceContext) -> None:
-    """A sparse tensor of the shape of the first."""
-    shape = c.with_rank(c.input(2), 1)
-    set_outputs(c, [c.matrix(None, c.dim(shape, 0)), c.vector(None), shape])
-
-
 SPARSE_ADD = register_op(
     "SparseAdd",
     inputs=[*_INPUTS, "thresh: Treal"],
     outputs=["sum_indices: int64", "sum_values: T", "sum_shape: int64"],
     attrs=["T: numbertype", "Treal: realnumbertype"],
-    shape_fn=sparse_add_shape,
+    shape_fn=shape_rule("_, _, [rank] -> [?, rank], [?], in2"),
     doc="The sum of two sparse tensors; sums of two entries that are smaller than `thresh` are left out.",
 )
 
@@ -64,7 +58,7 @@ def _register_extreme(name: str, type_set: str, which: str) -> Any:
         inputs=_INPUTS,
         outputs=["output_indices: int64", "output_values: T"],
         attrs=[f"T: {type_set}"],
-        shape_fn=fixed_shapes((None, None), (None,), input_ranks=(2, 1, 1) * 2),
+        shape_fn=shape_rule("[?, ?], [?], [?], [?, ?], [?], [?] -> [?, ?], [?]"),
         doc=f"The {which} of each two elements; an entry that is missing counts as 0.",
     )
 

@@ -10,31 +10,19 @@ import numpy as np
 
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import COMPLEX, NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_rank, sparse_keys
 from opkernel.types import DataType
-
-
-def sparse_add_grad_shape(c: InferenceContext) -> None:
-    """A gradient for each row of the indices of both tensors."""
-    a_indices, b_indices = c.with_rank(c.input(1), 2), c.with_rank(c.input(2), 2)
-    set_outputs(c, [c.vector(c.dim(a_indices, 0)), c.vector(c.dim(b_indices, 0))])
-
-
-def sparse_slice_grad_shape(c: InferenceContext) -> None:
-    """A gradient for each row of the indices of the input."""
-    c.set_output(0, c.vector(c.dim(c.with_rank(c.input(1), 2), 0)))
-
 
 SPARSE_ADD_GRAD = register_op(
     "SparseAddGrad",
     inputs=["backprop_val_grad: T", "a_indices: int64", "b_indices: int64", "sum_indices: int64"],
     outputs=["a_val_grad: T", "b_val_grad: T"],
     attrs=["T: numbertype"],
-    shape_fn=sparse_add_grad_shape,
+    shape_fn=shape_rule("_, [a, ?], [b, ?] -> [a], [b]"),
     doc="The gradients of the values of both operands of SparseAdd.",
 )
 SPARSE_SLICE_GRAD = register_op(
@@ -47,7 +35,7 @@ SPARSE_SLICE_GRAD = register_op(
     ],
     outputs=["val_grad: T"],
     attrs=["T: numbertype"],
-    shape_fn=sparse_slice_grad_shape,
+    shape_fn=shape_rule("_, [n, ?] -> [n]"),
     doc="The gradient of the values of SparseSlice: 0 for the values that it left out.",
 )
 _SIGNED = (

@@ -13,8 +13,8 @@ import opkernel.gradients as g
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.graph import constant
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op, sparse_reduce_shape, unknown_shape
-from opkernel.opdef.common_shapes.rules import check_input_ranks
+from opkernel.opdef import register_op, sparse_reduce_shape, unknown_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank_at_most, require_vector
 from opkernel.ops.kernel_types import NARROW_FLOATS, NUMBERS, REAL_NUMBERS
 from opkernel.ops.math.gradients.reductions import positive_axes
@@ -173,18 +173,13 @@ for _name, _set, _types, _reduce, _what in (
     register_kernel(_sparse, types={"T": _types})(_make_sparse(_reduce))
 
 
-def sparse_softmax_shape(c: InferenceContext) -> None:
-    """The shape of the values."""
-    c.set_output(0, check_input_ranks(c, 2, 1, 1)[1])
-
-
 _SOFTMAX_TYPES = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
 SPARSE_SOFTMAX = register_op(
     "SparseSoftmax",
     inputs=["sp_indices: int64", "sp_values: T", "sp_shape: int64"],
     outputs=["output: T"],
     attrs=["T: {half, float, double}"],
-    shape_fn=sparse_softmax_shape,
+    shape_fn=shape_rule("[?, ?], [?], [?] -> in1"),
     doc="The softmax over the entries of each row of the last dimension, in the order of sorted indices.",
 )
 

@@ -17,8 +17,8 @@ from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes, set_outputs
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.parsing.tensors import serialized
 from opkernel.ops.registration import register_kernel
@@ -136,38 +136,27 @@ _OF_ROW = 400
 _OUT_TYPE = "out_type: {string, variant} = DT_STRING"
 
 
-def _register_serialize(name: str, shape: tuple[int | None, ...], doc: str) -> Any:
+def _register_serialize(name: str, shape: str, doc: str) -> Any:
     return register_op(
         name,
         inputs=_INPUTS,
         outputs=["serialized_sparse: out_type"],
         attrs=["T: type", _OUT_TYPE],
-        shape_fn=fixed_shapes(shape, input_ranks=(2, 1, 1)),
+        shape_fn=shape_rule(f"[?, ?], [?], [?] -> {shape}"),
         doc=doc,
     )
 
 
 SERIALIZE_SPARSE = _register_serialize(
-    "SerializeSparse", (3,), "The three tensors of a sparse tensor, as TensorProtos or in variants."
+    "SerializeSparse",
+    "[3]",
+    "The three tensors of a sparse tensor, as TensorProtos or in variants.",
 )
 SERIALIZE_MANY_SPARSE = _register_serialize(
     "SerializeManySparse",
-    (None, 3),
+    "[?, 3]",
     "SerializeSparse of each row of a sparse tensor: the part of one index of the first dimension.",
 )
-
-
-def deserialize_sparse_shape(c: InferenceContext) -> None:
-    """A sparse tensor of which nothing is known; the last dimension of the input is 3."""
-    serialized = c.with_rank_at_least(c.input(0), 1)
-    c.with_value(c.dim(serialized, -1), 3)
-    set_outputs(c, map(c.make_shape, ((None, None), (None,), (None,))))
-
-
-def deserialize_many_sparse_shape(c: InferenceContext) -> None:
-    """The same for a matrix."""
-    c.with_rank(c.input(0), 2)
-    deserialize_sparse_shape(c)
 
 
 DESERIALIZE_SPARSE = register_op(
@@ -175,7 +164,7 @@ DESERIALIZE_SPARSE = register_op(
     inputs=["serialized_sparse: Tserialized"],
     outputs=_OUTPUTS,
     attrs=["dtype: type", "Tserialized: {string, variant} = DT_STRING"],
-    shape_fn=deserialize_sparse_shape,
+    shape_fn=shape_rule("[..., 3] -> [?, ?], [?], [?]"),
     doc="The sparse tensor of all serialized ones, with the dimensions of the input before theirs.",
 )
 DESERIALIZE_MANY_SPARSE = register_op(
@@ -183,7 +172,7 @@ DESERIALIZE_MANY_SPARSE = register_op(
     inputs=["serialized_sparse: string"],
     outputs=_OUTPUTS,
     attrs=["dtype: type"],
-    shape_fn=deserialize_many_sparse_shape,
+    shape_fn=shape_rule("[?, 3] -> [?, ?], [?], [?]"),
     doc="The sparse tensor of all serialized ones, with the dimensions of the input before theirs.",
 )
 

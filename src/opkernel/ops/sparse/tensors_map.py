@@ -18,7 +18,7 @@ from opkernel.kernel import (
     ResourceBase,
 )
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
@@ -35,7 +35,7 @@ register_op(
     inputs=_INPUTS,
     outputs=["sparse_handle: int64"],
     attrs=["T: type", *_NAMES],
-    shape_fn=fixed_shapes((), input_ranks=(2, 1, 1)),
+    shape_fn=shape_rule("[?, ?], [?], [?] -> []"),
     is_stateful=True,
     doc="Has the map of that name keep a sparse tensor; the output is its number.",
 )
@@ -44,7 +44,7 @@ register_op(
     inputs=_INPUTS,
     outputs=["sparse_handles: int64"],
     attrs=["T: type", *_NAMES],
-    shape_fn=fixed_shapes((None,), input_ranks=(2, 1, 1)),
+    shape_fn=shape_rule("[?, ?], [?], [?] -> [?]"),
     is_stateful=True,
     doc="Has the map of that name keep each row of a sparse tensor; the output are their numbers.",
 )
@@ -53,7 +53,7 @@ register_op(
     inputs=["sparse_handles: int64"],
     outputs=["sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"],
     attrs=["dtype: type", *_NAMES],
-    shape_fn=fixed_shapes((None, None), (None,), (None,), input_ranks=(1,)),
+    shape_fn=shape_rule("[?] -> [?, ?], [?], [?]"),
     is_stateful=True,
     doc="Takes sparse tensors from the map of that name: one sparse tensor of all, row by row.",
 )

@@ -11,18 +11,13 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.rules import shape_held_by
 from opkernel.ops.input_checks import require_rank_at_most, require_scalar, require_vector
 from opkernel.ops.kernel_types import INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices, in_bounds
 from opkernel.types import DataType, TensorShape
-
-
-def sparse_to_dense_shape(c: InferenceContext) -> None:
-    """The shape that input 1 holds."""
-    c.set_output(0, c.make_shape_from_shape_tensor(1))
-
 
 SPARSE_TO_DENSE = register_op(
     "SparseToDense",
@@ -34,7 +29,7 @@ SPARSE_TO_DENSE = register_op(
     ],
     outputs=["dense: T"],
     attrs=["validate_indices: bool = true", "T: type", "Tindices: {int32, int64}"],
-    shape_fn=sparse_to_dense_shape,
+    shape_fn=shape_held_by(1),
     doc="The tensor with the values at the indices, and the default value everywhere else.",
     traits="cost=linear",
 )

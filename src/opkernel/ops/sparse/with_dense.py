@@ -12,8 +12,9 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.graph import constant
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import outputs_as_inputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_parts, check_sparse, in_bounds
@@ -60,18 +61,13 @@ def _check_rank_of(tensor: Any) -> None:
         )
 
 
-def sparse_dense_shape(c: InferenceContext) -> None:
-    """A value for each row of the indices."""
-    c.set_output(0, c.vector(c.dim(c.with_rank(c.input(0), 2), 0)))
-
-
 def _register(name: str, compute: Callable[[Any, Any], Any], doc: str) -> None:
     op = register_op(
         name,
         inputs=["sp_indices: int64", "sp_values: T", "sp_shape: int64", "dense: T"],
         outputs=["output: T"],
         attrs=["T: numbertype"],
-        shape_fn=sparse_dense_shape,
+        shape_fn=shape_rule("[n, ?] -> [n]"),
         doc=f"The values of a sparse tensor, {doc} the elements of a dense one at their places.",
     )
 

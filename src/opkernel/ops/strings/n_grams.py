@@ -13,20 +13,13 @@ from opkernel.device.string_tensors import joining, string_tensor
 from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import lengths_to_splits
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
-
-
-def string_n_grams_shape(c: InferenceContext) -> None:
-    """Values of unknown length, as many splits as there were."""
-    _, splits = check_input_ranks(c, 1, 1)
-    set_outputs(c, [c.vector(None), splits])
-
 
 STRING_NGRAMS = register_op(
     "StringNGrams",
@@ -41,7 +34,7 @@ STRING_NGRAMS = register_op(
         "preserve_short_sequences: bool",
         "Tsplits: {int32, int64} = DT_INT64",
     ],
-    shape_fn=string_n_grams_shape,
+    shape_fn=shape_rule("[?], [?] -> [?], in1"),
     doc="The n-grams of each row, of each width, with `pad_width` pads at its ends (-1: as many as fit).",
 )
 

@@ -12,9 +12,9 @@ from typing import Any
 from opkernel.device.budget import current_budget
 from opkernel.device.string_tensors import gather_bytes, map_strings
 from opkernel.device.work_clock import in_time, string_work
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.regex import (
@@ -29,18 +29,12 @@ from opkernel.ops.strings.regex import (
 Replace = Callable[[bytes], bytes]
 
 
-def _replace_shape(c: InferenceContext) -> None:
-    """As input 0; pattern and rewrite are scalars."""
-    check_scalars(c, 1, 2)
-    c.set_output(0, c.input(0))
-
-
 REGEX_REPLACE = register_op(
     "RegexReplace",
     inputs=["input: string", "pattern: string", "rewrite: string"],
     outputs=["output: string"],
     attrs=["replace_global: bool = true"],
-    shape_fn=_replace_shape,
+    shape_fn=shape_rule("_, [], [] -> in0"),
     traits="extra=strings",
     doc="Each string with its matches of `pattern` replaced: all, or the first. `\\\\1` is the text of group 1.",
 )

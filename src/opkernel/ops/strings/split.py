@@ -14,7 +14,7 @@ from opkernel.device.work_clock import in_time, string_work
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -35,7 +35,7 @@ class Split(NamedTuple):
 _LONG, _OF_PART = 1 << 12, 41
 """Strings so long are charged before they are split: the bytes of a part beside its content."""
 
-_SPLIT_SHAPE = fixed_shapes((None, 2), (None,), (2,), input_ranks=(1, 0))
+_SPLIT_SHAPE = shape_rule("[?], [] -> [?, 2], [?], [2]")
 _OUTPUTS = ["indices: int64", "values: string", "shape: int64"]
 
 STRING_SPLIT = register_op(

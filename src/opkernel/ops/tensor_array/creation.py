@@ -8,7 +8,8 @@ import itertools
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, handle_from_input
 from opkernel.opdef import InferenceContext, ShapeAndType, register_op, unknown_shape
-from opkernel.opdef.common_shapes.rules import check_inputs, checked, fixed_shapes
+from opkernel.opdef.common_shapes.rules import check_inputs, checked
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
@@ -89,7 +90,7 @@ register_op(
         "clear_after_read: bool = true",
         "tensor_array_name: string = ''",
     ],
-    shape_fn=checked("0", fixed_shapes((2,))),
+    shape_fn=checked("0", shape_rule("-> [2]")),
     traits="state_of_step clustering=tensor_array",
     is_stateful=True,
     deprecated=(26, "Use TensorArrayV3"),
@@ -140,7 +141,7 @@ register_op(
     inputs=["handle: string", "flow_in: float"],
     outputs=["grad_handle: string"],
     attrs=["source: string"],
-    shape_fn=checked("h", fixed_shapes((2,))),
+    shape_fn=checked("h", shape_rule("-> [2]")),
     traits="state_of_step clustering=tensor_array",
     is_stateful=True,
     deprecated=(26, "Use TensorArrayGradV3"),

@@ -14,7 +14,8 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
-from opkernel.opdef.common_shapes.rules import check_scalars, fixed_shapes
+from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.image.codecs.bmp_pixels import bmp_pixels
 from opkernel.ops.image.codecs.file_format import FileFormat, file_format
 from opkernel.ops.image.codecs.gif_frames import gif_frames
@@ -124,7 +125,7 @@ DECODE_GIF = _decode_op(
     "DecodeGif",
     "The frames of a GIF file.",
     attrs=[],
-    shape_fn=fixed_shapes((None, None, None, 3), input_ranks=(0,)),
+    shape_fn=shape_rule("[] -> [?, ?, ?, 3]"),
 )
 DECODE_JPEG = _decode_op(
     "DecodeJpeg", "The pixels of a JPEG file, 1 / `ratio` as high and wide.", attrs=_JPEG_ATTRS

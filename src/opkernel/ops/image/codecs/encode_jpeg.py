@@ -16,7 +16,7 @@ import numpy as np
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.libraries import library
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.image.codecs.file_format import MAX_VALUES
 from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.registration import register_kernel
@@ -42,7 +42,7 @@ ENCODE_JPEG = register_op(
         "y_density: int = 300",
         "xmp_metadata: string = ''",
     ],
-    shape_fn=fixed_shapes((), input_ranks=(3,)),
+    shape_fn=shape_rule("[?, ?, ?] -> []"),
     traits="extra=image",
     doc="A JPEG file of an image [height, width, channels].",
 )
@@ -50,7 +50,7 @@ ENCODE_JPEG_VARIABLE_QUALITY = register_op(
     "EncodeJpegVariableQuality",
     inputs=["images: uint8", "quality: int32"],
     outputs=["contents: string"],
-    shape_fn=fixed_shapes((), input_ranks=(3, 0)),
+    shape_fn=shape_rule("[?, ?, ?], [] -> []"),
     traits="extra=image",
     doc="EncodeJpeg with a quality that the graph computes.",
 )

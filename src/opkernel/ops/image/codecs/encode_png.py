@@ -14,7 +14,8 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.image.codecs.file_format import MAX_VALUES
 from opkernel.ops.image.codecs.png_chunks import SIGNATURE, chunk
 from opkernel.ops.input_checks import require_rank_at_least
@@ -37,17 +38,12 @@ _DEFLATE_LOOKAHEAD = 262
 _NONE, _SUB, _UP = range(3)
 
 
-def _encode_batch_shape(c: InferenceContext) -> None:
-    """[..., height, width, channels] -> [...]."""
-    c.set_output(0, c.subshape(c.with_rank_at_least(c.input(0), 3), 0, -3))
-
-
 ENCODE_PNG = register_op(
     "EncodePng",
     inputs=["image: T"],
     outputs=["contents: string"],
     attrs=["compression: int = -1", "T: {uint8, uint16} = DT_UINT8"],
-    shape_fn=_encode_batch_shape,
+    shape_fn=shape_rule("[..., height, width, channels] -> [...]"),
     doc="PNG files of images [..., height, width, channels].",
 )
 

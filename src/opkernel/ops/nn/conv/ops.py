@@ -19,6 +19,7 @@ from opkernel.opdef.common_shapes import (
     depthwise_conv2d_native_shape_with_explicit_padding,
     get_windowed_output_size_from_dims,
 )
+from opkernel.opdef.common_shapes.rules import shape_held_by
 from opkernel.opdef.shapes.windowed_output import Padding
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.nn.conv.gradient_kernels import GradientKernels
@@ -31,11 +32,6 @@ from opkernel.types import DataType
 def shape_like(index: int, rank: int) -> Callable[[InferenceContext], None]:
     """The shape of input `index`."""
     return lambda c: c.set_output(0, c.with_rank(c.input(index), rank))
-
-
-def shape_told_by(index: int, rank: int) -> Callable[[InferenceContext], None]:
-    """The shape that input `index` holds."""
-    return lambda c: c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(index), rank))
 
 
 def _padded_shape(c: InferenceContext, image: ShapeHandle, index: int) -> ShapeHandle:
@@ -186,7 +182,7 @@ CONV2D_BY_FILTER = _conv2d(
     "Conv2DBackpropFilter",
     _BY_FILTER,
     _T,
-    shape_told_by(1, 4),
+    shape_held_by(1, rank=4),
     "The gradient of Conv2D by its filter, whose shape is given.",
 )
 _conv2d(
@@ -215,14 +211,14 @@ CONV3D = _conv3d(
 CONV3D_BY_INPUT = _conv3d(
     "Conv3DBackpropInputV2",
     ["input_sizes: Tshape", "filter: T", "out_backprop: T"],
-    shape_told_by(0, 5),
+    shape_held_by(0, rank=5),
     "The gradient of Conv3D by its input, whose shape is given.",
     ["Tshape: {int32, int64} = DT_INT32"],
 )
 CONV3D_BY_FILTER = _conv3d(
     "Conv3DBackpropFilterV2",
     _BY_FILTER,
-    shape_told_by(1, 5),
+    shape_held_by(1, rank=5),
     "The gradient of Conv3D by its filter, whose shape is given.",
 )
 OLD_CONV3D_BY_INPUT = _old_conv3d(
@@ -249,14 +245,14 @@ DEPTHWISE_BY_INPUT = _declare(
     "DepthwiseConv2dNativeBackpropInput",
     _BY_INPUT,
     _DEPTHWISE,
-    shape_told_by(0, 4),
+    shape_held_by(0, rank=4),
     "The gradient of DepthwiseConv2dNative by its input, whose shape is given.",
 )
 DEPTHWISE_BY_FILTER = _declare(
     "DepthwiseConv2dNativeBackpropFilter",
     _BY_FILTER,
     _DEPTHWISE,
-    shape_told_by(1, 4),
+    shape_held_by(1, rank=4),
     "The gradient of DepthwiseConv2dNative by its filter, whose shape is given.",
 )
 FUSED_PAD_CONV2D = _declare(
