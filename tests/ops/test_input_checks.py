@@ -15,7 +15,7 @@ SCALAR, VECTOR, MATRIX = np.zeros(()), np.zeros(3), np.zeros((2, 3))
         (input_checks.require_rank, (MATRIX, 2), (MATRIX, 1)),
         (input_checks.require_rank_at_least, (MATRIX, 1), (MATRIX, 3)),
         (input_checks.require_rank_at_most, (MATRIX, 2), (MATRIX, 1)),
-        (input_checks.require_same_shape, (VECTOR, VECTOR), (MATRIX, VECTOR)),
+        (input_checks.require_equal, (VECTOR.shape, (3,)), (MATRIX.shape, (3,))),
     ],
 )
 def test_the_message_tells_the_shape(check, accepted, refused):
@@ -24,6 +24,10 @@ def test_the_message_tells_the_shape(check, accepted, refused):
         check(*refused, "of x {int32}: {}")
 
 
-def test_the_message_tells_both_shapes():
-    with pytest.raises(InvalidArgumentError, match=r"^\[2,3\] vs\. \[3\]$"):
-        input_checks.require_same_shape(MATRIX, VECTOR, "{} vs. {}")
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [((2, 3), (3,), r"^\[2,3\] vs\. \[3\]$"), (np.int64(2), 3, r"^2 vs\. 3$")],
+)
+def test_the_message_tells_both_that_differ(first, second, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        input_checks.require_equal(first, second, "{} vs. {}")

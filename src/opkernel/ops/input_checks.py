@@ -1,11 +1,11 @@
-"""Checks of the ranks and shapes of a kernel's inputs.
+"""Checks of the ranks, shapes and sizes of a kernel's inputs.
 
-Each takes the message of its error as TensorFlow has it; a `{}` in the message stands for a shape.
+Each takes the message of its error as TensorFlow has it; a `{}` in the message stands for a shape or size that
+was compared.
 
 Source: OP_REQUIRES in TensorFlow core/framework/op_requires.h.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
@@ -42,13 +42,14 @@ def require_rank_at_most(tensor: Any, rank: int, message: str) -> None:
         raise _refusal(message, tensor.shape)
 
 
-def require_same_shape(first: Any, second: Any, message: str) -> None:
-    """Raise InvalidArgumentError, with both shapes, unless the tensors have the same shape."""
-    if first.shape != second.shape:
-        raise _refusal(message, first.shape, second.shape)
+def require_equal(first: object, second: object, message: str) -> None:
+    """Raise InvalidArgumentError, with both, unless two shapes, sizes or the like are equal."""
+    if first != second:
+        raise _refusal(message, first, second)
 
 
-def _refusal(message: str, *shapes: Sequence[int]) -> InvalidArgumentError:
-    for shape in shapes:
-        message = message.replace("{}", str(TensorShape(shape)), 1)
+def _refusal(message: str, *facts: object) -> InvalidArgumentError:
+    for fact in facts:
+        shown = TensorShape(fact) if isinstance(fact, tuple) else fact
+        message = message.replace("{}", f"{shown}", 1)
     return InvalidArgumentError(message)

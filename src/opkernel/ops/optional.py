@@ -15,6 +15,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, ShapeAndType, full_type, register_op
 from opkernel.opdef.common_shapes import scalar_shape
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.value import sum_of_elements, zeros_like_element
 from opkernel.proto import VariantTensorDataProto
@@ -216,10 +217,9 @@ def _check_components(
     value: Optional, dtypes: Sequence[DataType], shapes: Sequence[PartialTensorShape]
 ) -> None:
     """Raise InvalidArgumentError unless the tensors have the types and shapes of the node."""
-    if len(value.components) != len(dtypes):
-        raise InvalidArgumentError(
-            f"The given optional has {len(value.components)} components, expected {len(dtypes)}"
-        )
+    require_equal(
+        len(value.components), len(dtypes), "The given optional has {} components, expected {}"
+    )
     for index, (expected, actual) in enumerate(zip(dtypes, value.dtypes, strict=True)):
         if expected != actual:
             raise InvalidArgumentError(

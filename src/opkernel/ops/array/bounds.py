@@ -12,7 +12,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import in_pieces
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_rank
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -61,8 +61,7 @@ def _check(sorted_inputs: Any, values: Any, out_type: DataType) -> None:
         require_rank(
             tensor, 2, f"Shape must be rank 2 but is rank {tensor.ndim} for `{name}` argument"
         )
-    if len(sorted_inputs) != len(values):
-        raise InvalidArgumentError("Leading dim_size of both tensors must match.")
+    require_equal(len(sorted_inputs), len(values), "Leading dim_size of both tensors must match.")
     if out_type == DataType.DT_INT32 and max(values.size, sorted_inputs.shape[1]) >= _INT32_MAX:
         raise InvalidArgumentError("values tensor size must less than INT_MAX")
 

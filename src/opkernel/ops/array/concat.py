@@ -14,7 +14,7 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import concat_shape, concat_v2_shape
-from opkernel.ops.input_checks import require_scalar, require_vector
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -112,11 +112,9 @@ def _concatenation(axis_name: str, xp: Any) -> Callable[[list[Any], Any], Any]:
 
 def _scalar(axis: Any, axis_name: str) -> Any:
     """The number in a vector, as old graphs write it."""
-    if axis.shape != (1,):
-        raise InvalidArgumentError(
-            f"{axis_name} tensor should be a scalar integer, but got shape "
-            f"{TensorShape(axis.shape)}"
-        )
+    require_equal(
+        axis.shape, (1,), f"{axis_name} tensor should be a scalar integer, but got shape {{}}"
+    )
     return axis[0]
 
 
@@ -180,10 +178,9 @@ def concat_offset(concat_dim: Any, shapes: list[Any]) -> list[Any]:
 
 
 def _check_offset_shape(first: Any, shape: Any, axis: int, index: int) -> None:
-    if len(shape) != len(first):
-        raise InvalidArgumentError(
-            f"input {index} should contain {len(first)} elements, but got {len(shape)}"
-        )
+    require_equal(
+        len(first), len(shape), f"input {index} should contain {{}} elements, but got {{}}"
+    )
     differs = shape != first
     differs[axis] = False
     if differs.any():

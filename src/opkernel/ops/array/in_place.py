@@ -15,7 +15,7 @@ from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import random_shape, unchanged_shape
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.scatter import ScatterAt, set_at
-from opkernel.ops.input_checks import require_vector
+from opkernel.ops.input_checks import require_equal, require_vector
 from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -86,8 +86,7 @@ def _check_rows(x: tuple[int, ...], i: tuple[int, ...], v: tuple[int, ...]) -> N
     if len(i) != 1:
         raise InvalidArgumentError(f"i must be a vector. {TensorShape(i)}")
     both = f"{TensorShape(x)} vs. {TensorShape(v)}"
-    if len(x) != len(v):
-        raise InvalidArgumentError(f"x and v shape doesn't match (ranks differ): {both}")
+    require_equal(len(x), len(v), f"x and v shape doesn't match (ranks differ): {both}")
     if not x:
         raise InvalidArgumentError("x and v must have rows: they are scalars")
     for axis in range(1, len(x)):
@@ -156,8 +155,7 @@ def parallel_concat(*, T: DataType, shape: PartialTensorShape) -> Callable[[list
 def _check_row(shape: list[int], place: int, row: tuple[int, ...]) -> None:
     """Raise InvalidArgumentError where an input is no row of the output."""
     both = f"{TensorShape(shape)} vs. {TensorShape(row)}"
-    if len(row) != len(shape):
-        raise InvalidArgumentError(f"value and update shape doesn't match: {both}")
+    require_equal(len(row), len(shape), f"value and update shape doesn't match: {both}")
     if row[1:] != tuple(shape[1:]):
         raise InvalidArgumentError(f"value and update shape doesn't match in the rows: {both}")
     if row[0] != 1:

@@ -26,7 +26,7 @@ from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.ops.array.band import Band
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.input_checks import require_rank_at_least, require_scalar
+from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_scalar
 from opkernel.ops.kernel_types import POD
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape, as_dtype
@@ -241,8 +241,7 @@ def matrix_diag_part_v2(matrices: Any, k: Any, padding_value: Any) -> Any:
 
 @register_kernel(MATRIX_DIAG_PART_V3, types={"T": POD})
 def matrix_diag_part_v3(matrices: Any, k: Any, padding_value: Any, *, align: str) -> Any:
-    if padding_value.size != 1:
-        raise InvalidArgumentError("Padding must be scalar.")
+    require_equal(padding_value.size, 1, "Padding must be scalar.")
     return _part(matrices, Band.of(k), padding_value.reshape(()), align)
 
 

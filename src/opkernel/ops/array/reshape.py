@@ -16,7 +16,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
-from opkernel.ops.input_checks import require_rank_at_most
+from opkernel.ops.input_checks import require_equal, require_rank_at_most
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import MAX_DIMENSIONS, TensorShape
@@ -229,8 +229,7 @@ EXPAND_DIMS = register_op(
 
 @register_kernel(EXPAND_DIMS, types={"Tdim": INDEX}, host_memory=["dim"], kind="view")
 def expand_dims(tensor: Any, dim: Any) -> Any:
-    if dim.size != 1:
-        raise InvalidArgumentError("'dim' must be a tensor with a single value")
+    require_equal(dim.size, 1, "'dim' must be a tensor with a single value")
     axis, rank = dim.item(), tensor.ndim
     if not -rank - 1 <= axis <= rank:
         raise InvalidArgumentError(

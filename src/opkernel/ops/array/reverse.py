@@ -16,9 +16,9 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unknown_shape
 from opkernel.ops.input_checks import (
+    require_equal,
     require_rank_at_least,
     require_rank_at_most,
-    require_same_shape,
     require_vector,
 )
 from opkernel.ops.kernel_types import ALL, INDEX, POD_OR_STRING
@@ -50,7 +50,7 @@ def roll(tensor: Any, shift: Any, axis: Any, *, xp: Any) -> Any:
     require_rank_at_least(tensor, 1, "input must be 1-D or higher")
     for name, given in (("shift", shift), ("axis", axis)):
         require_rank_at_most(given, 1, f"{name} must be a scalar or a 1-D vector. Found: {{}}")
-    require_same_shape(shift, axis, "shift and axis must have the same size")
+    require_equal(shift.shape, axis.shape, "shift and axis must have the same size")
     axes = axis.reshape(-1).tolist()
     for dim in axes:
         if not -tensor.ndim <= dim < tensor.ndim:

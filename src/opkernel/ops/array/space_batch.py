@@ -19,10 +19,10 @@ from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.pad import padded
-from opkernel.ops.input_checks import require_rank, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _Sizes = Sequence[int]
 _Pairs = Sequence[Sequence[int]]
@@ -68,8 +68,7 @@ def _set_moved_shape(
     *,
     to_batch: bool,
 ) -> None:
-    if c.rank(blocks_shape) != 1:
-        raise InvalidArgumentError("block_shape must have rank 1.")
+    require_equal(c.rank(blocks_shape), 1, "block_shape must have rank 1.")
     count = c.value(c.dim(blocks_shape, 0))
     if count < 0:
         raise InvalidArgumentError("block_shape must have known size.")
@@ -234,10 +233,9 @@ def _checked(
     count = len(block_shape)
     if tensor.ndim < count + 1:
         raise InvalidArgumentError(f"input rank should be >= {count + 1} instead of {tensor.ndim}")
-    if borders.shape != (count, 2):
-        raise InvalidArgumentError(
-            f"{name} should have shape [{count}, 2] instead of {TensorShape(borders.shape)}"
-        )
+    require_equal(
+        borders.shape, (count, 2), f"{name} should have shape [{count}, 2] instead of {{}}"
+    )
     blocks: list[int] = block_shape.tolist()
     for i, block in enumerate(blocks):
         if block < 1:

@@ -14,7 +14,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.array.concat import pack_axis
-from opkernel.ops.input_checks import require_scalar, require_vector
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -118,8 +118,7 @@ def _known_split_sizes(size_splits: Any, count: int, total: int) -> list[int]:
     """The sizes of the parts of a dimension of size `total`; -1 for an unknown size."""
     require_vector(size_splits, f"Shape must be rank 1 but is rank {size_splits.ndim}")
     sizes: list[int] = size_splits.tolist()
-    if len(sizes) != count:
-        raise InvalidArgumentError("Length of size_splits should be equal to num_outputs")
+    require_equal(len(sizes), count, "Length of size_splits should be equal to num_outputs")
     if sizes.count(-1) > 1:
         raise InvalidArgumentError("size_splits can only have one -1")
     given = sum(size for size in sizes if size != -1)
@@ -155,8 +154,7 @@ SPLIT_V = register_op(
 )
 def split_v(*, num_split: int) -> Callable[[Any, Any, Any], list[Any]]:
     def parts(value: Any, size_splits: Any, split_dim: Any) -> list[Any]:
-        if split_dim.size != 1:
-            raise InvalidArgumentError("split_dim_tensor must have exactly one element.")
+        require_equal(split_dim.size, 1, "split_dim_tensor must have exactly one element.")
         if size_splits.shape != (num_split,):
             raise InvalidArgumentError(
                 "size of the split_tensor must be 1-D and have the same elements as outputs got "

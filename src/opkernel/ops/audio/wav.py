@@ -15,7 +15,7 @@ from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_rank, require_scalar
+from opkernel.ops.input_checks import require_equal, require_rank, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -145,10 +145,9 @@ def _format(file: _File) -> tuple[int, int]:
         raise InvalidArgumentError("Bad number of channels for WAV: Expected at least 1, but got 0")
     if bits != _BITS:
         raise InvalidArgumentError(f"Can only read 16-bit WAV files, but received {bits}")
-    if per_sample != _BYTES * channels:
-        raise InvalidArgumentError(
-            f"Bad bytes per sample in WAV header: Expected {_BYTES * channels} but got {per_sample}"
-        )
+    require_equal(
+        _BYTES * channels, per_sample, "Bad bytes per sample in WAV header: Expected {} but got {}"
+    )
     if per_second != per_sample * rate:
         raise InvalidArgumentError(
             f"Bad bytes per second in WAV header: Expected {per_sample * rate} but got {per_second} "

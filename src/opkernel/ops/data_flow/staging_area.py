@@ -25,7 +25,7 @@ from opkernel.ops.data_flow.waiting import (
     WaitingResource,
     finish_all,
 )
-from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import container_of
 from opkernel.ops.step_resources import InexpensiveKernel, kept
@@ -105,8 +105,7 @@ def set_values(ctx: OpKernelContext, tensors: Sequence[Any]) -> None:
         InvalidArgumentError: the node has another number of outputs.
     """
     start, stop = ctx.kernel.output_range("values")
-    if len(tensors) != stop - start:
-        raise InvalidArgumentError(f"Mismatch stage/unstage: {len(tensors)} vs. {stop - start}")
+    require_equal(len(tensors), stop - start, "Mismatch stage/unstage: {} vs. {}")
     ctx.set_output_list("values", tensors)
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
 from opkernel.opdef.shapes.inference_context import ShapeFn
-from opkernel.ops.input_checks import require_rank_at_least, require_scalar
+from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_scalar
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -74,10 +73,7 @@ def _check_images(images: Any, **scalars: Any) -> None:
 
 
 def _check_channels(images: Any) -> None:
-    if images.shape[-1] != 3:
-        raise InvalidArgumentError(
-            f"input must have 3 channels but instead has {images.shape[-1]} channels."
-        )
+    require_equal(images.shape[-1], 3, "input must have 3 channels but instead has {} channels.")
 
 
 def _with_contrast(images: Any, factor: Any, xp: Any) -> Any:

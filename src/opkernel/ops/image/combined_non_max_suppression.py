@@ -18,7 +18,7 @@ from opkernel.ops.image.non_max_suppression import (
     box_overlap,
     select_by_queue,
 )
-from opkernel.ops.input_checks import require_rank
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
@@ -158,8 +158,7 @@ def _sizes(per_class: Any, total: Any) -> tuple[int, int]:
 
 
 def _check_batch(boxes: Any, scores: Any) -> None:
-    if boxes.shape[:1] != scores.shape[:1]:
-        raise InvalidArgumentError("boxes and scores must have same batch size")
+    require_equal(boxes.shape[:1], scores.shape[:1], "boxes and scores must have same batch size")
 
 
 def _check_boxes(boxes: Any, scores: Any) -> None:
@@ -169,8 +168,7 @@ def _check_boxes(boxes: Any, scores: Any) -> None:
         raise InvalidArgumentError(
             f"third dimension of boxes must be either 1 or num classes: {boxes.shape[2]}"
         )
-    if boxes.shape[3] != 4:
-        raise InvalidArgumentError(f"boxes must have 4 columns, got {boxes.shape[3]}")
+    require_equal(boxes.shape[3], 4, "boxes must have 4 columns, got {}")
     if boxes.shape[1] != scores.shape[1]:
         raise InvalidArgumentError(
             f"scores has incompatible shape {list(scores.shape)} for {boxes.shape[1]} boxes"

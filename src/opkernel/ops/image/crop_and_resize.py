@@ -21,7 +21,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import outputs_as_inputs, shape_held_by
 from opkernel.ops.image.resize import sized_image_shape
-from opkernel.ops.input_checks import require_rank, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -134,8 +134,7 @@ def check_boxes(boxes: Any, box_index: Any) -> int:
 def check_one_for_each_box(name: str, values: Any, boxes: Any) -> None:
     """Raise InvalidArgumentError unless `boxes` is [n, 4] and a tensor of this name is [n]."""
     require_rank(boxes, 2, "boxes must be 2-D{}")
-    if boxes.shape[1] != 4:
-        raise InvalidArgumentError(f"boxes must have 4 columns, got {boxes.shape[1]}")
+    require_equal(boxes.shape[1], 4, "boxes must have 4 columns, got {}")
     require_vector(values, f"{name} must be 1-D{{}}")
     if values.shape[0] != boxes.shape[0]:
         raise InvalidArgumentError(
@@ -253,10 +252,7 @@ def _image_size(image_size: Any, depth: int) -> tuple[int, ...]:
     size = tuple(int(v) for v in image_size)
     if size[1] <= 0 or size[2] <= 0:
         raise InvalidArgumentError(f"image dimensions must be positive, got {list(size)}")
-    if size[3] != depth:
-        raise InvalidArgumentError(
-            f"image_size and grads are incompatible: {size[3]} and {depth} channels"
-        )
+    require_equal(size[3], depth, "image_size and grads are incompatible: {} and {} channels")
     return size
 
 
@@ -342,10 +338,7 @@ def grad_boxes(grads: Any, image: Any, boxes: Any, box_ind: Any) -> Any:
     check_images("grads image", grads, "grads")
     check_images("input image", image, "image")
     batch, height, width, depth = image.shape
-    if grads.shape[3] != depth:
-        raise InvalidArgumentError(
-            f"image, grads depth differ: {depth} and {grads.shape[3]} channels"
-        )
+    require_equal(depth, grads.shape[3], "image, grads depth differ: {} and {} channels")
     if _check_grads(grads, boxes, box_ind) == 0:
         return np.zeros((0, 4), np.float32)
     check_box_index(box_ind, batch)

@@ -16,7 +16,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars, set_outputs
-from opkernel.ops.input_checks import require_rank, require_scalar, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank, require_scalar, require_vector
 from opkernel.ops.kernel_types import INTEGERS
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.filling import GuardedPhilox
@@ -146,8 +146,7 @@ def _limits(ratios: list[float], areas: list[float], attempts: int, whole_image:
         InvalidArgumentError: they are out of range.
     """
     for name, pair in (("Aspect ratio", ratios), ("Area", areas)):
-        if len(pair) != 2:
-            raise InvalidArgumentError(f"{name} range field must specify 2 dimensions")
+        require_equal(len(pair), 2, f"{name} range field must specify 2 dimensions")
         if not (pair[0] > 0 and pair[1] > 0):
             raise InvalidArgumentError(f"{name} range must be non-negative: {list(pair)}")
     if not (areas[0] <= 1 and areas[1] <= 1):

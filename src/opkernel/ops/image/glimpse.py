@@ -14,7 +14,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.image.resize import sized_image_shape
-from opkernel.ops.input_checks import require_rank
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -105,10 +105,7 @@ def _kernel(
 
 def _check(images: Any, size: Any, offsets: Any) -> None:
     require_rank(images, 4, "input must be 4-dimensional{}")
-    if size.shape != (2,):
-        raise InvalidArgumentError(
-            f"input must be a vector of size 2 (height, width){TensorShape(size.shape)}"
-        )
+    require_equal(size.shape, (2,), "input must be a vector of size 2 (height, width){}")
     require_rank(offsets, 2, "input must be a matrix{}")
     if len(offsets) != len(images):
         raise InvalidArgumentError(f"first dimension should be batch{TensorShape(offsets.shape)}")

@@ -12,7 +12,7 @@ import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import register_op
-from opkernel.ops.input_checks import require_same_shape
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.linalg.gradients.matrix_algebra import (
     adjoint,
@@ -88,7 +88,7 @@ def cholesky(tensor: Any) -> Any:
 def cholesky_grad(l: Any, grad: Any) -> Any:  # noqa: E741 - TensorFlow's name
     check_stacks(l, grad)
     check_square(l)
-    require_same_shape(l, grad, "Inputs (L and grad) must have the same shape.")
+    require_equal(l.shape, grad.shape, "Inputs (L and grad) must have the same shape.")
     if not l.size:
         return grad.copy()
     result = _backwards(np.tril(l), np.tril(grad))

@@ -14,6 +14,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.linalg.matrices import (
     NUMBERS,
@@ -231,8 +232,7 @@ def check_system(matrix: Any, rhs: Any) -> None:
     """Refuse stacks of matrices that are no left and right sides of systems of equations."""
     check_stacks(matrix, rhs)
     check_square(matrix, "First input (lhs)")
-    if matrix.shape[-1] != rhs.shape[-2]:
-        raise InvalidArgumentError("Input matrix and rhs are incompatible.")
+    require_equal(matrix.shape[-1], rhs.shape[-2], "Input matrix and rhs are incompatible.")
 
 
 @register_kernel(MATRIX_SOLVE, types={"T": NUMBERS})

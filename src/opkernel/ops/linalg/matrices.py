@@ -16,7 +16,7 @@ from opkernel.device.work_clock import LOOK_AFTER, SLOW, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_rank_at_least
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.types import DataType
 
 NUMBERS = (
@@ -75,8 +75,7 @@ def check_square(tensor: Any, what: str = "Input matrix") -> None:
         InvalidArgumentError: it is none.
     """
     check_stacks(tensor)
-    if tensor.shape[-1] != tensor.shape[-2]:
-        raise InvalidArgumentError(f"{what} must be square.")
+    require_equal(tensor.shape[-1], tensor.shape[-2], f"{what} must be square.")
 
 
 def adjoint(tensor: Any) -> Any:

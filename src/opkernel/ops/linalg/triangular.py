@@ -15,7 +15,7 @@ from opkernel.graph import constant
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape
-from opkernel.ops.input_checks import require_rank_at_least
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.ops.linalg.gradients.matrix_algebra import mul, triangle
 from opkernel.ops.linalg.matrices import (
     NUMBERS,
@@ -111,10 +111,7 @@ def check_triangular_system(matrix: Any, rhs: Any) -> None:
     """Refuse what is no triangular matrix with a right side, the leading dimensions broadcast."""
     _check_ranks(matrix, rhs)
     rows, columns = matrix.shape[-2:]
-    if rows != columns:
-        raise InvalidArgumentError(
-            f"In[0] matrices in the last dimensions must be square ({rows} =/= {columns})"
-        )
+    require_equal(rows, columns, "In[0] matrices in the last dimensions must be square ({} =/= {})")
     _check_product(matrix, rhs)
 
 
@@ -175,10 +172,9 @@ def _check_ranks(matrix: Any, rhs: Any) -> None:
 def _check_product(matrix: Any, rhs: Any) -> None:
     """Refuse what does not fit: sizes, and leading dimensions that cannot be broadcast."""
     shapes = f"{TensorShape(matrix.shape)} {TensorShape(rhs.shape)}"
-    if matrix.shape[-1] != rhs.shape[-2]:
-        raise InvalidArgumentError(
-            f"In[0] mismatch In[1] shape: {matrix.shape[-1]} vs. {rhs.shape[-2]}: {shapes}"
-        )
+    require_equal(
+        matrix.shape[-1], rhs.shape[-2], f"In[0] mismatch In[1] shape: {{}} vs. {{}}: {shapes}"
+    )
     try:
         np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
     except ValueError:

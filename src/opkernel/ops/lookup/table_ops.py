@@ -17,7 +17,7 @@ from opkernel.opdef.common_shapes.rules import (
     checked_unknown,
 )
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_vector
+from opkernel.ops.input_checks import require_equal, require_vector
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
@@ -196,10 +196,7 @@ class InitializeTable(_TableKernel):
         keys, values = ctx.input("keys"), ctx.input("values")
         for what, tensor in (("Keys", keys), ("Values", values)):
             require_vector(tensor, f"{what} must be a vector, but received shape {{}}")
-        if len(keys) != len(values):
-            raise InvalidArgumentError(
-                f"Keys and values must have the same size {len(keys)} vs {len(values)}"
-            )
+        require_equal(len(keys), len(values), "Keys and values must have the same size {} vs {}")
         table.import_values(keys, values)
 
 

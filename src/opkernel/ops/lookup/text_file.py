@@ -19,7 +19,7 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOf
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import checked_no_outputs
-from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
@@ -62,8 +62,7 @@ class InitializeTableFromTextFile(OpKernel):
         self._columns = get("key_index"), get("value_index")
         self._vocab_size, self._offset = get("vocab_size"), get("offset")
         self._delimiter = get("delimiter").encode("utf-8", "surrogateescape")
-        if len(self._delimiter) != 1:
-            raise InvalidArgumentError("delimiter should be only 1 char")
+        require_equal(len(self._delimiter), 1, "delimiter should be only 1 char")
 
     def compute(self, ctx: OpKernelContext) -> None:
         name = ctx.input(1)

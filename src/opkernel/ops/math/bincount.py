@@ -15,6 +15,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unknown_shape
 from opkernel.ops.input_checks import (
+    require_equal,
     require_rank,
     require_rank_at_most,
     require_scalar,
@@ -90,8 +91,7 @@ def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: D
 
 def _check(values: Any, value_range: Any, nbins: Any) -> None:
     require_vector(value_range, "value_range should be a vector.")
-    if value_range.shape[0] != 2:
-        raise InvalidArgumentError("value_range should be a vector of 2 elements.")
+    require_equal(value_range.shape[0], 2, "value_range should be a vector of 2 elements.")
     require_scalar(nbins, "nbins should be a scalar.")
     low, high = value_range
     if not low < high:
@@ -308,10 +308,9 @@ def ragged_bincount(
         raise InvalidArgumentError("Splits must be non-empty")
     if ends[0] != 0:
         raise InvalidArgumentError(f"Splits must start with 0, not with {ends[0]}")
-    if ends[-1] != flat.size:
-        raise InvalidArgumentError(
-            f"Splits must end with the number of values, got {ends[-1]} instead of {flat.size}"
-        )
+    require_equal(
+        ends[-1], flat.size, "Splits must end with the number of values, got {} instead of {}"
+    )
     # A value belongs to the first row that ends behind it.
     rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(flat.size), side="right") - 1
     return bins.count(flat, _as_many(weights, flat), rows, ends.size - 1)
@@ -353,10 +352,9 @@ def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
             f"Number of elements in indices ({indices.shape[0]}) and values ({values.shape[0]}) "
             "do not match"
         )
-    if indices.shape[1] != dense_shape.shape[0]:
-        raise InvalidArgumentError(
-            f"Index rank ({indices.shape[1]}) and shape rank ({dense_shape.shape[0]}) do not match"
-        )
+    require_equal(
+        indices.shape[1], dense_shape.shape[0], "Index rank ({}) and shape rank ({}) do not match"
+    )
     outside = ((indices < 0) | (indices >= dense_shape)).any(axis=1)
     if outside.any():
         where = int(outside.argmax())

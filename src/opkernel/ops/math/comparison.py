@@ -15,7 +15,7 @@ from opkernel.opdef.common_shapes import (
     broadcast_binary_op_shape,
     unchanged_shape,
 )
-from opkernel.ops.input_checks import require_same_shape
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import POD_OR_STRING, REAL_NUMBERS
 from opkernel.ops.math.elementwise import POINTWISE, binary_op, register_ufunc
 from opkernel.ops.registration import register_kernel
@@ -109,7 +109,9 @@ def approximate_equal(*, T: DataType, tolerance: float, xp: Any) -> Callable[[An
     bound = T.numpy_dtype.type(tolerance)
 
     def compare(x: Any, y: Any) -> Any:
-        require_same_shape(x, y, "x and y must be of the same shape. x shape: {}. y shape: {}")
+        require_equal(
+            x.shape, y.shape, "x and y must be of the same shape. x shape: {}. y shape: {}"
+        )
         return xp.abs(x - y) < bound
 
     return compare

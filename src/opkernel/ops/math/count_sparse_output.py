@@ -14,7 +14,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_rank, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.kernel_types import INDEX, INTEGERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -179,10 +179,7 @@ def ragged_count(
         raise InvalidArgumentError("Must provide at least 2 elements for the splits argument")
     if ends[0] != 0:
         raise InvalidArgumentError(f"Splits must start with 0, not with {ends[0]}")
-    if ends[-1] != size:
-        raise InvalidArgumentError(
-            f"Splits must end with the number of values, got {ends[-1]} instead of {size}"
-        )
+    require_equal(ends[-1], size, "Splits must end with the number of values, got {} instead of {}")
     # The row goes on while its end, or that of a later one, is not past the value.
     rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(size), side="right") - 1
     counter = _Counter(minlength, maxlength, binary_output, output_type)

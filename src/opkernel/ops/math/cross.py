@@ -10,7 +10,7 @@ from typing import Any
 import opkernel.gradients as g
 from opkernel.errors import FailedPreconditionError
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.input_checks import require_rank_at_least, require_same_shape
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 
@@ -39,7 +39,7 @@ CROSS = register_op(
 
 @register_kernel(CROSS, types={"T": REAL_NUMBERS})
 def cross(a: Any, b: Any, *, xp: Any) -> Any:
-    require_same_shape(a, b, "Both inputs must be of same shape: {} vs. {}")
+    require_equal(a.shape, b.shape, "Both inputs must be of same shape: {} vs. {}")
     require_rank_at_least(a, 1, "Input must be at least 1D{}")
     if a.shape[-1] != 3:
         raise FailedPreconditionError("Cross-products are only defined for 3-element vectors.")

@@ -12,7 +12,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeAndType, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape, unchanged_shape
-from opkernel.ops.input_checks import require_rank_at_least, require_same_shape
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.ops.kernel_types import ALL, COMPLEX, FLOATS, POD
 from opkernel.ops.math.complex_numbers import complex_from_parts
 from opkernel.ops.math.elementwise import flush_subnormals
@@ -32,10 +32,7 @@ def _set_held_resources(c: InferenceContext) -> None:
         )
     merged = []
     for one, another in zip(held, other, strict=True):
-        if one.dtype != another.dtype:
-            raise InvalidArgumentError(
-                f"Trying to merge handles of type {one.dtype} and {another.dtype}"
-            )
+        require_equal(one.dtype, another.dtype, "Trying to merge handles of type {} and {}")
         merged.append(ShapeAndType(c.merge(one.shape, another.shape), one.dtype))
     c.set_output_handle_shapes_and_types(0, merged)
 
@@ -95,7 +92,9 @@ def select(condition: Any, t: Any, e: Any, *, xp: Any) -> Any:
 
 
 def _check_same_size(t: Any, e: Any) -> None:
-    require_same_shape(t, e, "'then' and 'else' must have the same size.  but received: {} vs. {}")
+    require_equal(
+        t.shape, e.shape, "'then' and 'else' must have the same size.  but received: {} vs. {}"
+    )
 
 
 def _check_rows(condition: Any, t: Any, e: Any) -> None:

@@ -14,7 +14,12 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.opdef.shapes.shape_handles import DimensionHandle
-from opkernel.ops.input_checks import require_rank_at_least, require_scalar, require_vector
+from opkernel.ops.input_checks import (
+    require_equal,
+    require_rank_at_least,
+    require_scalar,
+    require_vector,
+)
 from opkernel.ops.kernel_types import FLOATS, INDEX, NARROW_FLOATS, REAL_NUMBERS
 from opkernel.ops.math.segment import Runs, check_sorted_ids
 from opkernel.ops.registration import register_kernel
@@ -152,8 +157,7 @@ def _summed(
 def _check_vectors(indices: Any, segment_ids: Any) -> None:
     for name, tensor in (("indices", indices), ("segment_ids", segment_ids)):
         require_vector(tensor, f"{name} should be a vector.")
-    if indices.size != segment_ids.size:
-        raise InvalidArgumentError("segment_ids and indices should have same size.")
+    require_equal(indices.size, segment_ids.size, "segment_ids and indices should have same size.")
 
 
 def _check_indices(indices: Any, rows: int) -> None:

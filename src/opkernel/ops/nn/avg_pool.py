@@ -24,6 +24,7 @@ from opkernel.opdef.common_shapes import (
     avg_pool_shape,
     pool3d_shape,
 )
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import FLOATS, NARROW_FLOATS
 from opkernel.ops.nn.geometry import check_rank, sizes_from_tensor
 from opkernel.ops.nn.pooling import Pool, channels_last_pool
@@ -218,8 +219,7 @@ def avg_pool_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
 
     def gradient_by_input(orig_input_shape: Array, gradient: Array) -> Array:
         sizes = sizes_from_tensor("orig_input_shape", orig_input_shape)
-        if len(sizes) != 4:
-            raise InvalidArgumentError(f"orig_input_shape must have 4 elements, got {len(sizes)}")
+        require_equal(len(sizes), 4, "orig_input_shape must have 4 elements, got {}")
         check_rank("out_backprop", gradient, 4)
         _refuse_depth(pool)
         return _flat_start(_share_out(gradient, sizes[1:3], pool), sizes)
@@ -250,8 +250,7 @@ def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
 
     def gradient_by_input(orig_input_shape: Array, gradient: Array) -> Array:
         sizes = sizes_from_tensor("orig_input_shape", orig_input_shape)
-        if len(sizes) != 5:
-            raise InvalidArgumentError(f"orig_input_shape must have 5 elements, got {len(sizes)}")
+        require_equal(len(sizes), 5, "orig_input_shape must have 5 elements, got {}")
         check_rank("out_backprop", gradient, 5)
         if (sizes[0], sizes[-1]) != (gradient.shape[0], gradient.shape[-1]):
             raise InvalidArgumentError(

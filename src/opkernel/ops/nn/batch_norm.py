@@ -20,7 +20,7 @@ from opkernel.opdef.common_shapes import (
     fused_batch_norm_v3_shape,
 )
 from opkernel.opdef.shapes.tensor_format import TensorFormat
-from opkernel.ops.input_checks import require_same_shape, require_vector
+from opkernel.ops.input_checks import require_equal, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -276,7 +276,9 @@ def fused_batch_norm_ex(
     ) -> Any:
         y, *statistics = normalise(x, scale, offset, mean, variance)
         for side in side_input:
-            require_same_shape(side, y, "side_input shape must be equal to input shape: {} != {}")
+            require_equal(
+                side.shape, y.shape, "side_input shape must be equal to input shape: {} != {}"
+            )
             y = y + side
         if activation_mode == "Relu":
             y = xp.maximum(y, y.dtype.type(0))

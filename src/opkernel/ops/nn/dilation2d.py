@@ -18,6 +18,7 @@ from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import outputs_as_inputs
 from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size_verbose
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.nn.geometry import check_length, check_rank, check_shape
 from opkernel.ops.nn.window_reductions import lowest
@@ -135,10 +136,9 @@ def _rule(strides: Sequence[int], rates: Sequence[int], padding: str) -> _Rule:
 def _checked_geometry(x: Array, filters: Array, rule: _Rule) -> Geometry:
     check_rank("input", x, 4)
     check_rank("filter", filters, 3)
-    if x.shape[3] != filters.shape[2]:
-        raise InvalidArgumentError(
-            f"input and filter must have the same depth: {x.shape[3]} vs {filters.shape[2]}"
-        )
+    require_equal(
+        x.shape[3], filters.shape[2], "input and filter must have the same depth: {} vs {}"
+    )
     return rule.geometry(x.shape[1:3], filters.shape[:2])
 
 

@@ -17,7 +17,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_rank, require_same_shape
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.nn.activation import check_same_shape
 from opkernel.ops.registration import register_kernel
@@ -223,8 +223,8 @@ def _gradient(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable
     bounds = _bounds(num_bits, narrow_range)
 
     def kernel(gradients: Any, inputs: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
-        require_same_shape(
-            gradients, inputs, "gradient and input must be the same size, got {} and {}"
+        require_equal(
+            gradients.shape, inputs.shape, "gradient and input must be the same size, got {} and {}"
         )
         _check_range(rank, inputs, low, high)
         low, high = (flush_subnormals(limit, xp) for limit in (low, high))

@@ -24,7 +24,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
 from opkernel.opdef.common_shapes.rules import set_outputs
-from opkernel.ops.input_checks import require_rank, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.philox import Philox, words_one_by_one
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
@@ -94,8 +94,7 @@ def _fractional_pool_shape(c: InferenceContext) -> None:
     """
     images = c.with_rank(c.input(0), 4)
     ratios = c.get_attr("pooling_ratio")
-    if len(ratios) != 4:
-        raise InvalidArgumentError("pooling_ratio field must specify 4 dimensions")
+    require_equal(len(ratios), 4, "pooling_ratio field must specify 4 dimensions")
     dims = [_pooled(c, c.dim(images, i), ratio, i) for i, ratio in enumerate(ratios)]
     set_outputs(c, [c.make_shape(dims), c.vector(dims[1]), c.vector(dims[2])])
     c.doubt_output(1)
@@ -148,8 +147,7 @@ FRACTIONAL_MAX_POOL_GRAD = register_op(
 
 
 def _check_pool(ratios: list[float], deterministic: bool, seed: int, seed2: int) -> None:
-    if len(ratios) != 4:
-        raise InvalidArgumentError("pooling_ratio field must specify 4 dimensions")
+    require_equal(len(ratios), 4, "pooling_ratio field must specify 4 dimensions")
     for ratio in ratios:
         if not ratio >= 1:
             raise InvalidArgumentError(f"pooling_ratio cannot be smaller than 1, got: {ratio:g}")
@@ -292,10 +290,9 @@ def fractional_avg_pool_grad(
 
 
 def _original_shape(original: Any, grad: Any) -> tuple[int, ...]:
-    if original.shape != (4,):
-        raise InvalidArgumentError(
-            "original input tensor shape must be 1-dimensional and 4 elements"
-        )
+    require_equal(
+        original.shape, (4,), "original input tensor shape must be 1-dimensional and 4 elements"
+    )
     require_rank(grad, 4, "out_backprop must be 4-dimensional{}")
     if not grad.size:
         raise InvalidArgumentError(f"out_backprop must be positive for all dimension, got:{0}")

@@ -17,7 +17,7 @@ from opkernel.opdef.shapes.windowed_output import (
     get_explicit_padding_for_dim,
     get_windowed_output_size_verbose,
 )
-from opkernel.ops.input_checks import require_rank, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.nn.windows import Array, Geometry
 from opkernel.records import dataclass
@@ -108,8 +108,7 @@ def windows_from_attrs(
 
 def check_length(name: str, values: Sequence[int], length: int) -> None:
     """Refuse an attr or a tensor without one int32 for each dimension."""
-    if len(values) != length:
-        raise InvalidArgumentError(f"Sliding window {name} field must specify {length} dimensions")
+    require_equal(length, len(values), f"Sliding window {name} field must specify {{}} dimensions")
     for value in values:
         int32_attr(name, value)
 

@@ -10,7 +10,7 @@ from typing import Any
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
-from opkernel.ops.input_checks import require_rank
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -107,10 +107,7 @@ def global_normalization_grad(
     xp: Any,
 ) -> Any:
     _check(t, m, v, gamma)
-    if backprop.shape != t.shape:
-        raise InvalidArgumentError(
-            f"backprop must have the shape of the input {list(t.shape)}, got {list(backprop.shape)}"
-        )
+    require_equal(t.shape, backprop.shape, "backprop must have the shape of the input {}, got {}")
     if not scale_after_normalization:
         gamma = xp.ones_like(gamma)
     shifted = v + variance_epsilon

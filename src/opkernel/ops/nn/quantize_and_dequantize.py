@@ -19,7 +19,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.input_checks import require_same_shape, require_scalar, require_vector
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -344,7 +344,7 @@ def quantize_and_dequantize_v4_grad(*, axis: int, xp: Any) -> Callable[..., Any]
         raise InvalidArgumentError(f"Axis must be at least -1. Found {axis}")
 
     def kernel(gradients: Any, tensor: Any, input_min: Any, input_max: Any) -> Any:
-        require_same_shape(gradients, tensor, "gradient and input must be the same size")
+        require_equal(gradients.shape, tensor.shape, "gradient and input must be the same size")
         low, high = (
             _end(name, end, tensor.shape, axis)
             for name, end in (("input_min", input_min), ("input_max", input_max))

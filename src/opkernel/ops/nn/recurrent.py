@@ -24,7 +24,7 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.input_checks import require_rank, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -122,8 +122,7 @@ def check_rank(rank: int, **tensors: Any) -> None:
 
 
 def check_size(what: str, size: int, expected: int) -> None:
-    if size != expected:
-        raise InvalidArgumentError(f"{what}: {size} vs. {expected}")
+    require_equal(size, expected, f"{what}: {{}} vs. {{}}")
 
 
 def _sigmoid(x: Any, xp: Any) -> Any:

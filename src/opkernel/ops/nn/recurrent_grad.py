@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.nn.recurrent import (
     LSTM_INPUTS,
     LSTM_OUTPUTS,
@@ -127,10 +127,7 @@ def lstm_block_cell_grad(*, use_peephole: bool, T: DataType) -> Callable[..., An
 def _check_cells(shape: tuple[int, ...], tensors: Sequence[Any]) -> None:
     """Raise InvalidArgumentError unless tensors are of the shape of the state."""
     for tensor in tensors:
-        if tensor.shape != shape:
-            raise InvalidArgumentError(
-                f"{list(tensor.shape)} is not the shape of the state, {list(shape)}"
-            )
+        require_equal(tensor.shape, shape, "{} is not the shape of the state, {}")
 
 
 def _through_time(

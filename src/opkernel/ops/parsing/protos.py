@@ -19,6 +19,7 @@ from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.kernel import check_allocation, counted
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.parsing.proto_fields import Column, FieldCodec, codec_of, message_descriptor
 from opkernel.ops.parsing.wire import WireError, fields
 from opkernel.ops.registration import register_kernel
@@ -114,10 +115,9 @@ def decode_proto(
 def _codecs(
     message: Descriptor, names: Sequence[str], types: Sequence[DataType]
 ) -> list[FieldCodec]:
-    if len(names) != len(types):
-        raise InvalidArgumentError(
-            f"field_names and types must have the same length: {len(names)} vs. {len(types)}"
-        )
+    require_equal(
+        len(names), len(types), "field_names and types must have the same length: {} vs. {}"
+    )
     return [codec_of(message, name, dtype) for name, dtype in zip(names, types, strict=True)]
 
 

@@ -17,7 +17,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
-from opkernel.ops.input_checks import require_rank
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import check_splits, lengths_to_splits, ranges
 from opkernel.ops.registration import register_kernel
@@ -135,8 +135,7 @@ def ragged_cross(
 
 
 def _ragged_features(values: list[Any], splits: list[Any]) -> list[Feature]:
-    if len(values) != len(splits):
-        raise InvalidArgumentError("ragged values and splits must have the same length")
+    require_equal(len(values), len(splits), "ragged values and splits must have the same length")
     for flat, rows in zip(values, splits, strict=True):
         if flat.ndim != 1 or rows.ndim != 1:
             raise InvalidArgumentError("tf.ragged.cross only supports inputs with rank=2.")

@@ -12,6 +12,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import ALL, NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.fill_empty_rows import fill_empty_rows
@@ -55,8 +56,7 @@ def ragged_fill_empty_rows(
     _check_rank("value_rowids", value_rowids, 1)
     _check_rank("values", values, 1)
     _check_rank("default_value", default_value, 0)
-    if value_rowids.size != values.size:
-        raise InvalidArgumentError(f"{value_rowids.size} row ids do not fit {values.size} values")
+    require_equal(value_rowids.size, values.size, "{} row ids do not fit {} values")
     rows = int(nrows)
     check_allocation((rows,), DataType.DT_INT64)
     if values.size and not 0 <= value_rowids.min() <= value_rowids.max() < rows:

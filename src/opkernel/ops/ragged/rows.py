@@ -7,6 +7,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import POD_OR_STRING, QUANTIZED
 from opkernel.types import DataType
 
@@ -20,10 +21,9 @@ def check_splits(splits: Any, size: int) -> None:
         raise InvalidArgumentError(
             "Invalid ragged splits: ragged splits must have at least one splits, but is empty"
         )
-    if splits[0] != 0:
-        raise InvalidArgumentError(
-            f"Invalid ragged splits: first element of ragged splits must be 0 but is {splits[0]}"
-        )
+    require_equal(
+        splits[0], 0, "Invalid ragged splits: first element of ragged splits must be 0 but is {}"
+    )
     falls = np.flatnonzero(splits[1:] < splits[:-1])
     if falls.size:
         at = falls[0]

@@ -22,6 +22,7 @@ from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.array.concat import concatenated
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import VALUE_TYPES, check_splits, lengths_to_splits
 from opkernel.ops.ragged.to_sparse import splits_and_values
@@ -332,10 +333,7 @@ def ragged_tensor_to_variant_gradient(
     total = concatenated(parts) if encoded.ndim and parts else parts[0] if parts else None
     if total is None:
         return np.zeros(shape, Tvalues.numpy_dtype)
-    if total.shape != shape:
-        raise InvalidArgumentError(
-            f"The gradient has shape {TensorShape(total.shape)}, the values {TensorShape(shape)}"
-        )
+    require_equal(total.shape, shape, "The gradient has shape {}, the values {}")
     return total
 
 

@@ -14,7 +14,7 @@ from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, che
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks, set_outputs
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_rank
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.samplers import (
@@ -202,10 +202,7 @@ class FixedUnigramCandidateSampler(CandidateSampler):
     def _of(self, weights: Sequence[float]) -> Sampler:
         reserved = max(self._reserved, 0)
         sampler = FixedUnigram(weights, self._distortion, reserved, self._shards, self._shard)
-        if sampler.count != self._range:
-            raise InvalidArgumentError(
-                f"range is {self._range} must be equal to weights size  {sampler.count}"
-            )
+        require_equal(self._range, sampler.count, "range is {} must be equal to weights size  {}")
         return sampler
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.philox import Philox
 from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
@@ -56,8 +56,7 @@ def check_scalar_bounds(minval: Any, maxval: Any) -> None:
 
 def check_seed(seed: Any) -> None:
     """Refuse a seed that is not two integers, or not of int32 or int64."""
-    if seed.shape != (2,):
-        raise InvalidArgumentError(f"seed must have shape [2], not {TensorShape(seed.shape)}")
+    require_equal(seed.shape, (2,), "seed must have shape [2], not {}")
 
 
 def check_signed(seed: Any) -> None:

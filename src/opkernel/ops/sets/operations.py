@@ -24,7 +24,7 @@ from opkernel.opdef import (
     validate_sparse_tensor,
 )
 from opkernel.opdef.common_shapes.rules import set_outputs
-from opkernel.ops.input_checks import require_rank_at_least, require_same_shape, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -187,10 +187,9 @@ def _checked_sparse(indices: Any, values: Any, shape: Any) -> tuple[int, ...]:
             f"Sparse indices {TensorShape(indices.shape)} do not fit the values "
             f"{TensorShape(values.shape)}"
         )
-    if indices.shape[1] != len(sizes):
-        raise InvalidArgumentError(
-            f"Sparse indices have {indices.shape[1]} columns, but the shape has {len(sizes)} sizes"
-        )
+    require_equal(
+        indices.shape[1], len(sizes), "Sparse indices have {} columns, but the shape has {} sizes"
+    )
     if len(sizes) < 2:
         raise InvalidArgumentError(f"Invalid rank {len(sizes)}.")
     return tuple(sizes)
@@ -214,7 +213,7 @@ def _check_indices(indices: Any, sizes: tuple[int, ...]) -> None:
 
 def _combined(first: _Sets, second: _Sets, operation: str) -> tuple[Any, Any, Any]:
     """The sets of the result as a sparse tensor, their members in order."""
-    require_same_shape(first, second, "Mismatched group shapes: {} vs {}")
+    require_equal(first.shape, second.shape, "Mismatched group shapes: {} vs {}")
     total = first.members.size + second.members.size
     check_seconds(total * _SECONDS_A_MEMBER, "combining sets")
     with making_bytes("sets", total * _OF_MEMBER):

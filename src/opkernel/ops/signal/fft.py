@@ -20,7 +20,7 @@ from opkernel.kernel import by_rows, check_allocation
 from opkernel.libraries import library_or_none, warn_of_fallback
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
-from opkernel.ops.input_checks import require_rank_at_least
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.ops.kernel_types import COMPLEX_OF, REAL_OF
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -89,8 +89,7 @@ def lengths_of(fft_length: Any, rank: int) -> list[int]:
     Raises:
         InvalidArgumentError: there are not `rank`, or one is negative.
     """
-    if fft_length.shape != (rank,):
-        raise InvalidArgumentError(f"fft_length must have shape [{rank}]")
+    require_equal(fft_length.shape, (rank,), f"fft_length must have shape [{rank}]")
     lengths: list[int] = fft_length.tolist()
     for i, length in enumerate(lengths):
         if length < 0:

@@ -12,11 +12,12 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.ops.declared.sparse_matrix import cholesky_shape, ordering_amd_shape
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.matrix import CsrSparseMatrix, Rows, matrix_of, row_pointers, to_handle
 from opkernel.ops.stable_order import stable_order
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 CHOLESKY = register_op(
     "SparseMatrixSparseCholesky",
@@ -46,11 +47,9 @@ def _check_square(matrix: CsrSparseMatrix) -> int:
 def cholesky(input: Any, permutation: Any, *, type: DataType) -> Any:
     matrix = matrix_of(input, type)
     size = _check_square(matrix)
-    if permutation.shape != matrix.shape[:-1]:
-        raise InvalidArgumentError(
-            f"permutation must have the shape {TensorShape(matrix.shape[:-1])}, got "
-            f"{TensorShape(permutation.shape)}"
-        )
+    require_equal(
+        matrix.shape[:-1], permutation.shape, "permutation must have the shape {}, got {}"
+    )
     orders = permutation.reshape(-1, size)
     if (np.sort(orders, axis=1) != np.arange(size)).any():
         raise InvalidArgumentError(f"permutation must have each of the numbers 0..{size - 1} once")

@@ -19,6 +19,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.parsing.tensors import serialized
 from opkernel.ops.registration import register_kernel
@@ -207,10 +208,9 @@ class TensorVariant(Variant):
         Raises:
             InvalidArgumentError: there is none, or more than one.
         """
-        if len(proto.tensors) != 1:
-            raise InvalidArgumentError(
-                f"A variant of type {_TYPE_NAME} has {len(proto.tensors)} tensors, not 1"
-            )
+        require_equal(
+            len(proto.tensors), 1, f"A variant of type {_TYPE_NAME} has {{}} tensors, not 1"
+        )
         (tensor,) = proto.tensors
         return cls(tensor_from_proto(tensor), DataType(tensor.dtype))
 

@@ -13,7 +13,12 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import shape_held_by
-from opkernel.ops.input_checks import require_rank_at_most, require_scalar, require_vector
+from opkernel.ops.input_checks import (
+    require_equal,
+    require_rank_at_most,
+    require_scalar,
+    require_vector,
+)
 from opkernel.ops.kernel_types import INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices, in_bounds
@@ -87,10 +92,9 @@ def _rows(indices: Any) -> Any:
 def _check_shapes(rows: Any, output_shape: Any, values: Any, default_value: Any) -> None:
     count, rank = rows.shape
     require_vector(output_shape, "output_shape must be rank 1, got shape {}")
-    if len(output_shape) != rank:
-        raise InvalidArgumentError(
-            f"output_shape has incorrect number of elements: {len(output_shape)} should be: {rank}"
-        )
+    require_equal(
+        len(output_shape), rank, "output_shape has incorrect number of elements: {} should be: {}"
+    )
     if values.ndim and values.shape != (count,):
         raise InvalidArgumentError(
             f"sparse_values has incorrect shape {TensorShape(values.shape)}, "

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.hashes import fingerprints, murmur_hashes, sip_hashes
 
@@ -58,7 +58,6 @@ def string_to_hash_bucket_fast(input: Any, *, num_buckets: int) -> Any:
 
 @register_kernel(STRING_TO_HASH_BUCKET_STRONG, factory=True)
 def string_to_hash_bucket_strong(*, num_buckets: int, key: list[int]) -> Callable[[Any], Any]:
-    if len(key) != 2:
-        raise InvalidArgumentError(f"Key must have 2 elements, not {len(key)}")
+    require_equal(len(key), 2, "Key must have 2 elements, not {}")
     first, second = key
     return lambda tensor: _buckets(sip_hashes(tensor, (first, second)), num_buckets)

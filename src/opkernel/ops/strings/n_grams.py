@@ -15,6 +15,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import lengths_to_splits
@@ -130,7 +131,4 @@ def _check_splits(splits: Any, size: int) -> None:
         raise InvalidArgumentError(
             f"Invalid split value {after[at]}, must be in [{before[at]}, {size}]"
         )
-    if splits[-1] != size:
-        raise InvalidArgumentError(
-            f"Last split value must be data size. Expected {size}, got {splits[-1]}"
-        )
+    require_equal(size, splits[-1], "Last split value must be data size. Expected {}, got {}")

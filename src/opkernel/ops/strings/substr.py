@@ -13,7 +13,7 @@ from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.opdef import InferenceContext, broadcast_binary_op_shape, register_op
-from opkernel.ops.input_checks import require_same_shape
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
@@ -47,7 +47,7 @@ SUBSTR = register_op(
 
 @register_kernel(SUBSTR, types={"T": INDEX})
 def substr(tensor: Any, pos: Any, len: Any, *, unit: str) -> Any:
-    require_same_shape(pos, len, "pos and len should have the same shape, got: {} vs. {}")
+    require_equal(pos.shape, len.shape, "pos and len should have the same shape, got: {} vs. {}")
     shape = _common_shape(tensor.shape, pos.shape)
     texts, starts, lengths = (np.broadcast_to(one, shape) for one in (tensor, pos, len))
     part: Callable[[bytes, int, int], bytes] = _bytes if unit == "BYTE" else _Characters().of

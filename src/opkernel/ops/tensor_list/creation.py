@@ -14,7 +14,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.full_type import FullTypeId
-from opkernel.ops.input_checks import require_scalar, require_vector
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of, row_shape
 from opkernel.ops.tensor_list.list_data import list_type, set_new_list
@@ -143,10 +143,7 @@ def tensor_list_split(
                 f"Attempting to slice [{start}, {end}] from tensor with length {len(tensor)}"
             )
         parts.append(tensor[start:end])
-    if end != len(tensor):
-        raise InvalidArgumentError(
-            f"Unused values in tensor. Length of tensor: {len(tensor)} Values used: {end}"
-        )
+    require_equal(len(tensor), end, "Unused values in tensor. Length of tensor: {} Values used: {}")
     return handle_of(TensorList(element_dtype, shape, PersistentList(parts)))
 
 

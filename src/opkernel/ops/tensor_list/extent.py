@@ -15,7 +15,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import scalar_shape
-from opkernel.ops.input_checks import require_same_shape, require_scalar
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.list_data import list_data, list_type, pass_list_on, set_list_data
 from opkernel.ops.tensor_list.persistent_list import PersistentList
@@ -117,7 +117,9 @@ TENSOR_LIST_CONCAT_LISTS = register_op(
 
 @register_kernel(TENSOR_LIST_CONCAT_LISTS, kind="view")
 def tensor_list_concat_lists(input_a: Any, input_b: Any, *, element_dtype: DataType) -> Any:
-    require_same_shape(input_a, input_b, "Incompatible input TensorList tensor shapes: {} vs. {}")
+    require_equal(
+        input_a.shape, input_b.shape, "Incompatible input TensorList tensor shapes: {} vs. {}"
+    )
     output = np.empty(input_a.shape, object)
     pairs = zip(input_a.flat, input_b.flat, strict=True)
     output.reshape(-1)[:] = [

@@ -12,7 +12,7 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.input_checks import require_scalar, require_vector
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of, row_shape
 from opkernel.ops.tensor_list.list_data import (
@@ -81,11 +81,9 @@ def _new_list(
 ) -> Any:
     shape = partial_shape_of(element_shape)
     check_row_shape(tensor, shape)
-    if indices.size != len(tensor):
-        raise InvalidArgumentError(
-            f"Invalid number of rows in input tensor. Expected: {indices.size} "
-            f"Actual: {len(tensor)}"
-        )
+    require_equal(
+        indices.size, len(tensor), "Invalid number of rows in input tensor. Expected: {} Actual: {}"
+    )
     positions = indices.reshape(-1).tolist()
     if min(positions, default=0) < 0:
         raise InvalidArgumentError("Indices in TensorListScatter must all be non-negative.")
@@ -140,10 +138,9 @@ def tensor_list_scatter_into_existing_list(
     old.check_dtype(element_dtype)
     check_rows(tensor)
     require_vector(indices, "Expected indices to be a vector, but received shape: {}")
-    if len(indices) != len(tensor):
-        raise InvalidArgumentError(
-            f"Expected len(indices) == tensor.shape[0], but saw: {len(indices)} vs. {len(tensor)}"
-        )
+    require_equal(
+        len(indices), len(tensor), "Expected len(indices) == tensor.shape[0], but saw: {} vs. {}"
+    )
     positions = indices.tolist()
     if min(positions, default=0) < 0:
         raise InvalidArgumentError(f"Trying to modify element {min(positions)} of a list")

@@ -31,7 +31,7 @@ from opkernel.kernel import (
     shard,
 )
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, ShapeHandle, register_op
-from opkernel.ops.input_checks import require_rank_at_least, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_vector
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -208,11 +208,9 @@ class ApplyOp(OpKernel):
         self._check_same_shape(self.names[self.gradient], tensors[0], tensors[self.gradient])
 
     def _check_same_shape(self, name: str, var: Any, tensor: Any) -> None:
-        if tensor.shape != var.shape:
-            raise InvalidArgumentError(
-                f"var and {name} do not have the same shape{TensorShape(var.shape)} "
-                f"{TensorShape(tensor.shape)}"
-            )
+        require_equal(
+            var.shape, tensor.shape, f"var and {name} do not have the same shape{{}} {{}}"
+        )
 
     def apply(self, tensors: list[Any]) -> None:
         """Change the variables; large ones a tile at a time, which takes no fresh memory."""
@@ -254,10 +252,9 @@ class SparseApplyOp(ApplyOp):
         for axis in range(1, var.ndim):
             if var.shape[axis] != grad.shape[axis]:
                 raise InvalidArgumentError(f"var and grad must match in dimension {axis}")
-        if len(grad) != len(indices):
-            raise InvalidArgumentError(
-                "grad must be the same size as indices in the first dimension."
-            )
+        require_equal(
+            len(grad), len(indices), "grad must be the same size as indices in the first dimension."
+        )
         if not self.optimizer.empty_rows and 0 in var.shape[1:]:
             raise InvalidArgumentError("Inner dimension should be greater than zero.")
         bad = (indices < 0) | (indices >= len(var))

@@ -30,6 +30,7 @@ from opkernel.opdef import (
     register_op,
     scalar_shape,
 )
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.var import Var, known_variable, variable_of
@@ -93,10 +94,7 @@ def var_handles_shape(c: InferenceContext) -> None:
 
 def _check_counts(n: int, lists: dict[str, Sequence[Any]]) -> None:
     for kind, values in lists.items():
-        if len(values) != n:
-            raise InvalidArgumentError(
-                f"Mismatched number of {kind} (n={n}, num {kind}={len(values)})"
-            )
+        require_equal(n, len(values), f"Mismatched number of {kind} (n={{}}, num {kind}={{}})")
 
 
 register_op(

@@ -29,7 +29,7 @@ from opkernel.opdef import (
     register_op,
     validate_variable_resource_handle,
 )
-from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, NUMBERS, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.handles import check_variants, set_value
@@ -114,11 +114,9 @@ class ReadVariablesOp(OpKernel):
         super().__init__(construction)
         self.dtypes: list[DataType] = construction.get_attr("dtypes")
         count = construction.get_attr("N")
-        if count != len(self.dtypes):
-            raise InvalidArgumentError(
-                "Mismatched number of arguments to ReadVariablesOp "
-                f"({count} vs. {len(self.dtypes)})"
-            )
+        require_equal(
+            count, len(self.dtypes), "Mismatched number of arguments to ReadVariablesOp ({} vs. {})"
+        )
 
     def compute(self, ctx: OpKernelContext) -> None:
         handles = [handle_from_input(tensor) for tensor in ctx.inputs]

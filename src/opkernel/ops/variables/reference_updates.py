@@ -21,7 +21,7 @@ from opkernel.opdef import (
 )
 from opkernel.ops.array.bad_indices import BadIndicesPolicy
 from opkernel.ops.array.scatter import scatter_slices
-from opkernel.ops.input_checks import require_rank_at_least, require_same_shape
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.ops.kernel_types import (
     ALL,
     INDEX,
@@ -100,7 +100,7 @@ class DenseUpdate(OpKernel):
         value, ref = ctx.input(1), initialized_ref(ctx)
         ctx.set_output_ref(0, ref)
         with writing(ref) as tensor:
-            require_same_shape(tensor, value, "Parameters and update must be the same size")
+            require_equal(tensor.shape, value.shape, "Parameters and update must be the same size")
             self.ufunc(tensor, value, out=tensor)
 
 

@@ -22,9 +22,9 @@ from opkernel.ops.image.codecs.gif_frames import gif_frames
 from opkernel.ops.image.codecs.jpeg import JpegOptions, jpeg_pixels
 from opkernel.ops.image.codecs.png_pixels import png_pixels
 from opkernel.ops.image.codecs.webp_pixels import webp_frames
-from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _JPEG_ATTRS = [
     "channels: int = 0",
@@ -250,10 +250,7 @@ _DECODERS: dict[FileFormat, Callable[[_Decoder, bytes, Any], Any]] = {
 
 
 def _window(crop_window: Any) -> list[int]:
-    if crop_window.shape != (4,):
-        raise InvalidArgumentError(
-            f"crop_window must have four elements {TensorShape(crop_window.shape)}"
-        )
+    require_equal(crop_window.shape, (4,), "crop_window must have four elements {}")
     return [int(value) for value in crop_window]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.kernel import from_attrs
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.nn.conv.attrs import (
     check_unit_dilations,
     conv2d_windows,
@@ -48,10 +49,9 @@ def _of_images(op: str, given: Array, filters: Array, gradient: Array) -> Sequen
     check_rank("out_backprop", gradient, 4)
     if len(sizes) == 2:
         return (gradient.shape[0], *sizes, filters.shape[2])
-    if len(sizes) != 4:
-        raise InvalidArgumentError(
-            f"{op} requires input_sizes to contain 4 values or 2 values, but got: {len(sizes)}"
-        )
+    require_equal(
+        len(sizes), 4, f"{op} requires input_sizes to contain 4 values or 2 values, but got: {{}}"
+    )
     return sizes
 
 
@@ -244,8 +244,7 @@ def _depthwise_geometry(
         ("filter", len(filter_shape)),
         ("out_backprop", gradient.ndim),
     ):
-        if length != 4:
-            raise InvalidArgumentError(f"{op}: {name} must be 4-dimensional, got {length}")
+        require_equal(length, 4, f"{op}: {name} must be 4-dimensional, got {{}}")
     layout = windows.data_format
     batch, channels = input_shape[layout.batch_index(4)], input_shape[layout.feature_index(4)]
     if channels != filter_shape[2]:

@@ -21,6 +21,7 @@ from opkernel.opdef.common_shapes import (
 )
 from opkernel.opdef.common_shapes.rules import shape_held_by
 from opkernel.opdef.shapes.windowed_output import Padding
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.nn.conv.gradient_kernels import GradientKernels
 from opkernel.ops.nn.conv.kernels import ConvolutionKernels
@@ -52,10 +53,9 @@ def padded_convolution_shape(c: InferenceContext, image: ShapeHandle, index: int
     """The convolution of an image, padded as input `index` says, with the filters after it."""
     padded, filter_ = _padded_shape(c, image, index), c.with_rank(c.input(index + 1), 4)
     strides = c.get_attr("strides")
-    if len(strides) != 4:
-        raise InvalidArgumentError(
-            f"Operation requires the stride attribute to contain 4 values, but got: {len(strides)}"
-        )
+    require_equal(
+        len(strides), 4, "Operation requires the stride attribute to contain 4 values, but got: {}"
+    )
     c.merge(c.dim(padded, 3), c.dim(filter_, 2))
     padding = Padding.from_string(c.get_attr("padding"))
     space = [
