@@ -15,7 +15,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import concat_shape, concat_v2_shape
 from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
-from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING, QUANTIZED
+from opkernel.ops.kernel_types import ALL, ALL_QUANTIZED, FLOAT8, INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -56,13 +56,7 @@ def _some_at_a_time(tensors: Sequence[Any]) -> Any:
     return (tensors[start : start + _AT_ONCE] for start in starts)
 
 
-_CONCAT_TYPES = (
-    *POD_OR_STRING,
-    *FLOAT8,
-    *QUANTIZED,
-    DataType.DT_QINT16,
-    DataType.DT_QUINT16,
-)
+_CONCAT_TYPES = (*POD_OR_STRING, *FLOAT8, *ALL_QUANTIZED)
 
 CONCAT = register_op(
     "Concat",
@@ -235,7 +229,7 @@ PACK = register_op(
 
 @register_kernel(
     PACK,
-    types={"T": (*ALL, *FLOAT8, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)},
+    types={"T": (*ALL, *FLOAT8, *ALL_QUANTIZED)},
     factory=True,
 )
 def pack(*, axis: int, T: DataType, xp: Any) -> Callable[[list[Any]], Any]:

@@ -18,7 +18,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import ALL, INDEX, POD, QUANTIZED
+from opkernel.ops.kernel_types import ALL, ALL_QUANTIZED, FLOATS, INDEX, POD, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, OpaqueVariant, ResourceHandle, TensorShape
 
@@ -128,14 +128,7 @@ FILL = register_op(
 @register_kernel(
     FILL,
     types={
-        "T": (
-            *ALL,
-            *QUANTIZED,
-            DataType.DT_QINT16,
-            DataType.DT_QUINT16,
-            DataType.DT_INT4,
-            DataType.DT_UINT4,
-        ),
+        "T": (*ALL, *ALL_QUANTIZED, DataType.DT_INT4, DataType.DT_UINT4),
         "index_type": INDEX,
     },
     host_memory=["dims"],
@@ -221,15 +214,7 @@ RANGE = register_op(
 
 @register_kernel(
     RANGE,
-    types={
-        "Tidx": (
-            DataType.DT_BFLOAT16,
-            DataType.DT_HALF,
-            DataType.DT_FLOAT,
-            DataType.DT_DOUBLE,
-            *INDEX,
-        )
-    },
+    types={"Tidx": (*FLOATS, *INDEX)},
     host_memory=["start", "limit", "delta"],
     factory=True,
 )
@@ -280,7 +265,7 @@ LIN_SPACE = register_op(
 
 @register_kernel(
     LIN_SPACE,
-    types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE), "Tidx": INDEX},
+    types={"T": WIDE_FLOATS, "Tidx": INDEX},
     host_memory=["start", "stop", "num", "output"],
     factory=True,
 )

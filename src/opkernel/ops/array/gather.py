@@ -19,11 +19,11 @@ from opkernel.ops.array.bad_indices import (
 )
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.input_checks import require_rank_at_least, require_scalar
-from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED, WIDE_INDEX
+from opkernel.ops.kernel_types import ALL, ALL_QUANTIZED, FLOAT8, QUANTIZED, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
-_GATHER_TYPES = (*ALL, *FLOAT8, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)
+_GATHER_TYPES = (*ALL, *FLOAT8, *ALL_QUANTIZED)
 _MAX_INDEX_DEPTH = 7
 
 

@@ -130,11 +130,6 @@ def _matrix(columns: g.Tensor) -> Any:
     return g.nodes.Pack([-1, columns])
 
 
-_VOLUME_TYPES = (
-    "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-)
-
-
 def _extract_volume_patches_shape(c: InferenceContext) -> None:
     """For each window of a volume its elements along the last dimension.
 
@@ -170,7 +165,7 @@ EXTRACT_VOLUME_PATCHES = register_op(
     attrs=[
         "ksizes: list(int) >= 5",
         "strides: list(int) >= 5",
-        f"T: {{{_VOLUME_TYPES}}}",
+        "T: realnumbertype",
         "padding: {'SAME', 'VALID'}",
     ],
     shape_fn=_extract_volume_patches_shape,

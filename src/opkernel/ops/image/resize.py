@@ -29,7 +29,7 @@ from opkernel.ops.image.resize_sampling import (
     scale,
 )
 from opkernel.ops.input_checks import require_rank, require_vector
-from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.ops.kernel_types import REAL_NUMBERS, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -279,6 +279,6 @@ def resize_bilinear_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
 @g.register_gradient("ResizeBicubic")
 def resize_bicubic_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     image = op.inputs[0]
-    if image.dtype not in (DataType.DT_FLOAT, DataType.DT_DOUBLE):
+    if image.dtype not in WIDE_FLOATS:
         return None, None
     return g.nodes.ResizeBicubicGrad(grad, image, **g.attrs_of(op, *_ATTRS)), None

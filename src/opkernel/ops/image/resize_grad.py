@@ -15,7 +15,7 @@ from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.image.resize import ALIGNMENT_ATTRS, check_alignment, check_size, size_dims
 from opkernel.ops.image.resize_sampling import cubic, linear, nearest
 from opkernel.ops.input_checks import require_rank
-from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
+from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
 
@@ -164,9 +164,7 @@ def resize_bilinear_grad(
     return kernel
 
 
-@register_kernel(
-    RESIZE_BICUBIC_GRAD, types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}, factory=True
-)
+@register_kernel(RESIZE_BICUBIC_GRAD, types={"T": WIDE_FLOATS}, factory=True)
 def resize_bicubic_grad(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType
 ) -> Callable[[Any, Any], Any]:

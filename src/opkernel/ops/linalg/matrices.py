@@ -17,14 +17,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_equal, require_rank_at_least
-from opkernel.types import DataType
+from opkernel.ops.kernel_types import COMPLEX, WIDE_FLOATS
 
-NUMBERS = (
-    DataType.DT_FLOAT,
-    DataType.DT_DOUBLE,
-    DataType.DT_COMPLEX64,
-    DataType.DT_COMPLEX128,
-)
+NUMBERS = (*WIDE_FLOATS, *COMPLEX)
 """The types that the kernels take."""
 T_SPEC = "T: {double, float, half, complex64, complex128}"
 

@@ -17,10 +17,7 @@ from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _MAX_RANK = 7
-_ATTR_TYPES = (
-    "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
-    "qint8, quint8, qint32, qint16, quint16, bool"
-)
+_ATTR_TYPES = "realnumbertype, quantizedtype, bool"
 _TYPES = (*REAL_NUMBERS, DataType.DT_BOOL)
 
 

@@ -13,7 +13,7 @@ from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import explicit_shape
-from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NUMBERS, REAL_NUMBERS
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NUMBERS, REAL_NUMBERS, SIGNED_INTEGERS
 from opkernel.ops.math.elementwise import (
     COMPLEX_SPEC,
     FLOATS_SPEC,
@@ -26,7 +26,6 @@ from opkernel.ops.math.elementwise import (
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, object_scalar
 
-_SIGNED = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
 _SIGNED_SPEC = "int8, int16, int32, int64"
 
 ADD = binary_op(
@@ -83,7 +82,7 @@ MINIMUM = binary_op(
     traits="keeps_not_negative value_rule=minimum int32_on_host function_gradient=yes",
 )
 
-_ADD_TYPES = (*FLOATS, *_SIGNED, DataType.DT_UINT8, *COMPLEX)
+_ADD_TYPES = (*FLOATS, *SIGNED_INTEGERS, DataType.DT_UINT8, *COMPLEX)
 register_ufunc(ADD, np.add, _ADD_TYPES)
 register_ufunc(ADD_V2, np.add, NUMBERS)
 register_ufunc(SUB, np.subtract, NUMBERS)
@@ -143,9 +142,9 @@ SQUARE = unary_op(
     traits="cheap even not_negative int32_on_host function_gradient=yes",
 )
 
-register_ufunc(ABS, np.absolute, (*FLOATS, *_SIGNED))
-register_ufunc(NEG, np.negative, (*FLOATS, *_SIGNED, *COMPLEX))
-register_ufunc(SIGN, np.sign, _SIGNED)
+register_ufunc(ABS, np.absolute, (*FLOATS, *SIGNED_INTEGERS))
+register_ufunc(NEG, np.negative, (*FLOATS, *SIGNED_INTEGERS, *COMPLEX))
+register_ufunc(SIGN, np.sign, SIGNED_INTEGERS)
 register_flushed(SIGN, np.sign, FLOATS)
 register_ufunc(SQUARE, np.square, NUMBERS)
 

@@ -16,7 +16,7 @@ from opkernel.opdef.common_shapes import (
     unchanged_shape,
 )
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import POD_OR_STRING, REAL_NUMBERS
+from opkernel.ops.kernel_types import ALL_QUANTIZED, POD_OR_STRING, REAL_NUMBERS, WIDE_FLOATS
 from opkernel.ops.math.elementwise import POINTWISE, binary_op, register_ufunc
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -40,14 +40,7 @@ def equality_shape(c: InferenceContext) -> None:
     c.set_output(0, broadcast_binary_op_output_shape(c, c.input(0), c.input(1), strict))
 
 
-_EQUALITY_TYPES = (
-    *POD_OR_STRING,
-    DataType.DT_QINT8,
-    DataType.DT_QUINT8,
-    DataType.DT_QINT16,
-    DataType.DT_QUINT16,
-    DataType.DT_QINT32,
-)
+_EQUALITY_TYPES = (*POD_OR_STRING, *ALL_QUANTIZED)
 
 
 def _declare_equality(name: str, ufunc: np.ufunc, doc: str, of_other_shapes: bool) -> OpHandle:
@@ -102,9 +95,7 @@ APPROXIMATE_EQUAL = register_op(
 )
 
 
-@register_kernel(
-    APPROXIMATE_EQUAL, types={"T": [DataType.DT_FLOAT, DataType.DT_DOUBLE]}, factory=True
-)
+@register_kernel(APPROXIMATE_EQUAL, types={"T": WIDE_FLOATS}, factory=True)
 def approximate_equal(*, T: DataType, tolerance: float, xp: Any) -> Callable[[Any, Any], Any]:
     bound = T.numpy_dtype.type(tolerance)
 

@@ -25,13 +25,11 @@ def cross_shape(c: InferenceContext) -> None:
     c.set_output(0, both)
 
 
-_TYPES = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-
 CROSS = register_op(
     "Cross",
     inputs=["a: T", "b: T"],
     outputs=["product: T"],
-    attrs=[f"T: {{{_TYPES}}}"],
+    attrs=["T: realnumbertype"],
     shape_fn=cross_shape,
     doc="The cross products of the vectors in the last dimension, of size 3, of `a` and `b`.",
 )

@@ -21,14 +21,7 @@ from opkernel.types import DataType, as_dtype
 Reduce = Callable[[Any, tuple[int, ...]], Any]
 """Folds an array over axes, all of them in range and no two equal."""
 
-_REAL = (
-    "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
-    "qint8, quint8, qint32, qint16, quint16"
-)
-_NUMERIC = (
-    "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
-    "qint16, quint16, uint16, complex128, half, uint32, uint64"
-)
+_REAL = "realnumbertype, quantizedtype"
 _BLAS_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _BLAS_FROM = 4096  # elements, from which on a matrix product pays
 _FEW = 9000  # elements, of which OpenBLAS leaves a product with ones to one thread by itself
@@ -57,12 +50,12 @@ def _declare(name: str, what: str, types: str | None, traits: str = "") -> OpHan
 SUM = _declare(
     "Sum",
     "The sum",
-    _NUMERIC,
+    "numbertype",
     traits="keeps_not_negative value_rule=sum int32_on_host function_gradient=yes",
 )
-PROD = _declare("Prod", "The product", _NUMERIC, traits="value_rule=prod int32_on_host")
-MEAN = _declare("Mean", "The mean", _NUMERIC, traits="keeps_not_negative function_gradient=yes")
-EUCLIDEAN_NORM = _declare("EuclideanNorm", "The square root of the sum of squares", _NUMERIC)
+PROD = _declare("Prod", "The product", "numbertype", traits="value_rule=prod int32_on_host")
+MEAN = _declare("Mean", "The mean", "numbertype", traits="keeps_not_negative function_gradient=yes")
+EUCLIDEAN_NORM = _declare("EuclideanNorm", "The square root of the sum of squares", "numbertype")
 MAX = _declare(
     "Max",
     "The largest element",

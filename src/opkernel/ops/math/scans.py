@@ -18,11 +18,6 @@ from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import FLOATS, INDEX, NUMBERS
 from opkernel.ops.registration import register_kernel
 
-_NUMERIC = (
-    "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
-    "qint16, quint16, uint16, complex128, half, uint32, uint64"
-)
-
 
 def _declare(name: str, what: str, types: str) -> OpHandle:
     return register_op(
@@ -45,8 +40,8 @@ reverse: start at the end.
     )
 
 
-CUMSUM = _declare("Cumsum", "The sum", _NUMERIC)
-CUMPROD = _declare("Cumprod", "The product", _NUMERIC)
+CUMSUM = _declare("Cumsum", "The sum", "numbertype")
+CUMPROD = _declare("Cumprod", "The product", "numbertype")
 CUMULATIVE_LOGSUMEXP = _declare(
     "CumulativeLogsumexp",
     "The logarithm of the sum of the exponentials",

@@ -24,12 +24,6 @@ from opkernel.types import DataType
 Array = np.ndarray[Any, Any]
 Reduction = Literal["Sum", "Prod", "Max", "Min"]
 
-_REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-_NUMERIC = (
-    "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
-    "qint16, quint16, uint16, complex128, half, uint32, uint64"
-)
-
 
 def _declare_sorted(name: str, types: str) -> OpHandle:
     return register_op(
@@ -63,22 +57,22 @@ segment_ids: the segment of each part; its shape is how that of `data` begins.
     )
 
 
-SEGMENT_SUM = _declare_sorted("Sum", _NUMERIC)
-SEGMENT_PROD = _declare_sorted("Prod", _NUMERIC)
-SEGMENT_MEAN = _declare_sorted("Mean", _NUMERIC)
-SEGMENT_MAX = _declare_sorted("Max", _REAL)
-SEGMENT_MIN = _declare_sorted("Min", _REAL)
+SEGMENT_SUM = _declare_sorted("Sum", "numbertype")
+SEGMENT_PROD = _declare_sorted("Prod", "numbertype")
+SEGMENT_MEAN = _declare_sorted("Mean", "numbertype")
+SEGMENT_MAX = _declare_sorted("Max", "realnumbertype")
+SEGMENT_MIN = _declare_sorted("Min", "realnumbertype")
 
 _NO_KERNEL = "no_kernel=tensorflow"
-SEGMENT_SUM_V2 = _declare_counted("SegmentSumV2", _NUMERIC, traits=_NO_KERNEL)
-SEGMENT_PROD_V2 = _declare_counted("SegmentProdV2", _NUMERIC, traits=_NO_KERNEL)
-SEGMENT_MAX_V2 = _declare_counted("SegmentMaxV2", _REAL, traits=_NO_KERNEL)
-SEGMENT_MIN_V2 = _declare_counted("SegmentMinV2", _REAL, traits=_NO_KERNEL)
+SEGMENT_SUM_V2 = _declare_counted("SegmentSumV2", "numbertype", traits=_NO_KERNEL)
+SEGMENT_PROD_V2 = _declare_counted("SegmentProdV2", "numbertype", traits=_NO_KERNEL)
+SEGMENT_MAX_V2 = _declare_counted("SegmentMaxV2", "realnumbertype", traits=_NO_KERNEL)
+SEGMENT_MIN_V2 = _declare_counted("SegmentMinV2", "realnumbertype", traits=_NO_KERNEL)
 
-UNSORTED_SEGMENT_SUM = _declare_counted("UnsortedSegmentSum", _NUMERIC, "int16, int32, int64")
-UNSORTED_SEGMENT_PROD = _declare_counted("UnsortedSegmentProd", _NUMERIC)
-UNSORTED_SEGMENT_MAX = _declare_counted("UnsortedSegmentMax", _REAL)
-UNSORTED_SEGMENT_MIN = _declare_counted("UnsortedSegmentMin", _REAL)
+UNSORTED_SEGMENT_SUM = _declare_counted("UnsortedSegmentSum", "numbertype", "int16, int32, int64")
+UNSORTED_SEGMENT_PROD = _declare_counted("UnsortedSegmentProd", "numbertype")
+UNSORTED_SEGMENT_MAX = _declare_counted("UnsortedSegmentMax", "realnumbertype")
+UNSORTED_SEGMENT_MIN = _declare_counted("UnsortedSegmentMin", "realnumbertype")
 
 
 @dataclass(frozen=True, slots=True)

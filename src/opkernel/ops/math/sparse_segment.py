@@ -72,7 +72,6 @@ def sparse_segment_grad_v2_shape(c: InferenceContext) -> None:
     c.set_output(1, c.vector(c.unknown_dim()))
 
 
-_REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
 _FLOATING = "bfloat16, half, float, double"
 _INDEX = "{int32, int64} = DT_INT32"
 _KINDS: tuple[Mean, ...] = ("Sum", "Mean", "SqrtN")
@@ -95,7 +94,7 @@ def _declare(kind: Mean, with_num_segments: bool) -> OpHandle:
         ],
         outputs=["output: T"],
         attrs=[
-            f"T: {{{_REAL if kind == 'Sum' else _FLOATING}}}",
+            f"T: {{{'realnumbertype' if kind == 'Sum' else _FLOATING}}}",
             f"Tidx: {_INDEX}",
             *counted,
             f"Tsegmentids: {_INDEX}",

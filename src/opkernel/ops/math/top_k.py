@@ -33,7 +33,6 @@ from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
 
-_REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
 _SORT_ALL_BELOW = 64  # so few columns are sorted faster than parted
 
 
@@ -66,7 +65,7 @@ TOP_K = register_op(
     "TopK",
     inputs=["input: T"],
     outputs=["values: T", "indices: int32"],
-    attrs=["k: int >= 0", "sorted: bool = true", f"T: {{{_REAL}}}"],
+    attrs=["k: int >= 0", "sorted: bool = true", "T: realnumbertype"],
     shape_fn=top_k_shape,
     deprecated=(7, "Use TopKV2 instead"),
     doc="The `k` largest elements of each row of `input`, with k as an attr.",
@@ -79,7 +78,7 @@ TOP_K_V2 = register_op(
     outputs=["values: T", "indices: index_type"],
     attrs=[
         "sorted: bool = true",
-        f"T: {{{_REAL}}}",
+        "T: realnumbertype",
         "Tk: {int16, int32, int64} = DT_INT32",
         "index_type: {int16, int32, int64} = DT_INT32",
     ],
@@ -113,7 +112,7 @@ NTH_ELEMENT = register_op(
     "NthElement",
     inputs=["input: T", "n: int32"],
     outputs=["values: T"],
-    attrs=["reverse: bool = false", f"T: {{{_REAL}}}"],
+    attrs=["reverse: bool = false", "T: realnumbertype"],
     shape_fn=nth_element_shape,
     doc="The `n`-th smallest element of each row, counted from 0; with `reverse` the n-th largest.",
 )

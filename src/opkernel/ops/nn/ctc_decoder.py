@@ -18,11 +18,12 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank, require_vector
+from opkernel.ops.kernel_types import WIDE_FLOATS
 from opkernel.ops.nn.ctc_loss import log_sum
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
-_TYPES = {"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}
+_TYPES = {"T": WIDE_FLOATS}
 
 
 def ctc_beam_search_decoder_shape(c: InferenceContext) -> None:

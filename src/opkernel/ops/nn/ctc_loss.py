@@ -23,6 +23,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_rank
+from opkernel.ops.kernel_types import WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices
 from opkernel.types import DataType, TensorShape
@@ -123,7 +124,7 @@ class _Paths(NamedTuple):
     skips: Any
 
 
-@register_kernel(CTC_LOSS, types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)})
+@register_kernel(CTC_LOSS, types={"T": WIDE_FLOATS})
 def ctc_loss(
     inputs: Any,
     labels_indices: Any,

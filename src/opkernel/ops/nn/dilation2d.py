@@ -13,7 +13,7 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import allocate
+from opkernel.kernel import allocate, from_attrs
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import outputs_as_inputs
@@ -143,11 +143,9 @@ def _checked_geometry(x: Array, filters: Array, rule: _Rule) -> Geometry:
 
 
 @register_kernel(DILATION2D, types={"T": REAL_NUMBERS}, factory=True)
-def dilation2d(
-    *, strides: list[int], rates: list[int], padding: str
-) -> Callable[[Array, Array], Array]:
+@from_attrs(rule=_rule)
+def dilation2d(*, rule: _Rule) -> Callable[[Array, Array], Array]:
     """Sums that are NaN, or not above the least finite value, count as absent."""
-    rule = _rule(strides, rates, padding)
 
     def dilated(x: Array, filters: Array) -> Array:
         geometry = _checked_geometry(x, filters, rule)
@@ -194,11 +192,9 @@ def _give_to_first_elements(out: Array, gradient: Array, geometry: Geometry) -> 
 
 
 @register_kernel(BACKPROP_INPUT, types={"T": REAL_NUMBERS}, factory=True)
-def backprop_input(
-    *, strides: list[int], rates: list[int], padding: str
-) -> Callable[[Array, Array, Array], Array]:
+@from_attrs(rule=_rule)
+def backprop_input(*, rule: _Rule) -> Callable[[Array, Array, Array], Array]:
     """A window without a largest sum gives its gradient to its first element."""
-    rule = _rule(strides, rates, padding)
 
     def gradient_by_input(x: Array, filters: Array, gradient: Array) -> Array:
         geometry, chosen = _gradient_parts(x, filters, gradient, rule)
@@ -214,11 +210,9 @@ def backprop_input(
 
 
 @register_kernel(BACKPROP_FILTER, types={"T": REAL_NUMBERS}, factory=True)
-def backprop_filter(
-    *, strides: list[int], rates: list[int], padding: str
-) -> Callable[[Array, Array, Array], Array]:
+@from_attrs(rule=_rule)
+def backprop_filter(*, rule: _Rule) -> Callable[[Array, Array, Array], Array]:
     """A window without a largest sum gives its gradient to the first element of the filter."""
-    rule = _rule(strides, rates, padding)
 
     def gradient_by_filter(x: Array, filters: Array, gradient: Array) -> Array:
         geometry, chosen = _gradient_parts(x, filters, gradient, rule)

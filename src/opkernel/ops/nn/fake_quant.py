@@ -14,6 +14,7 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
@@ -163,30 +164,22 @@ def _bounds(num_bits: int, narrow_range: bool) -> tuple[int, int]:
     return int(narrow_range), 2**num_bits - 1
 
 
-def _grid_of_attrs(
-    minimum: float, maximum: float, num_bits: int, narrow_range: bool, xp: Any
-) -> _Grid:
+def _grid_of_attrs(min: float, max: float, num_bits: int, narrow_range: bool, xp: Any) -> _Grid:
     bounds = _bounds(num_bits, narrow_range)
-    if not minimum < maximum:
-        raise InvalidArgumentError(
-            f"min has to be smaller than max, was: {minimum:g} >= {maximum:g}"
-        )
-    return _Grid.nudged(np.float32(minimum), np.float32(maximum), bounds, xp)
+    if not min < max:
+        raise InvalidArgumentError(f"min has to be smaller than max, was: {min:g} >= {max:g}")
+    return _Grid.nudged(np.float32(min), np.float32(max), bounds, xp)
 
 
 @register_kernel(FAKE_QUANT_ARGS, kind="elementwise", factory=True)
-def fake_quant_args(
-    *, min: float, max: float, num_bits: int, narrow_range: bool, xp: Any
-) -> Callable[[Any], Any]:
-    grid = _grid_of_attrs(min, max, num_bits, narrow_range, xp)
+@from_attrs(grid=_grid_of_attrs)
+def fake_quant_args(*, grid: _Grid, xp: Any) -> Callable[[Any], Any]:
     return lambda inputs: grid.quantize(inputs, xp)
 
 
 @register_kernel(FAKE_QUANT_ARGS_GRADIENT, factory=True)
-def fake_quant_args_gradient(
-    *, min: float, max: float, num_bits: int, narrow_range: bool, xp: Any
-) -> Callable[[Any, Any], Any]:
-    grid = _grid_of_attrs(min, max, num_bits, narrow_range, xp)
+@from_attrs(grid=_grid_of_attrs)
+def fake_quant_args_gradient(*, grid: _Grid) -> Callable[[Any, Any], Any]:
 
     def kernel(gradients: Any, inputs: Any) -> Any:
         check_same_shape(FAKE_QUANT_ARGS_GRADIENT.name, gradients, inputs)
@@ -205,63 +198,57 @@ def _check_range(rank: int, inputs: Any, low: Any, high: Any) -> None:
             )
 
 
-def _quantize(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
-    """The kernel for a range given as scalars (rank 0) or as vectors."""
-    bounds = _bounds(num_bits, narrow_range)
+def _quantize(rank: int) -> Callable[..., Callable[..., Any]]:
+    """Makes the kernels for a range given as scalars (rank 0) or as vectors."""
 
-    def kernel(inputs: Any, low: Any, high: Any) -> Any:
-        _check_range(rank, inputs, low, high)
-        low, high = (flush_subnormals(limit, xp) for limit in (low, high))
-        outputs = _Grid.nudged(low, high, bounds, xp).quantize(inputs, xp)
-        return xp.where((low == 0) & (high == 0), xp.zeros_like(inputs), outputs)
+    @from_attrs(bounds=_bounds)
+    def make(*, bounds: tuple[int, int], xp: Any) -> Callable[..., Any]:
+        def kernel(inputs: Any, low: Any, high: Any) -> Any:
+            _check_range(rank, inputs, low, high)
+            low, high = (flush_subnormals(limit, xp) for limit in (low, high))
+            outputs = _Grid.nudged(low, high, bounds, xp).quantize(inputs, xp)
+            return xp.where((low == 0) & (high == 0), xp.zeros_like(inputs), outputs)
 
-    return kernel
+        return kernel
 
-
-def _gradient(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
-    """The gradient for a range given as scalars (rank 0) or as vectors."""
-    bounds = _bounds(num_bits, narrow_range)
-
-    def kernel(gradients: Any, inputs: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
-        require_equal(
-            gradients.shape, inputs.shape, "gradient and input must be the same size, got {} and {}"
-        )
-        _check_range(rank, inputs, low, high)
-        low, high = (flush_subnormals(limit, xp) for limit in (low, high))
-        grid = _Grid.nudged(low, high, bounds, xp)
-        is_empty = (low == 0) & (high == 0)
-        axes = tuple(range(inputs.ndim - rank))
-
-        def sums(where: Any) -> Any:
-            products = xp.where(is_empty, xp.zeros_like(gradients), gradients * where)
-            return xp.sum(products, axis=axes)
-
-        inside = xp.where(is_empty, gradients, gradients * grid.contains(inputs))
-        return inside, sums(inputs < grid.low), sums(inputs > grid.high)
-
-    return kernel
+    return make
 
 
-@register_kernel(FAKE_QUANT_VARS, factory=True)
-def fake_quant_vars(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
-    return _quantize(0, num_bits, narrow_range, xp)
+def _gradient(rank: int) -> Callable[..., Callable[..., Any]]:
+    """Makes the gradients for a range given as scalars (rank 0) or as vectors."""
+
+    @from_attrs(bounds=_bounds)
+    def make(*, bounds: tuple[int, int], xp: Any) -> Callable[..., Any]:
+        def kernel(gradients: Any, inputs: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
+            require_equal(
+                gradients.shape,
+                inputs.shape,
+                "gradient and input must be the same size, got {} and {}",
+            )
+            _check_range(rank, inputs, low, high)
+            low, high = (flush_subnormals(limit, xp) for limit in (low, high))
+            grid = _Grid.nudged(low, high, bounds, xp)
+            is_empty = (low == 0) & (high == 0)
+            axes = tuple(range(inputs.ndim - rank))
+
+            def sums(where: Any) -> Any:
+                products = xp.where(is_empty, xp.zeros_like(gradients), gradients * where)
+                return xp.sum(products, axis=axes)
+
+            inside = xp.where(is_empty, gradients, gradients * grid.contains(inputs))
+            return inside, sums(inputs < grid.low), sums(inputs > grid.high)
+
+        return kernel
+
+    return make
 
 
-@register_kernel(FAKE_QUANT_VARS_GRADIENT, factory=True)
-def fake_quant_vars_gradient(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
-    return _gradient(0, num_bits, narrow_range, xp)
-
-
-@register_kernel(FAKE_QUANT_PER_CHANNEL, factory=True)
-def fake_quant_per_channel(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
-    return _quantize(1, num_bits, narrow_range, xp)
-
-
-@register_kernel(FAKE_QUANT_PER_CHANNEL_GRADIENT, factory=True)
-def fake_quant_per_channel_gradient(
-    *, num_bits: int, narrow_range: bool, xp: Any
-) -> Callable[..., Any]:
-    return _gradient(1, num_bits, narrow_range, xp)
+for _rank, _op, _gradient_op in (
+    (0, FAKE_QUANT_VARS, FAKE_QUANT_VARS_GRADIENT),
+    (1, FAKE_QUANT_PER_CHANNEL, FAKE_QUANT_PER_CHANNEL_GRADIENT),
+):
+    register_kernel(_op, factory=True)(_quantize(_rank))
+    register_kernel(_gradient_op, factory=True)(_gradient(_rank))
 
 
 @g.register_gradient("FakeQuantWithMinMaxArgs", not_derivative="it passes the rounding unchanged")
@@ -270,15 +257,11 @@ def args_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return g.nodes.FakeQuantWithMinMaxArgsGradient(grad, op.inputs[0], **attrs)
 
 
-@g.register_gradient("FakeQuantWithMinMaxVars", not_derivative="it passes the rounding unchanged")
+@g.register_gradient(
+    "FakeQuantWithMinMaxVars",
+    "FakeQuantWithMinMaxVarsPerChannel",
+    not_derivative="it passes the rounding unchanged",
+)
 def vars_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     attrs = g.attrs_of(op, "num_bits", "narrow_range")
-    return g.nodes.FakeQuantWithMinMaxVarsGradient(grad, *op.inputs, **attrs)
-
-
-@g.register_gradient(
-    "FakeQuantWithMinMaxVarsPerChannel", not_derivative="it passes the rounding unchanged"
-)
-def per_channel_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    attrs = g.attrs_of(op, "num_bits", "narrow_range")
-    return g.nodes.FakeQuantWithMinMaxVarsPerChannelGradient(grad, *op.inputs, **attrs)
+    return getattr(g.nodes, f"{op.type}Gradient")(grad, *op.inputs, **attrs)

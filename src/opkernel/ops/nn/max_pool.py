@@ -29,7 +29,7 @@ from opkernel.ops.kernel_types import NARROW_FLOATS, REAL_NUMBERS
 from opkernel.ops.nn.pooling import (
     Pool,
     channels_last_pool,
-    check_channels_last,
+    padded_channels_last_pool,
     pool_from_attrs,
     sizes_in_tensor,
 )
@@ -162,17 +162,9 @@ def max_pool_of(x: Array, pool: Pool) -> Array:
 
 
 @register_kernel(MAX_POOL, types={"T": REAL_NUMBERS}, factory=True)
-def max_pool(
-    *,
-    ksize: list[int],
-    strides: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Callable[[Array], Array]:
+@from_attrs(pool=partial(padded_channels_last_pool, "MaxPoolingOp"))
+def max_pool(*, pool: Pool) -> Callable[[Array], Array]:
     """Images in layout NHWC only, as in TensorFlow."""
-    check_channels_last("MaxPoolingOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding, explicit_paddings)
     return lambda x: max_pool_of(x, pool)
 
 

@@ -29,6 +29,7 @@ from opkernel.ops.nn.pooling import (
     Pool,
     channels_last_pool,
     check_channels_last,
+    padded_channels_last_pool,
     pool_from_attrs,
     sizes_in_tensor,
 )
@@ -199,16 +200,8 @@ def _max_pool_grad_grad(x: Array, y: Array, gradient: Array, pool: Pool) -> Arra
 
 
 @register_kernel(MAX_POOL_GRAD, types={"T": REAL_NUMBERS}, factory=True)
-def max_pool_grad(
-    *,
-    ksize: list[int],
-    strides: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Gradient:
-    check_channels_last("MaxPoolingGradOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding, explicit_paddings)
+@from_attrs(pool=partial(padded_channels_last_pool, "MaxPoolingGradOp"))
+def max_pool_grad(*, pool: Pool) -> Gradient:
     return lambda x, y, gradient: _max_pool_grad(x, y, gradient, pool)
 
 

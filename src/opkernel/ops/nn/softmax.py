@@ -25,7 +25,7 @@ from opkernel.kernel import allocate, cut, shard
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
 from opkernel.ops.input_checks import require_rank_at_least
-from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.kernel_types import FLOATS, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
 
@@ -178,7 +178,7 @@ def softmax_by_rows(logits: Any, xp: Any) -> Any:
 
 @register_kernel(SOFTMAX, types={"T": FLOATS}, factory=True)
 def make_softmax(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
-    by_rows = xp is np and T in (DataType.DT_FLOAT, DataType.DT_DOUBLE)
+    by_rows = xp is np and T in WIDE_FLOATS
     return _checked(softmax_by_rows if by_rows else softmax, xp)
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import POD_OR_STRING, QUANTIZED
+from opkernel.ops.kernel_types import ALL_QUANTIZED, POD_OR_STRING
 from opkernel.types import DataType
 
-VALUE_TYPES = (*POD_OR_STRING, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)
+VALUE_TYPES = (*POD_OR_STRING, *ALL_QUANTIZED)
 """The types of the values of most ops on ragged tensors."""
 
 

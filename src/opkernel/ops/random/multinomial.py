@@ -33,9 +33,7 @@ from opkernel.types import DataType
 
 __all__ = ["samples_of"]
 
-_TYPES = [
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
-]
+_TYPES = ["T: {realnumbertype}"]
 _OUTPUT_TYPE = "output_dtype: {int32, int64} = DT_INT64"
 
 

@@ -19,6 +19,7 @@ from opkernel.libraries import library
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.kernel_types import WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -58,9 +59,7 @@ register_op(
 )
 
 
-@register_kernel(
-    "SobolSample", types={"dtype": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}, factory=True
-)
+@register_kernel("SobolSample", types={"dtype": WIDE_FLOATS}, factory=True)
 def sobol_sample(*, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
     def sample(dim: Any, num_results: Any, skip: Any) -> Any:
         coordinates, count, skipped = _checked(dim, num_results, skip)

@@ -17,7 +17,7 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.kernel_types import COMPLEX, REAL_NUMBERS, REAL_OF
+from opkernel.ops.kernel_types import COMPLEX, REAL_NUMBERS, REAL_OF, SIGNED_INTEGERS, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import (
     check_bounds,
@@ -67,15 +67,7 @@ SPARSE_SPARSE_MAXIMUM = _register_extreme("SparseSparseMaximum", "realnumbertype
 SPARSE_SPARSE_MINIMUM = _register_extreme("SparseSparseMinimum", "numbertype", "smaller")
 
 
-_SIGNED = (
-    DataType.DT_FLOAT,
-    DataType.DT_DOUBLE,
-    DataType.DT_INT8,
-    DataType.DT_INT16,
-    DataType.DT_INT32,
-    DataType.DT_INT64,
-    *COMPLEX,
-)
+SIGNED_NUMBERS = (*WIDE_FLOATS, *SIGNED_INTEGERS, *COMPLEX)
 """The types that SparseAdd and its gradient have kernels for."""
 
 
@@ -138,7 +130,7 @@ def _merged_indices(a: Any, b: Any, from_a: Any, from_b: Any) -> Any:
     return np.concatenate((a, b))[np.where(from_a >= 0, from_a, from_b + len(a))]
 
 
-@register_kernel(SPARSE_ADD, types={"T": _SIGNED})
+@register_kernel(SPARSE_ADD, types={"T": SIGNED_NUMBERS})
 def sparse_add(
     a_indices: Any,
     a_values: Any,

@@ -12,10 +12,10 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.kernel_types import COMPLEX, NUMBERS
+from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.sparse.merge import SIGNED_NUMBERS
 from opkernel.ops.sparse.tensors import check_rank, sparse_keys
-from opkernel.types import DataType
 
 SPARSE_ADD_GRAD = register_op(
     "SparseAddGrad",
@@ -38,18 +38,9 @@ SPARSE_SLICE_GRAD = register_op(
     shape_fn=shape_rule("_, [n, ?] -> [n]"),
     doc="The gradient of the values of SparseSlice: 0 for the values that it left out.",
 )
-_SIGNED = (
-    DataType.DT_FLOAT,
-    DataType.DT_DOUBLE,
-    DataType.DT_INT8,
-    DataType.DT_INT16,
-    DataType.DT_INT32,
-    DataType.DT_INT64,
-    *COMPLEX,
-)
 
 
-@register_kernel(SPARSE_ADD_GRAD, types={"T": _SIGNED})
+@register_kernel(SPARSE_ADD_GRAD, types={"T": SIGNED_NUMBERS})
 def sparse_add_grad(
     backprop_val_grad: Any, a_indices: Any, b_indices: Any, sum_indices: Any
 ) -> tuple[Any, Any]:

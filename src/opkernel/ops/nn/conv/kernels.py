@@ -17,7 +17,7 @@ from opkernel.kernel import allocate, from_attrs
 from opkernel.ops.array.pad import mirror_pad
 from opkernel.ops.input_checks import require_equal
 from opkernel.ops.int32_attr import int32_attr
-from opkernel.ops.kernel_types import NARROW_FLOATS
+from opkernel.ops.kernel_types import NARROW_FLOATS, WIDE_FLOATS
 from opkernel.ops.nn.conv.attrs import (
     check_num_spatial,
     check_unit_dilations,
@@ -145,7 +145,7 @@ class ConvolutionKernels:
         fusion: Fusion,
     ) -> Callable[[Array, Array, list[Array], list[Array]], Array]:
         """Float and double in layout NHWC without groups, as in TensorFlow."""
-        if T not in (DataType.DT_FLOAT, DataType.DT_DOUBLE):
+        if T not in WIDE_FLOATS:
             raise InvalidArgumentError(
                 f"_FusedConv2D does not support {T.string} inputs on the CPU"
             )

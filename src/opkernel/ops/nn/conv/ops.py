@@ -22,7 +22,7 @@ from opkernel.opdef.common_shapes import (
 from opkernel.opdef.common_shapes.rules import shape_held_by
 from opkernel.opdef.shapes.windowed_output import Padding
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.kernel_types import FLOATS, NARROW_FLOATS, WIDE_FLOATS
 from opkernel.ops.nn.conv.gradient_kernels import GradientKernels
 from opkernel.ops.nn.conv.kernels import ConvolutionKernels
 from opkernel.ops.nn.conv.reference import REFERENCE, Algorithms
@@ -77,8 +77,7 @@ ShapeFn = Callable[[InferenceContext], None]
 _WITH_INT32 = (*FLOATS, DataType.DT_INT32)
 _NO_HALF = (DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE)
 _NO_BFLOAT16 = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
-_WIDE = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
-_UP_TO_FLOAT = (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT)
+_UP_TO_FLOAT = (*NARROW_FLOATS, DataType.DT_FLOAT)
 
 _T = "T: {half, bfloat16, float, double}"
 _T_OR_INT32 = "T: {half, bfloat16, float, double, int32}"
@@ -343,7 +342,7 @@ def register_convolutions(algorithms: Algorithms, registry: KernelRegistry | Non
     # The labels choose between algorithms in TensorFlow; here all are one.
     for label in ("", "custom", "eigen_tensor"):
         formats = ["NHWC"] if label else []
-        no_half, wide = (_NO_HALF, _WIDE) if label else (FLOATS, _NO_BFLOAT16)
+        no_half, wide = (_NO_HALF, WIDE_FLOATS) if label else (FLOATS, _NO_BFLOAT16)
         register(CONV2D_BY_INPUT, _WITH_INT32, gradients.conv2d_backprop_input, label)
         register(CONV2D_BY_FILTER, FLOATS, gradients.conv2d_backprop_filter, label, formats)
         register(CONV3D_BY_INPUT, FLOATS, gradients.conv3d_backprop_input_v2, label)
