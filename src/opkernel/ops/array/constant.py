@@ -116,10 +116,8 @@ PLACEHOLDER_V2 = register_op(
 )
 
 
-@register_kernel(PLACEHOLDER, device="DEFAULT")
-@register_kernel(PLACEHOLDER_V2, device="DEFAULT")
-@register_kernel(PLACEHOLDER)
-@register_kernel(PLACEHOLDER_V2)
+@register_kernel(PLACEHOLDER, PLACEHOLDER_V2, device="DEFAULT")
+@register_kernel(PLACEHOLDER, PLACEHOLDER_V2)
 class PlaceholderOp(OpKernel):
     """Computed only where the caller fed nothing, and says so."""
 

@@ -157,8 +157,7 @@ MATRIX_SET_DIAG_V2, MATRIX_SET_DIAG_V3 = (
 )
 
 
-@register_kernel(MATRIX_DIAG, types={"T": POD}, factory=True)
-@register_kernel(BATCH_MATRIX_DIAG, types={"T": POD}, factory=True)
+@register_kernel(MATRIX_DIAG, BATCH_MATRIX_DIAG, types={"T": POD}, factory=True)
 def matrix_diag(*, T: DataType) -> Callable[[Any], Any]:
     zero = zeros((), T)
     return lambda diagonal: _diag(diagonal, Band(0, 0), -1, -1, zero, _LEFT)
@@ -227,8 +226,7 @@ def _matrix_size(band: Band, longest: int, rows: int, columns: int) -> tuple[int
     return rows, columns
 
 
-@register_kernel(MATRIX_DIAG_PART, types={"T": POD}, factory=True)
-@register_kernel(BATCH_MATRIX_DIAG_PART, types={"T": POD}, factory=True)
+@register_kernel(MATRIX_DIAG_PART, BATCH_MATRIX_DIAG_PART, types={"T": POD}, factory=True)
 def matrix_diag_part(*, T: DataType) -> Callable[[Any], Any]:
     zero = zeros((), T)
     return lambda matrices: _part(matrices, Band(0, 0), zero, _LEFT)
@@ -263,8 +261,7 @@ def matrices_shape(matrices: Any) -> tuple[_Shape, int, int]:
     return matrices.shape[:-2], matrices.shape[-2], matrices.shape[-1]
 
 
-@register_kernel(MATRIX_SET_DIAG, types={"T": POD})
-@register_kernel(BATCH_MATRIX_SET_DIAG, types={"T": POD})
+@register_kernel(MATRIX_SET_DIAG, BATCH_MATRIX_SET_DIAG, types={"T": POD})
 def matrix_set_diag(matrices: Any, diagonal: Any) -> Any:
     return _set_diag(matrices, diagonal, Band(0, 0), _LEFT)
 

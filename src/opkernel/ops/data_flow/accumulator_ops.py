@@ -117,8 +117,7 @@ register_op(
 _TYPES = {"dtype": (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)}
 
 
-@register_kernel("ConditionalAccumulator", types=_TYPES)
-@register_kernel("ResourceConditionalAccumulator", types=_TYPES)
+@register_kernel("ConditionalAccumulator", "ResourceConditionalAccumulator", types=_TYPES)
 class ConditionalAccumulatorOp(ResourceOpKernel):
     """Makes an accumulator."""
 
@@ -155,8 +154,7 @@ def _check_kind(accumulator: Any, kind: type[ConditionalAccumulatorBase]) -> Non
         )
 
 
-@register_kernel("AccumulatorNumAccumulated")
-@register_kernel("ResourceAccumulatorNumAccumulated")
+@register_kernel("AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated")
 class AccumulatorNumAccumulated(InexpensiveKernel):
     """The number of gradients."""
 
@@ -165,8 +163,7 @@ class AccumulatorNumAccumulated(InexpensiveKernel):
             ctx.set_output(0, np.int32(accumulator.num_accumulated))
 
 
-@register_kernel("AccumulatorSetGlobalStep")
-@register_kernel("ResourceAccumulatorSetGlobalStep")
+@register_kernel("AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobalStep")
 class AccumulatorSetGlobalStep(InexpensiveKernel):
     """Sets the global step."""
 
@@ -175,8 +172,7 @@ class AccumulatorSetGlobalStep(InexpensiveKernel):
             accumulator.set_global_step(_scalar(ctx, "new_global_step"))
 
 
-@register_kernel("AccumulatorApplyGradient")
-@register_kernel("ResourceAccumulatorApplyGradient")
+@register_kernel("AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient")
 class AccumulatorApplyGradient(OpKernel):
     """Adds a gradient."""
 
@@ -210,8 +206,7 @@ class SparseAccumulatorApplyGradient(OpKernel):
             accumulator.apply_gradient(_scalar(ctx, "local_step"), gradient)
 
 
-@register_kernel("AccumulatorTakeGradient")
-@register_kernel("ResourceAccumulatorTakeGradient")
+@register_kernel("AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient")
 class AccumulatorTakeGradient(WaitingKernel[ConditionalAccumulatorBase]):
     """Takes the mean or sum out."""
 

@@ -119,8 +119,9 @@ DYNAMIC_STITCH, PARALLEL_DYNAMIC_STITCH = (
 _TYPES = (*POD_OR_STRING, *QUANTIZED, DataType.DT_VARIANT)
 
 
-@register_kernel(PARALLEL_DYNAMIC_STITCH, types={"T": _TYPES}, host_memory=["indices"])
-@register_kernel(DYNAMIC_STITCH, types={"T": _TYPES}, host_memory=["indices"])
+@register_kernel(
+    PARALLEL_DYNAMIC_STITCH, DYNAMIC_STITCH, types={"T": _TYPES}, host_memory=["indices"]
+)
 def dynamic_stitch(indices: list[Any], data: list[Any], *, T: DataType) -> Any:
     """Rows that no index names are zeros; TensorFlow leaves them as the memory happens to be."""
     merged = zeros(merged_shape(indices, data, T), T)

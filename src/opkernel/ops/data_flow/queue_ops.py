@@ -176,8 +176,7 @@ class _Enqueue(QueueAccess):
         return tuple([ctx.own_input(index) for index in range(1, ctx.num_inputs)])
 
 
-@register_kernel("QueueEnqueue")
-@register_kernel("QueueEnqueueV2")
+@register_kernel("QueueEnqueue", "QueueEnqueueV2")
 class QueueEnqueue(_Enqueue):
     """Puts in one element."""
 
@@ -187,8 +186,7 @@ class QueueEnqueue(_Enqueue):
         queue.enqueue([element], ctx, done)
 
 
-@register_kernel("QueueEnqueueMany")
-@register_kernel("QueueEnqueueManyV2")
+@register_kernel("QueueEnqueueMany", "QueueEnqueueManyV2")
 class QueueEnqueueMany(_Enqueue):
     """Puts in the rows of a batch."""
 
@@ -202,8 +200,7 @@ def _sets_components(ctx: OpKernelContext) -> Deliver:
     return partial(ctx.set_output_list, "components")
 
 
-@register_kernel("QueueDequeue")
-@register_kernel("QueueDequeueV2")
+@register_kernel("QueueDequeue", "QueueDequeueV2")
 class QueueDequeue(QueueAccess):
     """Takes out one element."""
 
@@ -212,8 +209,7 @@ class QueueDequeue(QueueAccess):
         queue.dequeue(ctx, done, _sets_components(ctx))
 
 
-@register_kernel("QueueDequeueMany")
-@register_kernel("QueueDequeueManyV2")
+@register_kernel("QueueDequeueMany", "QueueDequeueManyV2")
 class QueueDequeueMany(QueueAccess):
     """Takes out a batch."""
 
@@ -230,16 +226,14 @@ class QueueDequeueMany(QueueAccess):
         )
 
 
-@register_kernel("QueueDequeueUpTo")
-@register_kernel("QueueDequeueUpToV2")
+@register_kernel("QueueDequeueUpTo", "QueueDequeueUpToV2")
 class QueueDequeueUpTo(QueueDequeueMany):
     """Takes out a batch, which may be smaller once the queue is closed."""
 
     allow_small_batch = True
 
 
-@register_kernel("QueueClose")
-@register_kernel("QueueCloseV2")
+@register_kernel("QueueClose", "QueueCloseV2")
 class QueueClose(QueueKernel):
     """Closes the queue after what waits to be put in."""
 
@@ -251,8 +245,7 @@ class QueueClose(QueueKernel):
         queue.close(ctx, done, cancel_pending=self.cancel_pending)
 
 
-@register_kernel("QueueIsClosed")
-@register_kernel("QueueIsClosedV2")
+@register_kernel("QueueIsClosed", "QueueIsClosedV2")
 class QueueIsClosed(InexpensiveKernel):
     """Whether the queue is closed now."""
 
@@ -261,8 +254,7 @@ class QueueIsClosed(InexpensiveKernel):
             ctx.set_output(0, np.bool_(queue.is_closed))
 
 
-@register_kernel("QueueSize")
-@register_kernel("QueueSizeV2")
+@register_kernel("QueueSize", "QueueSizeV2")
 class QueueSize(InexpensiveKernel):
     """The number of elements now."""
 

@@ -281,14 +281,12 @@ class QueueOp(ResourceOpKernel):
         resource.check_matches(type_name, self.capacity, self.dtypes, self.shapes)
 
 
-@register_kernel("FIFOQueue")
-@register_kernel("FIFOQueueV2")
+@register_kernel("FIFOQueue", "FIFOQueueV2")
 class FIFOQueueOp(QueueOp):
     """Makes a FIFOQueue."""
 
 
-@register_kernel("PaddingFIFOQueue")
-@register_kernel("PaddingFIFOQueueV2")
+@register_kernel("PaddingFIFOQueue", "PaddingFIFOQueueV2")
 class PaddingFIFOQueueOp(QueueOp):
     """Makes a PaddingFIFOQueue."""
 
@@ -300,8 +298,7 @@ class PaddingFIFOQueueOp(QueueOp):
         return shape
 
 
-@register_kernel("PriorityQueue")
-@register_kernel("PriorityQueueV2")
+@register_kernel("PriorityQueue", "PriorityQueueV2")
 class PriorityQueueOp(QueueOp):
     """Makes a PriorityQueue, whose first component, the priority, the attrs do not tell."""
 
@@ -315,8 +312,7 @@ class PriorityQueueOp(QueueOp):
         self.shapes = [PartialTensorShape([]), *self.shapes]
 
 
-@register_kernel("RandomShuffleQueue")
-@register_kernel("RandomShuffleQueueV2")
+@register_kernel("RandomShuffleQueue", "RandomShuffleQueueV2")
 class RandomShuffleQueueOp(QueueOp):
     """Makes a RandomShuffleQueue."""
 

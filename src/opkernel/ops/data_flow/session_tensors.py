@@ -70,8 +70,7 @@ def _handle_of(ctx: OpKernelContext) -> str:
     return text
 
 
-@register_kernel("GetSessionHandle")
-@register_kernel("GetSessionHandleV2")
+@register_kernel("GetSessionHandle", "GetSessionHandleV2")
 class GetSessionHandle(InexpensiveKernel):
     """Leaves a tensor to the session."""
 

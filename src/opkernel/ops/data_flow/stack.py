@@ -123,8 +123,7 @@ class Stack(ResourceBase):
         return self._elements
 
 
-@register_kernel("Stack")
-@register_kernel("StackV2")
+@register_kernel("Stack", "StackV2")
 class StackOp(InexpensiveKernel):
     """Makes a stack at each computation."""
 
@@ -147,8 +146,7 @@ class StackOp(InexpensiveKernel):
         return int(size) if size >= 0 else _MAX_SIZE
 
 
-@register_kernel("StackPush")
-@register_kernel("StackPushV2")
+@register_kernel("StackPush", "StackPushV2")
 class StackPush(InexpensiveKernel):
     """Keeps its input, and passes it on."""
 
@@ -163,8 +161,7 @@ class StackPush(InexpensiveKernel):
         ctx.set_output(0, ctx.input(1))
 
 
-@register_kernel("StackPop")
-@register_kernel("StackPopV2")
+@register_kernel("StackPop", "StackPopV2")
 class StackPop(InexpensiveKernel):
     """Gives the element that was pushed last."""
 
@@ -178,8 +175,7 @@ class StackPop(InexpensiveKernel):
             ctx.set_output(0, stack.pop())
 
 
-@register_kernel("StackClose")
-@register_kernel("StackCloseV2")
+@register_kernel("StackClose", "StackCloseV2")
 class StackClose(InexpensiveKernel):
     """Closes the stack."""
 

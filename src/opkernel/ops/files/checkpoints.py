@@ -193,8 +193,7 @@ def _save_v1(
     writer.finish()
 
 
-@register_kernel(RESTORE)
-@register_kernel(RESTORE_SLICE)
+@register_kernel(RESTORE, RESTORE_SLICE)
 class Restore(OpKernel):
     """Restores a tensor, or a slice of it."""
 

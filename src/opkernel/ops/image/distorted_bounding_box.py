@@ -156,8 +156,9 @@ def _limits(ratios: list[float], areas: list[float], attempts: int, whole_image:
     return Limits((ratios[0], ratios[1]), (areas[0], areas[1]), attempts, whole_image)
 
 
-@register_kernel("SampleDistortedBoundingBox", types={"T": INTEGERS})
-@register_kernel("SampleDistortedBoundingBoxV2", types={"T": INTEGERS})
+@register_kernel(
+    "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", types={"T": INTEGERS}
+)
 class SampleDistortedBoundingBox(OpKernel):
     """Draws by the kernel's own stream."""
 

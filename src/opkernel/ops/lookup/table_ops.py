@@ -184,8 +184,7 @@ class _TableKernel(OpKernel):
         raise NotImplementedError
 
 
-@register_kernel("InitializeTable")
-@register_kernel("InitializeTableV2")
+@register_kernel("InitializeTable", "InitializeTableV2")
 class InitializeTable(_TableKernel):
     """Fills a table."""
 
@@ -200,8 +199,7 @@ class InitializeTable(_TableKernel):
         table.import_values(keys, values)
 
 
-@register_kernel("LookupTableFind")
-@register_kernel("LookupTableFindV2")
+@register_kernel("LookupTableFind", "LookupTableFindV2")
 class LookupTableFind(_TableKernel):
     """Looks keys up."""
 
@@ -213,8 +211,7 @@ class LookupTableFind(_TableKernel):
         ctx.set_output(0, table.find(keys, default))
 
 
-@register_kernel("LookupTableInsert")
-@register_kernel("LookupTableInsertV2")
+@register_kernel("LookupTableInsert", "LookupTableInsertV2")
 class LookupTableInsert(_TableKernel):
     """Sets the values of keys."""
 
@@ -235,8 +232,7 @@ class LookupTableRemove(_TableKernel):
         table.remove(ctx.input(1))
 
 
-@register_kernel("LookupTableSize")
-@register_kernel("LookupTableSizeV2")
+@register_kernel("LookupTableSize", "LookupTableSizeV2")
 class LookupTableSize(_TableKernel):
     """The number of keys."""
 
@@ -244,8 +240,7 @@ class LookupTableSize(_TableKernel):
         ctx.set_output(0, np.int64(table.size))
 
 
-@register_kernel("LookupTableExport")
-@register_kernel("LookupTableExportV2")
+@register_kernel("LookupTableExport", "LookupTableExportV2")
 class LookupTableExport(_TableKernel):
     """All keys and values."""
 
@@ -256,8 +251,7 @@ class LookupTableExport(_TableKernel):
         ctx.set_output("values", values)
 
 
-@register_kernel("LookupTableImport")
-@register_kernel("LookupTableImportV2")
+@register_kernel("LookupTableImport", "LookupTableImportV2")
 class LookupTableImport(_TableKernel):
     """Replaces all keys and values."""
 

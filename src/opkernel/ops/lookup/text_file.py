@@ -51,8 +51,7 @@ for _version, _handle, _ranks in (("", "Ref(string)", "h0"), ("V2", "resource", 
     )
 
 
-@register_kernel("InitializeTableFromTextFile")
-@register_kernel("InitializeTableFromTextFileV2")
+@register_kernel("InitializeTableFromTextFile", "InitializeTableFromTextFileV2")
 class InitializeTableFromTextFile(OpKernel):
     """Fills a table."""
 

@@ -81,8 +81,7 @@ class ReaderOp(ResourceOpKernel):
         return value
 
 
-@register_kernel("IdentityReader")
-@register_kernel("IdentityReaderV2")
+@register_kernel("IdentityReader", "IdentityReaderV2")
 class IdentityReaderOp(ReaderOp):
     """Makes an IdentityReader."""
 
@@ -90,8 +89,7 @@ class IdentityReaderOp(ReaderOp):
         return IdentityReader(self.name)
 
 
-@register_kernel("WholeFileReader")
-@register_kernel("WholeFileReaderV2")
+@register_kernel("WholeFileReader", "WholeFileReaderV2")
 class WholeFileReaderOp(ReaderOp):
     """Makes a WholeFileReader."""
 
@@ -99,8 +97,7 @@ class WholeFileReaderOp(ReaderOp):
         return WholeFileReader(self.name)
 
 
-@register_kernel("TextLineReader")
-@register_kernel("TextLineReaderV2")
+@register_kernel("TextLineReader", "TextLineReaderV2")
 class TextLineReaderOp(ReaderOp):
     """Makes a TextLineReader."""
 
@@ -112,8 +109,7 @@ class TextLineReaderOp(ReaderOp):
         return TextLineReader(self.skip_header_lines, self.name)
 
 
-@register_kernel("TFRecordReader")
-@register_kernel("TFRecordReaderV2")
+@register_kernel("TFRecordReader", "TFRecordReaderV2")
 class TFRecordReaderOp(ReaderOp):
     """Makes a TFRecordReader."""
 
@@ -127,8 +123,7 @@ class TFRecordReaderOp(ReaderOp):
         return TFRecordReader(self.compression, self.name)
 
 
-@register_kernel("FixedLengthRecordReader")
-@register_kernel("FixedLengthRecordReaderV2")
+@register_kernel("FixedLengthRecordReader", "FixedLengthRecordReaderV2")
 class FixedLengthRecordReaderOp(ReaderOp):
     """Makes a FixedLengthRecordReader."""
 

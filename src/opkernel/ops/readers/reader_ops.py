@@ -116,8 +116,7 @@ class ReaderVerb(WaitingKernel[ReaderBase]):
         run_waits(self.waits(reader, ctx), ctx, done)
 
 
-@register_kernel("ReaderRead")
-@register_kernel("ReaderReadV2")
+@register_kernel("ReaderRead", "ReaderReadV2")
 class ReaderRead(ReaderVerb):
     """Reads one record."""
 
@@ -141,8 +140,7 @@ class ReaderRead(ReaderVerb):
         self.set_outputs(ctx, found)
 
 
-@register_kernel("ReaderReadUpTo")
-@register_kernel("ReaderReadUpToV2")
+@register_kernel("ReaderReadUpTo", "ReaderReadUpToV2")
 class ReaderReadUpTo(ReaderRead):
     """Reads some records."""
 
@@ -166,8 +164,7 @@ def _vector(strings: list[bytes]) -> Any:
     return string_tensor((len(strings),), strings)
 
 
-@register_kernel("ReaderReset")
-@register_kernel("ReaderResetV2")
+@register_kernel("ReaderReset", "ReaderResetV2")
 class ReaderReset(ReaderVerb):
     """Resets the reader."""
 
@@ -175,8 +172,7 @@ class ReaderReset(ReaderVerb):
         return reader.reset(ctx)
 
 
-@register_kernel("ReaderSerializeState")
-@register_kernel("ReaderSerializeStateV2")
+@register_kernel("ReaderSerializeState", "ReaderSerializeStateV2")
 class ReaderSerializeState(ReaderVerb):
     """Gives the state."""
 
@@ -186,8 +182,7 @@ class ReaderSerializeState(ReaderVerb):
         ctx.set_output(0, object_scalar(found[0]))
 
 
-@register_kernel("ReaderRestoreState")
-@register_kernel("ReaderRestoreStateV2")
+@register_kernel("ReaderRestoreState", "ReaderRestoreStateV2")
 class ReaderRestoreState(ReaderVerb):
     """Restores a state."""
 
@@ -197,8 +192,7 @@ class ReaderRestoreState(ReaderVerb):
         return reader.restore_state(given.item(), ctx)
 
 
-@register_kernel("ReaderNumRecordsProduced")
-@register_kernel("ReaderNumRecordsProducedV2")
+@register_kernel("ReaderNumRecordsProduced", "ReaderNumRecordsProducedV2")
 class ReaderNumRecordsProduced(InexpensiveKernel):
     """The number of records by now."""
 
@@ -207,8 +201,7 @@ class ReaderNumRecordsProduced(InexpensiveKernel):
             ctx.set_output(0, np.int64(reader.state.num_records_produced))
 
 
-@register_kernel("ReaderNumWorkUnitsCompleted")
-@register_kernel("ReaderNumWorkUnitsCompletedV2")
+@register_kernel("ReaderNumWorkUnitsCompleted", "ReaderNumWorkUnitsCompletedV2")
 class ReaderNumWorkUnitsCompleted(InexpensiveKernel):
     """The number of finished files by now."""
 

@@ -160,9 +160,7 @@ register_op(
 )
 
 
-@register_kernel("TensorArray")
-@register_kernel("TensorArrayV2")
-@register_kernel("TensorArrayV3")
+@register_kernel("TensorArray", "TensorArrayV2", "TensorArrayV3")
 class TensorArrayOp(OpKernel):
     """Makes an array at each computation."""
 
@@ -198,10 +196,9 @@ class TensorArrayOp(OpKernel):
             ctx.set_output(1, 0.0)
 
 
-@register_kernel("TensorArrayGrad")
-@register_kernel("TensorArrayGradV2")
-@register_kernel("TensorArrayGradV3")
-@register_kernel("TensorArrayGradWithShape")
+@register_kernel(
+    "TensorArrayGrad", "TensorArrayGradV2", "TensorArrayGradV3", "TensorArrayGradWithShape"
+)
 class TensorArrayGradOp(OpKernel):
     """Finds the array of gradients, or makes it; the array itself becomes no longer from then on."""
 

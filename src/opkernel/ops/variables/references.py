@@ -123,8 +123,7 @@ def _declared_shape(construction: OpKernelConstruction) -> tuple[int, ...]:
     return tuple(shape.as_tensor_shape())
 
 
-@register_kernel("Variable")
-@register_kernel("VariableV2")
+@register_kernel("Variable", "VariableV2")
 class VariableOp(OpKernel):
     """Gives the reference; the variable is made when it is first asked for."""
 
