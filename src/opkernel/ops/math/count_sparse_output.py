@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
@@ -87,8 +87,8 @@ class _Counter:
 
     minlength: int
     maxlength: int
-    is_binary: bool
-    dtype: DataType
+    binary_output: bool
+    output_type: DataType
 
     def count(self, values: Any, weights: Any, rows: Any, num_rows: int | None) -> Any:
         """Indices, counts and shape; the counts of a vector if `num_rows` is None."""
@@ -115,9 +115,9 @@ class _Counter:
         return indices, counts, np.array([num_rows, width], np.int64)
 
     def _sums(self, weights: Any, is_first: Any) -> Any:
-        dtype = self.dtype.numpy_dtype
+        dtype = self.output_type.numpy_dtype
         starts = np.flatnonzero(is_first)
-        if self.is_binary:
+        if self.binary_output:
             return np.ones(starts.size, dtype)
         if weights is None:
             return np.diff(np.append(starts, is_first.size)).astype(dtype)
@@ -139,15 +139,8 @@ _Kernel = Callable[..., Any]
 
 
 @register_kernel(DENSE_COUNT_SPARSE_OUTPUT, types=_TYPES)
-def dense_count(
-    values: Any,
-    weights: Any,
-    *,
-    minlength: int,
-    maxlength: int,
-    binary_output: bool,
-    output_type: DataType,
-) -> Any:
+@from_attrs(counter=_Counter)
+def dense_count(values: Any, weights: Any, *, counter: _Counter) -> Any:
     if values.ndim not in (1, 2):
         raise InvalidArgumentError(
             f"Input must be a 1 or 2-dimensional tensor. Got: {TensorShape(values.shape)}"
@@ -155,7 +148,6 @@ def dense_count(
     _check_weights(values, weights)
     if 0 in values.shape:
         raise InvalidArgumentError("Invalid input: Shapes dimension cannot be 0.")
-    counter = _Counter(minlength, maxlength, binary_output, output_type)
     if values.ndim == 1:
         return counter.count(values, weights, None, None)
     rows = np.repeat(np.arange(values.shape[0]), values.shape[1])
@@ -163,16 +155,8 @@ def dense_count(
 
 
 @register_kernel(RAGGED_COUNT_SPARSE_OUTPUT, types=_TYPES)
-def ragged_count(
-    splits: Any,
-    values: Any,
-    weights: Any,
-    *,
-    minlength: int,
-    maxlength: int,
-    binary_output: bool,
-    output_type: DataType,
-) -> Any:
+@from_attrs(counter=_Counter)
+def ragged_count(splits: Any, values: Any, weights: Any, *, counter: _Counter) -> Any:
     _check_weights(values, weights)
     ends, size = splits.reshape(-1), values.size
     if ends.size < 2:
@@ -182,25 +166,16 @@ def ragged_count(
     require_equal(ends[-1], size, "Splits must end with the number of values, got {} instead of {}")
     # The row goes on while its end, or that of a later one, is not past the value.
     rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(size), side="right") - 1
-    counter = _Counter(minlength, maxlength, binary_output, output_type)
     return counter.count(values, weights, rows, ends.size - 1)
 
 
 @register_kernel(SPARSE_COUNT_SPARSE_OUTPUT, types=_TYPES)
+@from_attrs(counter=_Counter)
 def sparse_count(
-    indices: Any,
-    values: Any,
-    dense_shape: Any,
-    weights: Any,
-    *,
-    minlength: int,
-    maxlength: int,
-    binary_output: bool,
-    output_type: DataType,
+    indices: Any, values: Any, dense_shape: Any, weights: Any, *, counter: _Counter
 ) -> Any:
     _check_sparse(indices, values, dense_shape)
     _check_weights(values, weights)
-    counter = _Counter(minlength, maxlength, binary_output, output_type)
     if dense_shape.size == 1:
         return counter.count(values, weights, None, None)
     return counter.count(values, weights, indices[:, 0], int(dense_shape[0]))

@@ -46,6 +46,13 @@ PARSE_EXAMPLE = register_op(
     doc="The features of serialized Example messages, as sparse and dense tensors.",
 )
 
+_OUTPUTS = [
+    "sparse_indices: num_sparse * int64",
+    "sparse_values: sparse_types",
+    "sparse_shapes: num_sparse * int64",
+    "dense_values: Tdense",
+]
+
 PARSE_EXAMPLE_V2 = register_op(
     "ParseExampleV2",
     inputs=[
@@ -57,10 +64,7 @@ PARSE_EXAMPLE_V2 = register_op(
         "dense_defaults: Tdense",
     ],
     outputs=[
-        "sparse_indices: num_sparse * int64",
-        "sparse_values: sparse_types",
-        "sparse_shapes: num_sparse * int64",
-        "dense_values: Tdense",
+        *_OUTPUTS,
         "ragged_values: ragged_value_types",
         "ragged_row_splits: ragged_split_types",
     ],
@@ -79,12 +83,7 @@ PARSE_EXAMPLE_V2 = register_op(
 PARSE_SINGLE_EXAMPLE = register_op(
     "ParseSingleExample",
     inputs=["serialized: string", "dense_defaults: Tdense"],
-    outputs=[
-        "sparse_indices: num_sparse * int64",
-        "sparse_values: sparse_types",
-        "sparse_shapes: num_sparse * int64",
-        "dense_values: Tdense",
-    ],
+    outputs=_OUTPUTS,
     attrs=[
         "num_sparse: int >= 0",
         "sparse_keys: list(string) >= 0",

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.opdef import register_op
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.parsing.example import check_names
@@ -20,18 +21,37 @@ from opkernel.ops.parsing.shapes import (
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
+_CONTEXT = [
+    "context_sparse_indices: Ncontext_sparse * int64",
+    "context_sparse_values: context_sparse_types",
+    "context_sparse_shapes: Ncontext_sparse * int64",
+    "context_dense_values: Tcontext_dense",
+]
+_FEATURE_LISTS = [
+    "feature_list_sparse_indices: Nfeature_list_sparse * int64",
+    "feature_list_sparse_values: feature_list_sparse_types",
+    "feature_list_sparse_shapes: Nfeature_list_sparse * int64",
+    "feature_list_dense_values: feature_list_dense_types",
+]
+_ATTRS = [
+    "Ncontext_sparse: int >= 0 = 0",
+    "Ncontext_dense: int >= 0 = 0",
+    "Nfeature_list_sparse: int >= 0 = 0",
+    "Nfeature_list_dense: int >= 0 = 0",
+    "context_sparse_types: list({float, int64, string}) >= 0 = []",
+    "Tcontext_dense: list({float, int64, string}) >= 0 = []",
+    "feature_list_dense_types: list({float, int64, string}) >= 0 = []",
+    "context_dense_shapes: list(shape) >= 0 = []",
+    "feature_list_sparse_types: list({float, int64, string}) >= 0 = []",
+    "feature_list_dense_shapes: list(shape) >= 0 = []",
+]
+
 PARSE_SEQUENCE_EXAMPLE = register_op(
     "ParseSequenceExample",
     inputs=["serialized: string", "debug_name: string", "context_dense_defaults: Tcontext_dense"],
     outputs=[
-        "context_sparse_indices: Ncontext_sparse * int64",
-        "context_sparse_values: context_sparse_types",
-        "context_sparse_shapes: Ncontext_sparse * int64",
-        "context_dense_values: Tcontext_dense",
-        "feature_list_sparse_indices: Nfeature_list_sparse * int64",
-        "feature_list_sparse_values: feature_list_sparse_types",
-        "feature_list_sparse_shapes: Nfeature_list_sparse * int64",
-        "feature_list_dense_values: feature_list_dense_types",
+        *_CONTEXT,
+        *_FEATURE_LISTS,
         "feature_list_dense_lengths: Nfeature_list_dense * int64",
     ],
     attrs=[
@@ -40,16 +60,7 @@ PARSE_SEQUENCE_EXAMPLE = register_op(
         "context_dense_keys: list(string) >= 0",
         "feature_list_sparse_keys: list(string) >= 0",
         "feature_list_dense_keys: list(string) >= 0",
-        "Ncontext_sparse: int >= 0 = 0",
-        "Ncontext_dense: int >= 0 = 0",
-        "Nfeature_list_sparse: int >= 0 = 0",
-        "Nfeature_list_dense: int >= 0 = 0",
-        "context_sparse_types: list({float, int64, string}) >= 0 = []",
-        "Tcontext_dense: list({float, int64, string}) >= 0 = []",
-        "feature_list_dense_types: list({float, int64, string}) >= 0 = []",
-        "context_dense_shapes: list(shape) >= 0 = []",
-        "feature_list_sparse_types: list({float, int64, string}) >= 0 = []",
-        "feature_list_dense_shapes: list(shape) >= 0 = []",
+        *_ATTRS,
     ],
     shape_fn=parse_sequence_example_shape,
     doc="The context and the feature lists of serialized SequenceExample messages.",
@@ -70,16 +81,10 @@ PARSE_SEQUENCE_EXAMPLE_V2 = register_op(
         "context_dense_defaults: Tcontext_dense",
     ],
     outputs=[
-        "context_sparse_indices: Ncontext_sparse * int64",
-        "context_sparse_values: context_sparse_types",
-        "context_sparse_shapes: Ncontext_sparse * int64",
-        "context_dense_values: Tcontext_dense",
+        *_CONTEXT,
         "context_ragged_values: context_ragged_value_types",
         "context_ragged_row_splits: context_ragged_split_types",
-        "feature_list_sparse_indices: Nfeature_list_sparse * int64",
-        "feature_list_sparse_values: feature_list_sparse_types",
-        "feature_list_sparse_shapes: Nfeature_list_sparse * int64",
-        "feature_list_dense_values: feature_list_dense_types",
+        *_FEATURE_LISTS,
         "feature_list_dense_lengths: Nfeature_list_dense * int64",
         "feature_list_ragged_values: feature_list_ragged_value_types",
         "feature_list_ragged_outer_splits: feature_list_ragged_split_types",
@@ -116,28 +121,8 @@ PARSE_SINGLE_SEQUENCE_EXAMPLE = register_op(
         "context_dense_defaults: Tcontext_dense",
         "debug_name: string",
     ],
-    outputs=[
-        "context_sparse_indices: Ncontext_sparse * int64",
-        "context_sparse_values: context_sparse_types",
-        "context_sparse_shapes: Ncontext_sparse * int64",
-        "context_dense_values: Tcontext_dense",
-        "feature_list_sparse_indices: Nfeature_list_sparse * int64",
-        "feature_list_sparse_values: feature_list_sparse_types",
-        "feature_list_sparse_shapes: Nfeature_list_sparse * int64",
-        "feature_list_dense_values: feature_list_dense_types",
-    ],
-    attrs=[
-        "Ncontext_sparse: int >= 0 = 0",
-        "Ncontext_dense: int >= 0 = 0",
-        "Nfeature_list_sparse: int >= 0 = 0",
-        "Nfeature_list_dense: int >= 0 = 0",
-        "context_sparse_types: list({float, int64, string}) >= 0 = []",
-        "Tcontext_dense: list({float, int64, string}) >= 0 = []",
-        "feature_list_dense_types: list({float, int64, string}) >= 0 = []",
-        "context_dense_shapes: list(shape) >= 0 = []",
-        "feature_list_sparse_types: list({float, int64, string}) >= 0 = []",
-        "feature_list_dense_shapes: list(shape) >= 0 = []",
-    ],
+    outputs=[*_CONTEXT, *_FEATURE_LISTS],
+    attrs=_ATTRS,
     shape_fn=parse_single_sequence_example_shape,
     doc="The context and the feature lists of one serialized SequenceExample message.",
 )
@@ -154,7 +139,25 @@ def _records(serialized: Any, max_rank: int, min_rank: int, names: Any) -> list[
     return records
 
 
+def _context(
+    context_sparse_types: list[DataType],
+    Tcontext_dense: list[DataType],
+    context_dense_shapes: list[PartialTensorShape],
+) -> Part:
+    return part_of("context", context_sparse_types, Tcontext_dense, context_dense_shapes)
+
+
+def _feature_lists(
+    feature_list_sparse_types: list[DataType],
+    feature_list_dense_types: list[DataType],
+    feature_list_dense_shapes: list[PartialTensorShape],
+) -> Part:
+    types = feature_list_sparse_types, feature_list_dense_types
+    return part_of("feature_list", *types, feature_list_dense_shapes)
+
+
 @register_kernel(PARSE_SEQUENCE_EXAMPLE, factory=True)
+@from_attrs(context=_context, lists=_feature_lists)
 def parse_sequence_example(
     *,
     feature_list_dense_missing_assumed_empty: list[str],
@@ -166,20 +169,9 @@ def parse_sequence_example(
     Ncontext_dense: int,
     Nfeature_list_sparse: int,
     Nfeature_list_dense: int,
-    context_sparse_types: list[DataType],
-    Tcontext_dense: list[DataType],
-    feature_list_dense_types: list[DataType],
-    context_dense_shapes: list[PartialTensorShape],
-    feature_list_sparse_types: list[DataType],
-    feature_list_dense_shapes: list[PartialTensorShape],
+    context: Part,
+    lists: Part,
 ) -> Callable[..., Any]:
-    context = part_of("context", context_sparse_types, Tcontext_dense, context_dense_shapes)
-    lists = part_of(
-        "feature_list",
-        feature_list_sparse_types,
-        feature_list_dense_types,
-        feature_list_dense_shapes,
-    )
     numbers = (Ncontext_sparse, Nfeature_list_sparse, Nfeature_list_dense)
     if not (any(numbers) or context.types or lists.types):
         # TensorFlow does not run a node that gives nothing.
@@ -282,26 +274,16 @@ def _key_vectors(part: Part, *keys: Any) -> list[bytes]:
 
 
 @register_kernel(PARSE_SINGLE_SEQUENCE_EXAMPLE, factory=True)
+@from_attrs(context=_context, lists=_feature_lists)
 def parse_single_sequence_example(
     *,
     Ncontext_sparse: int,
     Ncontext_dense: int,
     Nfeature_list_sparse: int,
     Nfeature_list_dense: int,
-    context_sparse_types: list[DataType],
-    Tcontext_dense: list[DataType],
-    feature_list_dense_types: list[DataType],
-    context_dense_shapes: list[PartialTensorShape],
-    feature_list_sparse_types: list[DataType],
-    feature_list_dense_shapes: list[PartialTensorShape],
+    context: Part,
+    lists: Part,
 ) -> Callable[..., Any]:
-    context = part_of("context", context_sparse_types, Tcontext_dense, context_dense_shapes)
-    lists = part_of(
-        "feature_list",
-        feature_list_sparse_types,
-        feature_list_dense_types,
-        feature_list_dense_shapes,
-    )
     context.check(Ncontext_sparse, Ncontext_dense)
     lists.check(Nfeature_list_sparse, Nfeature_list_dense)
     return partial(_parse_single, context, lists)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
@@ -276,19 +276,17 @@ def decode_image(*, channels: int, dtype: DataType, expand_animations: bool) -> 
     return _Decoder("DecodeImage", channels, dtype, expand_animations)
 
 
-@register_kernel(DECODE_PNG, factory=True)
-def decode_png(*, channels: int, dtype: DataType) -> Any:
-    return _Decoder("DecodePng", channels, dtype)
+def _typed_decoder(op: str) -> Callable[..., _Decoder]:
+    """Makes the decoder of an op whose attrs are the channels and the type."""
+
+    def make(*, channels: int, dtype: DataType) -> _Decoder:
+        return _Decoder(op, channels, dtype)
+
+    return make
 
 
-@register_kernel(DECODE_WEBP, factory=True)
-def decode_webp(*, channels: int, dtype: DataType) -> Any:
-    return _Decoder("DecodeWebP", channels, dtype)
-
-
-@register_kernel(DECODE_JXL, factory=True)
-def decode_jxl(*, channels: int, dtype: DataType) -> Any:
-    return _Decoder("DecodeJxl", channels, dtype)
+for _op in (DECODE_PNG, DECODE_WEBP, DECODE_JXL):
+    register_kernel(_op, factory=True)(_typed_decoder(_op.name))
 
 
 @register_kernel(DECODE_BMP, factory=True)
@@ -302,32 +300,12 @@ def decode_gif() -> Any:
 
 
 @register_kernel(DECODE_JPEG, factory=True)
-def decode_jpeg(
-    *,
-    channels: int,
-    ratio: int,
-    fancy_upscaling: bool,
-    try_recover_truncated: bool,
-    acceptable_fraction: float,
-    dct_method: str,
-) -> Any:
-    options = _jpeg_options(
-        ratio, fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method
-    )
-    return _Decoder("DecodeJpeg", channels, jpeg=options)
+@from_attrs(jpeg=_jpeg_options)
+def decode_jpeg(*, channels: int, jpeg: JpegOptions) -> Any:
+    return _Decoder("DecodeJpeg", channels, jpeg=jpeg)
 
 
 @register_kernel(DECODE_AND_CROP_JPEG, factory=True)
-def decode_and_crop_jpeg(
-    *,
-    channels: int,
-    ratio: int,
-    fancy_upscaling: bool,
-    try_recover_truncated: bool,
-    acceptable_fraction: float,
-    dct_method: str,
-) -> Any:
-    options = _jpeg_options(
-        ratio, fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method
-    )
-    return _Decoder("DecodeAndCropJpeg", channels, jpeg=options)
+@from_attrs(jpeg=_jpeg_options)
+def decode_and_crop_jpeg(*, channels: int, jpeg: JpegOptions) -> Any:
+    return _Decoder("DecodeAndCropJpeg", channels, jpeg=jpeg)
