@@ -108,16 +108,17 @@ MAX_POOL_GRAD_V2 = _declare(
     max_pool_grad_shape,
     "MaxPoolGrad, whose windows are inputs.",
 )
+_ARGMAX_ATTRS = [
+    *_window_attrs(4),
+    _PADDING,
+    "include_batch_in_index: bool = false",
+    "Targmax: {int32, int64}",
+    "T: realnumbertype",
+]
 MAX_POOL_GRAD_WITH_ARGMAX = _declare(
     "MaxPoolGradWithArgmax",
     ["input: T", "grad: T", "argmax: Targmax"],
-    [
-        *_window_attrs(4),
-        _PADDING,
-        "include_batch_in_index: bool = false",
-        "Targmax: {int32, int64}",
-        "T: realnumbertype",
-    ],
+    _ARGMAX_ATTRS,
     max_pool_grad_shape,
     "The gradient of MaxPoolWithArgmax by its input, given where the maxima are.",
 )
@@ -151,13 +152,7 @@ MAX_POOL_GRAD_GRAD_V2 = _declare(
 _declare(
     "MaxPoolGradGradWithArgmax",
     ["input: T", "grad: T", "argmax: Targmax"],
-    [
-        *_window_attrs(4),
-        _PADDING,
-        "include_batch_in_index: bool = false",
-        "Targmax: {int32, int64}",
-        "T: realnumbertype",
-    ],
+    _ARGMAX_ATTRS,
     _forward_shape(max_pool_shape, 1, 2),
     "The gradient of MaxPoolGradWithArgmax by its gradient.",
     traits="no_kernel=tensorflow",

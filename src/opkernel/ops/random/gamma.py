@@ -13,14 +13,14 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, allocate
+from opkernel.kernel import OpKernelContext, allocate
 from opkernel.opdef import common_shapes, register_op
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.math.special.gamma_functions import gamma_sample_slope
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import normals_of_words, uniforms_of_words
-from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.filling import StreamKernel
 from opkernel.ops.random.inputs import check_seed, key_and_counter, of_seed, philox_of, shape_of
 from opkernel.ops.random.rejection import (
     Buffer,
@@ -79,13 +79,8 @@ register_op(
 
 
 @register_kernel("RandomGamma", types={"T": FLOATS})
-class RandomGamma(OpKernel):
+class RandomGamma(StreamKernel):
     """Numbers of the kernel's own stream."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.dtype: DataType = construction.get_attr("T")
-        self.generator = GuardedPhilox(construction)
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw them."""

@@ -6,7 +6,7 @@ Source: TensorFlow core/ops/stateful_random_ops.cc, core/kernels/stateful_random
 import math
 import os
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -65,14 +65,16 @@ for _name, _default, _doc in (
     )
 
 
+_DISTRIBUTIONS: dict[str, Distribution] = {
+    "StatefulUniform": uniform,
+    "StatefulStandardNormalV2": normal,
+    "StatefulTruncatedNormal": truncated_normal,
+}
+
+
+@register_kernel(*_DISTRIBUTIONS, types={"dtype": FLOATS}, host_memory=_HOST)
 class GeneratorOp(OpKernel):
-    """Fills a tensor with numbers of a generator.
-
-    Attributes:
-        distribution: How the numbers are drawn: a Distribution, as a static method.
-    """
-
-    distribution: ClassVar[Any]
+    """Fills a tensor with numbers of a generator."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -88,36 +90,16 @@ class GeneratorOp(OpKernel):
 
     def distribution_of(self, ctx: OpKernelContext) -> Distribution:
         """How these numbers are drawn."""
-        distribution: Distribution = type(self).distribution
-        return distribution
-
-
-@register_kernel("StatefulUniform", types={"dtype": FLOATS}, host_memory=_HOST)
-class StatefulUniform(GeneratorOp):
-    """Uniform numbers."""
-
-    distribution = staticmethod(uniform)
-
-
-@register_kernel("StatefulStandardNormalV2", types={"dtype": FLOATS}, host_memory=_HOST)
-class StatefulStandardNormalV2(GeneratorOp):
-    """Normal numbers."""
-
-    distribution = staticmethod(normal)
-
-
-@register_kernel("StatefulTruncatedNormal", types={"dtype": FLOATS}, host_memory=_HOST)
-class StatefulTruncatedNormal(GeneratorOp):
-    """Normal numbers near 0."""
-
-    distribution = staticmethod(truncated_normal)
+        return _DISTRIBUTIONS[self.type_string]
 
 
 @register_kernel("StatefulUniformFullInt", types={"dtype": FULL_INT_TYPES}, host_memory=_HOST)
 class StatefulUniformFullInt(GeneratorOp):
     """Integers."""
 
-    distribution = staticmethod(full_int)
+    def distribution_of(self, ctx: OpKernelContext) -> Distribution:
+        """That of all integers."""
+        return full_int
 
 
 register_op(

@@ -11,8 +11,6 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import (
-    OpKernel,
-    OpKernelConstruction,
     OpKernelContext,
     allocate,
     check_allocation,
@@ -23,7 +21,7 @@ from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import uniform
-from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.filling import StreamKernel
 from opkernel.ops.random.inputs import check_seed, of_seed
 from opkernel.ops.random.shapes import check_seed_shape
 from opkernel.ops.random.stateful import SEEDS
@@ -75,13 +73,8 @@ register_op(
 
 
 @register_kernel("Multinomial", types={"T": FLOATS, "output_dtype": INDEX})
-class Multinomial(OpKernel):
+class Multinomial(StreamKernel):
     """Classes by the kernel's own stream."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.dtype: DataType = construction.get_attr("output_dtype")
-        self.generator = GuardedPhilox(construction)
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw them."""

@@ -20,8 +20,6 @@ from opkernel.device.budget import check_time
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import (
-    OpKernel,
-    OpKernelConstruction,
     OpKernelContext,
     allocate,
     check_allocation,
@@ -31,7 +29,7 @@ from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.input_checks import require_rank_at_most, require_vector
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import log_of_float, normals_of_words, uniforms_of_words
-from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.filling import StreamKernel
 from opkernel.ops.random.inputs import check_seed, of_seed
 from opkernel.ops.random.poisson import FLOATS
 from opkernel.ops.random.rejection import samples_per_parameter
@@ -92,13 +90,8 @@ register_op(
 
 
 @register_kernel("ParameterizedTruncatedNormal", types={"dtype": FLOATS})
-class ParameterizedTruncatedNormal(OpKernel):
+class ParameterizedTruncatedNormal(StreamKernel):
     """Numbers of the kernel's own stream."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.dtype: DataType = construction.get_attr("dtype")
-        self.generator = GuardedPhilox(construction)
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw them."""

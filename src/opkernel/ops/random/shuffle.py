@@ -17,12 +17,12 @@ import numpy as np
 from opkernel.device.budget import check_time
 from opkernel.device.work_clock import SLOW, WorkClock, array_work, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
+from opkernel.kernel import OpKernelContext
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.philox import Philox
-from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.filling import StreamKernel
 from opkernel.ops.random.inputs import key_and_counter, philox_of
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.random.stateless import KEY
@@ -54,12 +54,8 @@ register_op(
 
 
 @register_kernel("RandomShuffle", types={"T": ALL})
-class RandomShuffle(OpKernel):
+class RandomShuffle(StreamKernel):
     """Shuffles by the kernel's own stream."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.generator = GuardedPhilox(construction)
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Shuffle."""

@@ -113,7 +113,9 @@ def _wide(values: Any) -> Any:
     return values.astype(np.float32) if narrow else values
 
 
-def _make_dense(reduce: np.ufunc) -> Callable[..., Any]:
+def _make(reduce: np.ufunc, finish: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel that reduces, and has `finish` make its outputs."""
+
     def kernel(
         input_indices: Any,
         input_values: Any,
@@ -126,41 +128,33 @@ def _make_dense(reduce: np.ufunc) -> Callable[..., Any]:
         found = _reduced(
             reduce, input_indices, input_values, input_shape, reduction_axes, keep_dims
         )
-        output = np.zeros(check_allocation(found.shape, T), input_values.dtype)
-        sizes = [int(input_shape[axis]) for axis in found.kept]
-        strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-        places = found.indices @ np.array(strides, np.int64)
-        outside = (places < 0) | (places >= output.size)
-        if outside.any():
-            raise InternalError(
-                f"Obtained a write index of {places[np.argmax(outside)]} which is outside of bounds of "
-                f"[0, {output.size})"
-            )
-        output.reshape(-1)[places] = found.values
-        return output
+        return finish(found, input_shape, keep_dims, T)
 
     return kernel
 
 
-def _make_sparse(reduce: np.ufunc) -> Callable[..., Any]:
-    def kernel(
-        input_indices: Any,
-        input_values: Any,
-        input_shape: Any,
-        reduction_axes: Any,
-        *,
-        keep_dims: bool,
-        T: DataType,
-    ) -> tuple[Any, Any, Any]:
-        found = _reduced(
-            reduce, input_indices, input_values, input_shape, reduction_axes, keep_dims
+def _dense_output(found: _Groups, input_shape: Any, keep_dims: bool, T: DataType) -> Any:
+    output = np.zeros(check_allocation(found.shape, T), T.numpy_dtype)
+    sizes = [int(input_shape[axis]) for axis in found.kept]
+    strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    places = found.indices @ np.array(strides, np.int64)
+    outside = (places < 0) | (places >= output.size)
+    if outside.any():
+        raise InternalError(
+            f"Obtained a write index of {places[np.argmax(outside)]} which is outside of bounds of "
+            f"[0, {output.size})"
         )
-        check_entries(len(found.values), len(found.shape), T)
-        indices = np.zeros((len(found.values), len(found.shape)), np.int64)
-        indices[:, found.kept if keep_dims else slice(None)] = found.indices
-        return indices, found.values, np.array(found.shape, np.int64)
+    output.reshape(-1)[places] = found.values
+    return output
 
-    return kernel
+
+def _sparse_outputs(
+    found: _Groups, input_shape: Any, keep_dims: bool, T: DataType
+) -> tuple[Any, Any, Any]:
+    check_entries(len(found.values), len(found.shape), T)
+    indices = np.zeros((len(found.values), len(found.shape)), np.int64)
+    indices[:, found.kept if keep_dims else slice(None)] = found.indices
+    return indices, found.values, np.array(found.shape, np.int64)
 
 
 for _name, _set, _types, _reduce, _what in (
@@ -168,9 +162,9 @@ for _name, _set, _types, _reduce, _what in (
     ("Max", "realnumbertype", REAL_NUMBERS, np.fmax, "maximum"),
 ):
     _dense = _register(f"SparseReduce{_name}", _set, _what, is_sparse=False)
-    register_kernel(_dense, types={"T": _types})(_make_dense(_reduce))
+    register_kernel(_dense, types={"T": _types})(_make(_reduce, _dense_output))
     _sparse = _register(f"SparseReduce{_name}Sparse", _set, _what, is_sparse=True)
-    register_kernel(_sparse, types={"T": _types})(_make_sparse(_reduce))
+    register_kernel(_sparse, types={"T": _types})(_make(_reduce, _sparse_outputs))
 
 
 _SOFTMAX_TYPES = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
