@@ -17,6 +17,7 @@ from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL, ALL_QUANTIZED, FLOATS, INDEX, POD, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
@@ -109,9 +110,7 @@ def fill_shape(c: InferenceContext) -> None:
     if dims is not None and any(size < 0 for size in dims.reshape(-1).tolist()):
         raise InvalidArgumentError("Fill dimensions must be >= 0")
     c.set_output(0, c.make_shape_from_shape_tensor(0))
-    held = c.input_handle_shapes_and_types(1)
-    if held is not None:
-        c.set_output_handle_shapes_and_types(0, held)
+    keep_contents(c, source=1)
 
 
 FILL = register_op(

@@ -20,6 +20,7 @@ from opkernel.opdef import (
     register_op,
 )
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.ops.kernel_types import POD
 from opkernel.ops.registration import register_kernel
 from opkernel.types import PartialTensorShape, TensorShape
@@ -103,9 +104,7 @@ def identity_n_shape(c: InferenceContext) -> None:
     """Each output has the shape of its input, and the same contents."""
     for i in range(c.num_inputs()):
         c.set_output(i, c.input(i))
-        held = c.input_handle_shapes_and_types(i)
-        if held is not None:
-            c.set_output_handle_shapes_and_types(i, held)
+        keep_contents(c, i, i)
 
 
 IDENTITY_N = register_op(

@@ -16,6 +16,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import random_shape, slice_shape, unchanged_shape
+from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.strided_slice_spec import (
     Masks,
@@ -117,9 +118,7 @@ def strided_slice_shape(c: InferenceContext) -> None:
     spec = SparseSpec(_values(begin), _values(end), strides.tolist(), masks_of(c))
     sliced = strided_slice(spec, [dim.value for dim in dims])
     c.set_output(0, c.make_shape_from_partial_shape(PartialTensorShape(sliced.final_shape)))
-    held = c.input_handle_shapes_and_types(0)
-    if held is not None:
-        c.set_output_handle_shapes_and_types(0, held)
+    keep_contents(c)
 
 
 def _values(vector: Any) -> list[int] | None:

@@ -7,8 +7,6 @@ conditional_accumulator_op.cc, sparse_conditional_accumulator_op.cc.
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op, scalar_shape
@@ -27,7 +25,7 @@ from opkernel.ops.data_flow.accumulator import (
 from opkernel.ops.data_flow.waiting import Done, WaitingKernel
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import ResourceOpKernel, resource_of_handle
+from opkernel.ops.resource_op_kernel import ResourceOpKernel, register_fact, resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.types import DataType, PartialTensorShape
 
@@ -154,13 +152,12 @@ def _check_kind(accumulator: Any, kind: type[ConditionalAccumulatorBase]) -> Non
         )
 
 
-@register_kernel("AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated")
-class AccumulatorNumAccumulated(InexpensiveKernel):
-    """The number of gradients."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, ConditionalAccumulatorBase) as accumulator:
-            ctx.set_output(0, np.int32(accumulator.num_accumulated))
+register_fact(
+    "AccumulatorNumAccumulated",
+    "ResourceAccumulatorNumAccumulated",
+    of=ConditionalAccumulatorBase,
+    fact=lambda accumulator: accumulator.num_accumulated,
+)
 
 
 @register_kernel("AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobalStep")

@@ -26,7 +26,7 @@ from opkernel.ops.data_flow.waiting import Done, WaitingKernel, finish_all
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import ResourceOpKernel, resource_of_handle
+from opkernel.ops.resource_op_kernel import ResourceOpKernel, register_fact, resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
@@ -355,19 +355,5 @@ class BarrierClose(InexpensiveKernel):
             barrier.close_for(cancel_pending=self.cancel_pending)
 
 
-@register_kernel("BarrierReadySize")
-class BarrierReadySize(InexpensiveKernel):
-    """The number of complete keys."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, Barrier) as barrier:
-            ctx.set_output(0, np.int32(barrier.size))
-
-
-@register_kernel("BarrierIncompleteSize")
-class BarrierIncompleteSize(InexpensiveKernel):
-    """The number of keys that lack values."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, Barrier) as barrier:
-            ctx.set_output(0, np.int32(barrier.incomplete_size))
+register_fact("BarrierReadySize", of=Barrier, fact=lambda barrier: barrier.size)
+register_fact("BarrierIncompleteSize", of=Barrier, fact=lambda barrier: barrier.incomplete_size)

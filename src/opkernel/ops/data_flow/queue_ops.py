@@ -5,8 +5,6 @@ Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/queue_op.cc.
 
 from functools import partial
 
-import numpy as np
-
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext
 from opkernel.opdef import (
@@ -23,8 +21,7 @@ from opkernel.ops.data_flow.queue_base import Element, QueueBase, rows_of
 from opkernel.ops.data_flow.waiting import Deliver, Done, WaitingKernel
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import resource_of_handle
-from opkernel.ops.step_resources import InexpensiveKernel
+from opkernel.ops.resource_op_kernel import register_fact
 
 # What the ops are
 
@@ -245,19 +242,5 @@ class QueueClose(QueueKernel):
         queue.close(ctx, done, cancel_pending=self.cancel_pending)
 
 
-@register_kernel("QueueIsClosed", "QueueIsClosedV2")
-class QueueIsClosed(InexpensiveKernel):
-    """Whether the queue is closed now."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, QueueBase) as queue:
-            ctx.set_output(0, np.bool_(queue.is_closed))
-
-
-@register_kernel("QueueSize", "QueueSizeV2")
-class QueueSize(InexpensiveKernel):
-    """The number of elements now."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, QueueBase) as queue:
-            ctx.set_output(0, np.int32(queue.size))
+register_fact("QueueIsClosed", "QueueIsClosedV2", of=QueueBase, fact=lambda queue: queue.is_closed)
+register_fact("QueueSize", "QueueSizeV2", of=QueueBase, fact=lambda queue: queue.size)

@@ -13,6 +13,7 @@ from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import explicit_shape
+from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NUMBERS, REAL_NUMBERS, SIGNED_INTEGERS
 from opkernel.ops.math.elementwise import (
     COMPLEX_SPEC,
@@ -162,9 +163,7 @@ def add_n_shape(c: InferenceContext) -> None:
     for i in reversed(range(c.num_inputs() - 1)):
         shape = c.merge(c.input(i), shape)
     c.set_output(0, shape)
-    held = c.input_handle_shapes_and_types(0)
-    if held is not None:
-        c.set_output_handle_shapes_and_types(0, held)
+    keep_contents(c)
 
 
 ADD_N = register_op(

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.ops.input_checks import require_vector
 from opkernel.records import dataclass
+from opkernel.types import TensorShape
 
 FUSION_ATTRS = [
     "fused_ops: list(string) = []",
@@ -79,7 +79,10 @@ class Fusion:
                 f"BiasAdd must have one extra argument and FusedBatchNorm four, got {len(args)}"
             )
         for arg in args:
-            require_vector(arg, "bias or statistics must be 1-dimensional, got shape {}")
+            if arg.ndim != 1:
+                raise InvalidArgumentError(
+                    f"bias or statistics must be 1-dimensional, got shape {TensorShape(arg.shape)}"
+                )
             _check_shape("bias or statistics", arg, shape[-1:])
         if residual is not None:
             _check_shape("the tensor to be added", residual, shape)

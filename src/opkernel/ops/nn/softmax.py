@@ -21,10 +21,10 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
+from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import allocate, cut, shard
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
-from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.ops.kernel_types import FLOATS, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
@@ -189,7 +189,8 @@ def make_log_softmax(*, xp: Any) -> Callable[[Any], Any]:
 
 def _checked(body: Callable[[Any, Any], Any], xp: Any) -> Callable[[Any], Any]:
     def kernel(logits: Any) -> Any:
-        require_rank_at_least(logits, 1, "logits must have >= 1 dimension, got []")
+        if logits.ndim == 0:
+            raise InvalidArgumentError("logits must have >= 1 dimension, got []")
         return body(logits, xp) if logits.size else xp.zeros_like(logits)
 
     return kernel

@@ -6,8 +6,6 @@ Source: TensorFlow core/ops/io_ops.cc, core/kernels/reader_ops.cc.
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from opkernel.device.string_tensors import string_tensor
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelContext
@@ -18,8 +16,7 @@ from opkernel.ops.data_flow.waiting import Done, WaitingKernel
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.readers.reader_base import ReaderBase, Records, Waits, run_waits
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import resource_of_handle
-from opkernel.ops.step_resources import InexpensiveKernel
+from opkernel.ops.resource_op_kernel import register_fact, resource_of_handle
 from opkernel.types import TensorShape, object_scalar
 
 # What the ops are
@@ -192,19 +189,15 @@ class ReaderRestoreState(ReaderVerb):
         return reader.restore_state(given.item(), ctx)
 
 
-@register_kernel("ReaderNumRecordsProduced", "ReaderNumRecordsProducedV2")
-class ReaderNumRecordsProduced(InexpensiveKernel):
-    """The number of records by now."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, ReaderBase) as reader:
-            ctx.set_output(0, np.int64(reader.state.num_records_produced))
-
-
-@register_kernel("ReaderNumWorkUnitsCompleted", "ReaderNumWorkUnitsCompletedV2")
-class ReaderNumWorkUnitsCompleted(InexpensiveKernel):
-    """The number of finished files by now."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, ReaderBase) as reader:
-            ctx.set_output(0, np.int64(reader.state.work_finished))
+register_fact(
+    "ReaderNumRecordsProduced",
+    "ReaderNumRecordsProducedV2",
+    of=ReaderBase,
+    fact=lambda reader: reader.state.num_records_produced,
+)
+register_fact(
+    "ReaderNumWorkUnitsCompleted",
+    "ReaderNumWorkUnitsCompletedV2",
+    of=ReaderBase,
+    fact=lambda reader: reader.state.work_finished,
+)

@@ -8,6 +8,7 @@ import itertools
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, handle_from_input
 from opkernel.opdef import InferenceContext, ShapeAndType, register_op, unknown_shape
+from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.opdef.common_shapes.rules import check_inputs, checked
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.input_checks import require_scalar
@@ -42,9 +43,7 @@ def gradient_shape(c: InferenceContext) -> None:
     check_inputs(c, "h")
     c.set_output(0, c.vector(2))
     c.set_output(1, c.scalar())
-    held = c.input_handle_shapes_and_types(0)
-    if held is not None:
-        c.set_output_handle_shapes_and_types(0, held)
+    keep_contents(c)
 
 
 def gradient_with_shape_shape(c: InferenceContext) -> None:
