@@ -139,12 +139,10 @@ def _format(file: _File) -> tuple[int, int]:
             f"Bad format chunk size for WAV: Expected 16 or 18, but got {size}"
         )
     kind, channels, rate, per_second, per_sample, bits = _FORMAT.unpack(file.take(_FORMAT.size))
-    if kind != _PCM:
-        raise InvalidArgumentError(f"Bad audio format for WAV: Expected 1 (PCM), but got {kind}")
+    require_equal(kind, _PCM, "Bad audio format for WAV: Expected 1 (PCM), but got {}")
     if channels < 1:
         raise InvalidArgumentError("Bad number of channels for WAV: Expected at least 1, but got 0")
-    if bits != _BITS:
-        raise InvalidArgumentError(f"Can only read 16-bit WAV files, but received {bits}")
+    require_equal(bits, _BITS, "Can only read 16-bit WAV files, but received {}")
     require_equal(
         _BYTES * channels, per_sample, "Bad bytes per sample in WAV header: Expected {} but got {}"
     )

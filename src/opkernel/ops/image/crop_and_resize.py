@@ -149,8 +149,7 @@ def check_box_index(box_index: Any, batch: int) -> None:
 
 def _crop_size(crop_size: Any) -> tuple[int, int]:
     require_vector(crop_size, "crop_size must be 1-D{}")
-    if crop_size.size != 2:
-        raise InvalidArgumentError(f"crop_size must have two elements{list(crop_size.shape)}")
+    require_equal(crop_size.shape, (2,), "crop_size must have two elements{}")
     height, width = (int(v) for v in crop_size)
     if height <= 0 or width <= 0:
         raise InvalidArgumentError(f"crop dimensions must be positive, got {height} and {width}")
@@ -247,8 +246,7 @@ def _check_grads(grads: Any, boxes: Any, box_index: Any) -> int:
 
 def _image_size(image_size: Any, depth: int) -> tuple[int, ...]:
     require_vector(image_size, "image_size must be 1-D{}")
-    if image_size.size != 4:
-        raise InvalidArgumentError(f"image_size must have 4 elements{list(image_size.shape)}")
+    require_equal(image_size.shape, (4,), "image_size must have 4 elements{}")
     size = tuple(int(v) for v in image_size)
     if size[1] <= 0 or size[2] <= 0:
         raise InvalidArgumentError(f"image dimensions must be positive, got {list(size)}")

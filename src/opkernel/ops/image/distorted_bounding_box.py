@@ -244,10 +244,7 @@ def _distorted(
 
 def _image(image_size: Any) -> tuple[int, int]:
     require_vector(image_size, "image_size must be 1-dimensional{}")
-    if image_size.size != 3:
-        raise InvalidArgumentError(
-            f"image_size must contain 3 elements{TensorShape(image_size.shape)}"
-        )
+    require_equal(image_size.shape, (3,), "image_size must contain 3 elements{}")
     height, width = int(image_size[0]), int(image_size[1])
     for name, size in (("height", height), ("width", width)):
         if not 0 <= size < _INT32_MAX:

@@ -16,9 +16,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.image.resize import sized_image_shape
-from opkernel.ops.input_checks import require_rank, require_scalar, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _TYPES = [
     DataType.DT_UINT8,
@@ -160,10 +160,7 @@ def _output_shape(images: Any, transforms: Any, output_shape: Any) -> tuple[int,
     if transforms.ndim != 2 or transforms.shape[1] != 8 or len(transforms) not in (1, len(images)):
         raise InvalidArgumentError("Input transform should be num_images x 8 or 1 x 8")
     require_vector(output_shape, "output shape must be 1-dimensional{}")
-    if output_shape.size != 2:
-        raise InvalidArgumentError(
-            f"output shape must have two elements{TensorShape(output_shape.shape)}"
-        )
+    require_equal(output_shape.shape, (2,), "output shape must have two elements{}")
     height, width = output_shape.tolist()
     if height <= 0 or width <= 0:
         raise InvalidArgumentError(f"output dimensions must be positive, got {height} x {width}")

@@ -28,7 +28,7 @@ from opkernel.ops.image.resize_sampling import (
     nearest,
     scale,
 )
-from opkernel.ops.input_checks import require_rank, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.kernel_types import REAL_NUMBERS, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -127,8 +127,7 @@ def check_size(size: Any) -> tuple[int, int]:
 def two_of(name: str, values: Any) -> tuple[Any, Any]:
     """The two elements of a vector, for the height and for the width."""
     require_vector(values, f"{name} must be 1-dimensional{{}}")
-    if values.size != 2:
-        raise InvalidArgumentError(f"{name} must have two elements{list(values.shape)}")
+    require_equal(values.shape, (2,), f"{name} must have two elements{{}}")
     return values[0], values[1]
 
 

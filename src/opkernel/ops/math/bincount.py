@@ -306,8 +306,7 @@ def ragged_bincount(
     ends, flat = np.ravel(splits), np.ravel(values)
     if ends.size == 0:
         raise InvalidArgumentError("Splits must be non-empty")
-    if ends[0] != 0:
-        raise InvalidArgumentError(f"Splits must start with 0, not with {ends[0]}")
+    require_equal(ends[0], 0, "Splits must start with 0, not with {}")
     require_equal(
         ends[-1], flat.size, "Splits must end with the number of values, got {} instead of {}"
     )

@@ -161,8 +161,7 @@ def ragged_count(splits: Any, values: Any, weights: Any, *, counter: _Counter) -
     ends, size = splits.reshape(-1), values.size
     if ends.size < 2:
         raise InvalidArgumentError("Must provide at least 2 elements for the splits argument")
-    if ends[0] != 0:
-        raise InvalidArgumentError(f"Splits must start with 0, not with {ends[0]}")
+    require_equal(ends[0], 0, "Splits must start with 0, not with {}")
     require_equal(ends[-1], size, "Splits must end with the number of values, got {} instead of {}")
     # The row goes on while its end, or that of a later one, is not past the value.
     rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(size), side="right") - 1

@@ -117,8 +117,7 @@ def philox_of(key: Any, counter: Any, algorithm: int) -> Philox:
 
 def check_philox(algorithm: int) -> None:
     """Refuse every other algorithm, as TensorFlow does on the CPU."""
-    if algorithm != PHILOX:
-        raise InvalidArgumentError(f"Unsupported algorithm id: {algorithm}")
+    require_equal(algorithm, PHILOX, "Unsupported algorithm id: {}")
 
 
 def of_key(counter: list[int], key: int) -> Philox:

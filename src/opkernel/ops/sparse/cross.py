@@ -18,6 +18,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_rank
 from opkernel.ops.strings.hashes import concatenated, fingerprints, sip_hashes
@@ -305,8 +306,7 @@ def sparse_cross_hashed(
     salt: Any,
 ) -> tuple[Any, Any, Any]:
     check_rank(0, num_buckets=num_buckets, strong_hash=strong_hash)
-    if salt.size != 2:
-        raise InvalidArgumentError(f'Input "salt" must have length 2 but has length {salt.size}')
+    require_equal(salt.size, 2, 'Input "salt" must have length 2 but has length {}')
     columns = _columns(indices, values, shapes, dense_inputs)
     first, second = salt.reshape(-1).tolist()
     with _making_crosses(columns, DataType.DT_INT64):

@@ -38,8 +38,7 @@ ORDERING_AMD = register_op(
 
 def _check_square(matrix: CsrSparseMatrix) -> int:
     height, width = matrix.shape[-2:]
-    if height != width:
-        raise InvalidArgumentError(f"sparse matrix must be square; got: {height} != {width}")
+    require_equal(height, width, "sparse matrix must be square; got: {} != {}")
     return height
 
 

@@ -122,8 +122,7 @@ def _check_size(grams: _NGrams, count: int) -> None:
 
 def _check_splits(splits: Any, size: int) -> None:
     """Raise InvalidArgumentError unless the splits go up from 0 to the size."""
-    if splits[0] != 0:
-        raise InvalidArgumentError(f"First split value must be 0, got {splits[0]}")
+    require_equal(splits[0], 0, "First split value must be 0, got {}")
     before, after = splits[:-1], splits[1:]
     wrong = np.flatnonzero((after < before) | (after > size))
     if wrong.size:

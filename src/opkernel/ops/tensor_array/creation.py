@@ -11,7 +11,7 @@ from opkernel.opdef import InferenceContext, ShapeAndType, register_op, unknown_
 from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.opdef.common_shapes.rules import check_inputs, checked
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
     resource_manager,
@@ -241,10 +241,7 @@ def _array_name(ctx: OpKernelContext) -> str:
     """
     if ctx.input_dtype(0) != DataType.DT_RESOURCE:
         container, name = string_handle(ctx, "TensorArray")
-        if container != _ARRAYS:
-            raise InvalidArgumentError(
-                f"Input container should be '{_ARRAYS}',  but received '{container}'"
-            )
+        require_equal(_ARRAYS, container, "Input container should be '{}',  but received '{}'")
         return name
     name = handle_from_input(ctx.input(0)).name
     if not name.startswith(_ARRAYS):

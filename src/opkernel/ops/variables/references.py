@@ -29,13 +29,14 @@ from opkernel.opdef import (
     unchanged_shape,
     unknown_shape,
 )
+from opkernel.opdef.common_shapes.rules import defined_shape
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import resource_manager, step_container
 from opkernel.ops.variables.var import current, frozen, initialized_ref
-from opkernel.types import DataType, PartialTensorShape, TensorShape
+from opkernel.types import DataType, TensorShape
 
 
 def variable_shape(c: InferenceContext) -> None:
@@ -109,27 +110,13 @@ class LegacyVar(ResourceBase):
         return 0 if self.tensor_ref.tensor is None else int(self.tensor_ref.tensor.nbytes)
 
 
-def _declared_shape(construction: OpKernelConstruction) -> tuple[int, ...]:
-    """The attr `shape`; an unknown rank reads as 0.
-
-    Raises:
-        InvalidArgumentError: a dimension is unknown.
-    """
-    shape: PartialTensorShape = construction.get_attr("shape")
-    if shape.rank is None:
-        return ()
-    if not shape.is_fully_defined():
-        raise InvalidArgumentError(f"Shape {shape} is not fully defined")
-    return tuple(shape.as_tensor_shape())
-
-
 @register_kernel("Variable", "VariableV2")
 class VariableOp(OpKernel):
     """Gives the reference; the variable is made when it is first asked for."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
-        self.shape = _declared_shape(construction)
+        self.shape = tuple(defined_shape(construction.get_attr("shape")).as_tensor_shape())
         self.info = ContainerInfo.init(
             resource_manager(construction), self.node_def, use_node_name_as_default=True
         )
@@ -177,7 +164,7 @@ class TemporaryVariable(OpKernel):
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         self.dtype: DataType = construction.get_attr("dtype")
-        self.shape = _declared_shape(construction)
+        self.shape = tuple(defined_shape(construction.get_attr("shape")).as_tensor_shape())
         self.variable_name: str = construction.get_attr("var_name") or self.name
 
     def compute(self, ctx: OpKernelContext) -> None:

@@ -64,8 +64,7 @@ def _conv2d_windows(
     explicit_paddings: Sequence[int],
     data_format: str,
 ) -> Windows:
-    if data_format != "NHWC":
-        raise InvalidArgumentError(f"{op} only supports NHWC on the CPU, not {data_format}")
+    require_equal(data_format, "NHWC", f"{op} only supports NHWC on the CPU, not {{}}")
     windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format, refusal)
     check_unit_dilations(windows)
     return windows
@@ -74,8 +73,7 @@ def _conv2d_windows(
 def _conv3d_windows(
     op: str, strides: Sequence[int], dilations: Sequence[int], padding: str, data_format: str
 ) -> Windows:
-    if data_format != "NDHWC":
-        raise InvalidArgumentError(f"{op} only supports NDHWC on the CPU, not {data_format}")
+    require_equal(data_format, "NDHWC", f"{op} only supports NDHWC on the CPU, not {{}}")
     windows = conv3d_windows(strides, dilations, padding, data_format)
     check_unit_dilations(windows)
     return windows

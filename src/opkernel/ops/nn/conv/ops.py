@@ -7,7 +7,6 @@ Source: TensorFlow core/ops/nn_ops.cc.
 
 from collections.abc import Callable, Sequence
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import KernelContract, KernelRegistry, register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import (
@@ -39,8 +38,7 @@ def _padded_shape(c: InferenceContext, image: ShapeHandle, index: int) -> ShapeH
     """An image with the padding that an input holds."""
     paddings = c.with_rank(c.input(index), 2)
     rows = c.value(c.dim(paddings, 0))
-    if rows != 4:  # as in TensorFlow, -1 where it is not known
-        raise InvalidArgumentError(f"Shape must be rank {rows} but is rank 4")
+    require_equal(rows, 4, "Shape must be rank {} but is rank 4")
     c.merge(paddings, c.matrix(4, 2))
     values = c.input_tensor(index)
     if values is None:
