@@ -45,11 +45,6 @@ def lengths_to_splits(lengths: Any, dtype: DataType = DataType.DT_INT64) -> Any:
     return splits
 
 
-def row_numbers(splits: Any) -> Any:
-    """The row of each value."""
-    return np.repeat(np.arange(splits.size - 1), np.diff(splits))
-
-
 def ranges(starts: Any, lengths: Any) -> Any:
     """The integers of ranges, one range after the other."""
     ends = np.cumsum(lengths)
