@@ -16,10 +16,11 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import no_outputs, scalar_shape, unchanged_shape
 from opkernel.opdef.text.tensor_summary import summarize_values
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 ASSERT = register_op(
     "Assert",
@@ -37,8 +38,7 @@ def assert_(*, T: list[DataType], summarize: int) -> Callable[[Any, list[Any]], 
     int32_attr("summarize", summarize)
 
     def check(condition: Any, data: list[Any]) -> None:
-        if condition.ndim:
-            raise InvalidArgumentError(f"In[0] should be a scalar: {TensorShape(condition.shape)}")
+        require_scalar(condition, "In[0] should be a scalar: {}")
         if not condition:
             parts = [
                 f" [{summarize_values(np.asarray(tensor), dtype, summarize)}]"
@@ -74,12 +74,12 @@ CHECK_NUMERICS_V2 = register_op(
 )
 
 
-@register_kernel(CHECK_NUMERICS, device="CPU", types={"T": FLOATS}, kind="view")
+@register_kernel(CHECK_NUMERICS, types={"T": FLOATS}, kind="view")
 def check_numerics(tensor: Any, *, message: str) -> Any:
     return _checked(tensor, message, {"Inf": np.isinf, "NaN": np.isnan})
 
 
-@register_kernel(CHECK_NUMERICS_V2, device="CPU", types={"T": FLOATS}, kind="view")
+@register_kernel(CHECK_NUMERICS_V2, types={"T": FLOATS}, kind="view")
 def check_numerics_v2(tensor: Any, *, message: str) -> Any:
     return _checked(
         tensor,
@@ -121,7 +121,7 @@ _WITH_TRUTH = frozenset(
 )
 
 
-@register_kernel(TO_BOOL, device="CPU")
+@register_kernel(TO_BOOL)
 def to_bool(tensor: Any, *, T: DataType) -> Any:
     if tensor.ndim:
         return np.bool_(tensor.size)

@@ -18,6 +18,7 @@ from opkernel.opdef.common_shapes import (
     unknown_shape,
 )
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL, POD, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -109,10 +110,7 @@ class Switch(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         pred = np.asarray(ctx.input(1))
-        if pred.ndim:
-            raise InvalidArgumentError(
-                f"The second input must be a scalar, but it has shape {list(pred.shape)}"
-            )
+        require_scalar(pred, "The second input must be a scalar, but it has shape {}")
         _pass_on(ctx, 0, int(bool(pred)))
 
 
@@ -123,10 +121,7 @@ class SwitchN(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         index = np.asarray(ctx.input(1))
-        if index.ndim:
-            raise InvalidArgumentError(
-                f"The second input must be a scalar, but it has shape {list(index.shape)}"
-            )
+        require_scalar(index, "The second input must be a scalar, but it has shape {}")
         _pass_on(ctx, 0, int(index) if 0 <= index < self.num_outputs else self.num_outputs - 1)
 
 
@@ -327,11 +322,9 @@ for _op, _kernel, _tensors, _always_on_host, _types, _types_on_host in (
     ("RefNextIteration", PassOnRef, ("data", "output"), (), _PLAIN, _ON_HOST),
 ):
     if "Switch" in _op:
-        register_kernel(
-            _op, device="CPU", types={"T": (*ALL, *QUANTIZED)}, host_memory=_always_on_host
-        )(_kernel)
+        register_kernel(_op, types={"T": (*ALL, *QUANTIZED)}, host_memory=_always_on_host)(_kernel)
     elif _op != "NextIteration":
-        register_kernel(_op, device="CPU")(_kernel)
+        register_kernel(_op)(_kernel)
     register_kernel(_op, device="DEFAULT", types={"T": _types}, host_memory=_always_on_host)(
         _kernel
     )
@@ -342,7 +335,7 @@ for _op, _kernel, _tensors, _always_on_host, _types, _types_on_host in (
         host_memory=(*_tensors, *_always_on_host),
     )(_kernel)
 
-register_kernel("LoopCond", device="CPU")(forward_input)
+register_kernel("LoopCond")(forward_input)
 register_kernel("LoopCond", device="DEFAULT", host_memory=("input", "output"))(forward_input)
 
 for _op, _on_host in {
@@ -355,5 +348,5 @@ for _op, _on_host in {
     "PartitionedCall": (),
     "StatefulPartitionedCall": (),
 }.items():
-    register_kernel(_op, device="CPU")(RunByExecutor)
+    register_kernel(_op)(RunByExecutor)
     register_kernel(_op, device="DEFAULT", host_memory=_on_host)(RunByExecutor)

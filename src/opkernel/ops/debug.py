@@ -13,69 +13,57 @@ from typing import Any
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import forward_input
-from opkernel.opdef import register_op
+from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.registration import register_kernel
 
 _URLS = "debug_urls: list(string) = []"
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
 
-DEBUG_IDENTITY = register_op(
-    "DebugIdentity",
-    inputs=["input: T"],
-    outputs=["output: T"],
-    attrs=[
-        "T: type",
-        "device_name: string = ''",
-        "tensor_name: string = ''",
-        _URLS,
-        "gated_grpc: bool = false",
-    ],
-    shape_fn=unchanged_shape,
+
+def _declare(version: str, *attrs: str, **declared: Any) -> OpHandle:
+    return register_op(
+        f"DebugIdentity{version}",
+        inputs=["input: T"],
+        outputs=["output: T"],
+        attrs=["T: type", *attrs],
+        shape_fn=unchanged_shape,
+        doc="`input`, which a debugger may be shown.",
+        traits="writes_files file_attr=debug_urls",
+        **declared,
+    )
+
+
+DEBUG_IDENTITY = _declare(
+    "",
+    "device_name: string = ''",
+    "tensor_name: string = ''",
+    _URLS,
+    "gated_grpc: bool = false",
     allows_uninitialized_input=True,
-    doc="`input`, which a debugger may be shown.",
-    traits="writes_files file_attr=debug_urls",
 )
-
-DEBUG_IDENTITY_V2 = register_op(
-    "DebugIdentityV2",
-    inputs=["input: T"],
-    outputs=["output: T"],
-    attrs=[
-        "T: type",
-        "tfdbg_context_id: string = ''",
-        "op_name: string = ''",
-        "output_slot: int = -1",
-        "tensor_debug_mode: int = -1",
-        _URLS,
-        "circular_buffer_size: int = 1000",
-        "tfdbg_run_id: string = ''",
-    ],
-    shape_fn=unchanged_shape,
+DEBUG_IDENTITY_V2 = _declare(
+    "V2",
+    "tfdbg_context_id: string = ''",
+    "op_name: string = ''",
+    "output_slot: int = -1",
+    "tensor_debug_mode: int = -1",
+    _URLS,
+    "circular_buffer_size: int = 1000",
+    "tfdbg_run_id: string = ''",
     is_stateful=True,
-    doc="`input`, which a debugger may be shown.",
-    traits="writes_files file_attr=debug_urls",
 )
-
-DEBUG_IDENTITY_V3 = register_op(
-    "DebugIdentityV3",
-    inputs=["input: T"],
-    outputs=["output: T"],
-    attrs=[
-        "T: type",
-        "device_name: string = ''",
-        "tensor_name: string = ''",
-        "io_of_node: string = ''",
-        "is_input: bool = false",
-        "io_index: int = -1",
-        _URLS,
-        "gated_grpc: bool = false",
-    ],
-    shape_fn=unchanged_shape,
+DEBUG_IDENTITY_V3 = _declare(
+    "V3",
+    "device_name: string = ''",
+    "tensor_name: string = ''",
+    "io_of_node: string = ''",
+    "is_input: bool = false",
+    "io_index: int = -1",
+    _URLS,
+    "gated_grpc: bool = false",
     is_stateful=True,
     allows_uninitialized_input=True,
-    doc="`input`, which a debugger may be shown.",
-    traits="writes_files file_attr=debug_urls",
 )
 
 
@@ -102,8 +90,8 @@ def debug_identity_v2(*, debug_urls: list[str]) -> Callable[[Any], Any]:
     return forward_input
 
 
-register_kernel(DEBUG_IDENTITY, device="CPU", kind="view", factory=True)(debug_identity)
-register_kernel(DEBUG_IDENTITY_V2, device="CPU", kind="view", factory=True)(debug_identity_v2)
+register_kernel(DEBUG_IDENTITY, kind="view", factory=True)(debug_identity)
+register_kernel(DEBUG_IDENTITY_V2, kind="view", factory=True)(debug_identity_v2)
 register_kernel(
     DEBUG_IDENTITY_V3,
     device="DEFAULT",

@@ -24,7 +24,7 @@ DEVICE_INDEX = register_op(
 )
 
 
-@register_kernel(DEVICE_INDEX, device="CPU")
+@register_kernel(DEVICE_INDEX)
 @register_kernel(DEVICE_INDEX, device="DEFAULT", host_memory=["index"])
 class DeviceIndex(OpKernel):
     """Looks for the type of its device, as `CPU`."""
@@ -51,6 +51,6 @@ DTYPE_WITH_DEFAULT_OP = register_op(
 )
 
 
-@register_kernel(DTYPE_WITH_DEFAULT_OP, device="CPU", factory=True)
+@register_kernel(DTYPE_WITH_DEFAULT_OP, factory=True)
 def dtype_with_default(*, T: DataType) -> Any:
     return lambda value: string_tensor((), [T.string.encode()])

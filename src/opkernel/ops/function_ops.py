@@ -32,10 +32,11 @@ from opkernel.opdef import (
     register_op,
     unknown_shape,
 )
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
 from opkernel.ops.registration import ASKS_FOR_CALL, register_kernel
 from opkernel.proto import NameAttrList
-from opkernel.types import DataType, TensorShape, natural_dtype
+from opkernel.types import DataType, natural_dtype
 
 _Value = TypeVar("_Value")
 
@@ -154,8 +155,7 @@ class RemoteCall(OpKernel):
     def _handle(self, ctx: OpKernelContext, library: FunctionRuntime) -> Any:
         """The function on the device, instantiated once for each device."""
         target = np.asarray(ctx.input("target"))
-        if target.ndim:
-            raise InvalidArgumentError(f"target must be a scalar, got shape {list(target.shape)}")
+        require_scalar(target, "target must be a scalar, got shape {}")
         device = target.item().decode("utf-8", "surrogateescape")
         with self._lock:
             handle = self._handles.get((device, library))
@@ -180,7 +180,7 @@ for _name, _kernel, _types, _arg in (
     ("_Arg", Arg, (*_PLAIN, *QUANTIZED, *FLOAT8, *_INT4), "output"),
     ("_Retval", Retval, (*_PLAIN, *QUANTIZED, *_QUANTIZED_16, *FLOAT8, *_INT4), "input"),
 ):
-    register_kernel(_name, device="CPU", contract=ASKS_FOR_CALL, system=True)(_kernel)
+    register_kernel(_name, contract=ASKS_FOR_CALL, system=True)(_kernel)
     register_kernel(
         _name, device="DEFAULT", types={"T": _types}, contract=ASKS_FOR_CALL, system=True
     )(_kernel)
@@ -194,7 +194,7 @@ for _name, _kernel, _types, _arg in (
     )(_kernel)
 
 for _name, _kernel in (("_DeviceArg", Arg), ("_DeviceRetval", Retval)):
-    register_kernel(_name, device="CPU", contract=ASKS_FOR_CALL, system=True)(_kernel)
+    register_kernel(_name, contract=ASKS_FOR_CALL, system=True)(_kernel)
     register_kernel(
         _name, device="DEFAULT", types={"T": DataType.DT_INT32}, contract=ASKS_FOR_CALL, system=True
     )(_kernel)
@@ -218,7 +218,7 @@ register_op(
     doc="Passes on `N` tensors of one type as tensors that are listed by type.",
 )
 for _name in ("_ListToArray", "_ArrayToList"):
-    register_kernel(_name, device="CPU", system=True)(PassOn)
+    register_kernel(_name, system=True)(PassOn)
 
 register_op(
     "RemoteCall",
@@ -236,7 +236,7 @@ register_op(
     """,
     traits="uses_network",
 )
-register_kernel("RemoteCall", device="CPU", host_memory=["target"])(RemoteCall)
+register_kernel("RemoteCall", host_memory=["target"])(RemoteCall)
 
 
 _RANGE = ("start", "limit", "delta")
@@ -256,7 +256,7 @@ FOR = register_op(
 )
 
 
-@register_kernel(FOR, device="CPU")
+@register_kernel(FOR)
 @register_kernel(FOR, device="DEFAULT", host_memory=_RANGE)
 class For(OpKernel):
     """Calls its function on the device that it runs on."""
@@ -301,8 +301,7 @@ class For(OpKernel):
 
 
 def _scalar(name: str, value: Any) -> int:
-    if value.ndim:
-        raise InvalidArgumentError(f"{name} must be a scalar, got shape {TensorShape(value.shape)}")
+    require_scalar(value, f"{name} must be a scalar, got shape {{}}")
     return int(value)
 
 

@@ -19,11 +19,10 @@ REAL_OF = {
 COMPLEX_OF = {real: whole for whole, real in REAL_OF.items()}
 """The types of the complex numbers of such parts."""
 
+SIGNED_INTEGERS = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
+
 INTEGERS = (
-    DataType.DT_INT8,
-    DataType.DT_INT16,
-    DataType.DT_INT32,
-    DataType.DT_INT64,
+    *SIGNED_INTEGERS,
     DataType.DT_UINT8,
     DataType.DT_UINT16,
     DataType.DT_UINT32,
@@ -55,3 +54,7 @@ FLOAT8 = (DataType.DT_FLOAT8_E5M2, DataType.DT_FLOAT8_E4M3FN)
 
 QUANTIZED = (DataType.DT_QINT8, DataType.DT_QUINT8, DataType.DT_QINT32)
 """TF_CALL_QUANTIZED_TYPES."""
+
+ALL_QUANTIZED = (*QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)
+
+WIDE_FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)

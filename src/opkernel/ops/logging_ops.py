@@ -20,9 +20,10 @@ from opkernel.foreign_text import terminal_text
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import scalar_shape, unchanged_shape
 from opkernel.opdef.text.tensor_summary import summarize_values
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 PRINT = register_op(
     "Print",
@@ -42,7 +43,7 @@ PRINT = register_op(
 )
 
 
-@register_kernel(PRINT, device="CPU", kind="view", factory=True)
+@register_kernel(PRINT, kind="view", factory=True)
 def print_(
     *, U: list[DataType], message: str, first_n: int, summarize: int
 ) -> Callable[[Any, list[Any]], Any]:
@@ -93,7 +94,7 @@ _STREAMS: dict[str, Callable[[bytes], None]] = {
 }
 
 
-@register_kernel(PRINT_V2, device="CPU", factory=True)
+@register_kernel(PRINT_V2, factory=True)
 def print_v2(*, output_stream: str, end: str) -> Callable[[Any], None]:
     if output_stream.startswith("file://"):
         raise PermissionDeniedError(
@@ -106,10 +107,7 @@ def print_v2(*, output_stream: str, end: str) -> Callable[[Any], None]:
         )
 
     def tell(text: Any) -> None:
-        if text.ndim:
-            raise InvalidArgumentError(
-                f"Input is expected to be scalar, but got {TensorShape(text.shape)}"
-            )
+        require_scalar(text, "Input is expected to be scalar, but got {}")
         write(text.item() + last)
 
     return tell
@@ -137,7 +135,7 @@ TIMESTAMP = register_op(
 )
 
 
-@register_kernel(TIMESTAMP, device="CPU")
+@register_kernel(TIMESTAMP)
 def timestamp() -> Any:
     return np.float64(time.time())
 

@@ -23,7 +23,6 @@ SYNC_DEVICE = register_op(
 
 
 @register_kernel(NO_OP, device="DEFAULT", system=True)
-@register_kernel(SYNC_DEVICE, device="DEFAULT")
-@register_kernel(CONTROL_TRIGGER, device="DEFAULT")
+@register_kernel(SYNC_DEVICE, CONTROL_TRIGGER, device="DEFAULT")
 def no_op() -> None:
     """Nothing."""

@@ -15,6 +15,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, ShapeAndType, full_type, register_op
 from opkernel.opdef.common_shapes import scalar_shape
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.value import sum_of_elements, zeros_like_element
 from opkernel.proto import VariantTensorDataProto
@@ -183,22 +184,22 @@ OPTIONAL_GET_VALUE = register_op(
 )
 
 
-@register_kernel(OPTIONAL_FROM_VALUE, device="CPU", priority=2)
+@register_kernel(OPTIONAL_FROM_VALUE, priority=2)
 def optional_from_value(components: list[Any], *, Toutput_types: list[DataType]) -> Any:
     return object_scalar(Optional(components, Toutput_types))
 
 
-@register_kernel(OPTIONAL_NONE, device="CPU", priority=2)
+@register_kernel(OPTIONAL_NONE, priority=2)
 def optional_none() -> Any:
     return object_scalar(Optional())
 
 
-@register_kernel(OPTIONAL_HAS_VALUE, device="CPU", priority=2)
+@register_kernel(OPTIONAL_HAS_VALUE, priority=2)
 def optional_has_value(optional: Any) -> Any:
     return np.bool_(_optional_of(optional, "OptionalHasValue").has_value)
 
 
-@register_kernel(OPTIONAL_GET_VALUE, device="CPU", priority=2, kind="view", factory=True)
+@register_kernel(OPTIONAL_GET_VALUE, priority=2, kind="view", factory=True)
 def optional_get_value(
     *, output_types: list[DataType], output_shapes: list[PartialTensorShape]
 ) -> Callable[[Any], Any]:
@@ -216,10 +217,9 @@ def _check_components(
     value: Optional, dtypes: Sequence[DataType], shapes: Sequence[PartialTensorShape]
 ) -> None:
     """Raise InvalidArgumentError unless the tensors have the types and shapes of the node."""
-    if len(value.components) != len(dtypes):
-        raise InvalidArgumentError(
-            f"The given optional has {len(value.components)} components, expected {len(dtypes)}"
-        )
+    require_equal(
+        len(value.components), len(dtypes), "The given optional has {} components, expected {}"
+    )
     for index, (expected, actual) in enumerate(zip(dtypes, value.dtypes, strict=True)):
         if expected != actual:
             raise InvalidArgumentError(

@@ -1,7 +1,8 @@
 """`register_kernel` for the modules of the catalogue: their kernels claim what all of them keep.
 
 A module that registers with it claims `outputs_as_declared` for its kernels, which are tested for it
-(`tests/testing/test_catalogue.py`), and `ignores_call`, as anybody may do for theirs.
+(`tests/testing/test_catalogue.py`), and `ignores_call`, as anybody may do for theirs. A kernel is for the
+CPU unless it says another device.
 """
 
 from functools import partial
@@ -15,7 +16,7 @@ else:
     from opkernel.kernel import register_kernel
 
     _CLAIMS = KernelContract(outputs_as_declared=True, ignores_call=True)
-    register_kernel = partial(register_kernel, contract=_CLAIMS)
+    register_kernel = partial(register_kernel, device="CPU", contract=_CLAIMS)
 
 __all__ = ["ASKS_FOR_CALL", "register_kernel"]
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, ClassVar, TypeVar
 
 from opkernel.device.string_tensors import string_tensor
-from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.errors import NotFoundError
 from opkernel.kernel import (
     ContainerInfo,
     OpKernel,
@@ -23,10 +23,18 @@ from opkernel.kernel import (
     make_resource_handle,
     tensor_of_handle,
 )
-from opkernel.ops.step_resources import resource_manager, string_handle
+from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.step_resources import InexpensiveKernel, resource_manager, string_handle
 from opkernel.types import DataType
 
-__all__ = ["ResourceOpKernel", "container_of", "resource_of_handle", "string_tensor"]
+__all__ = [
+    "ResourceOpKernel",
+    "container_of",
+    "register_fact",
+    "resource_of_handle",
+    "string_tensor",
+]
 
 R = TypeVar("R", bound=ResourceBase)
 
@@ -122,8 +130,18 @@ def resource_of_handle(ctx: OpKernelContext, resource_type: type[R], index: int 
     """
     if ctx.input_dtype(index) == DataType.DT_RESOURCE:
         given = ctx.input(index)
-        if given.ndim:
-            raise InvalidArgumentError("Resource handle must be a scalar")
+        require_scalar(given, "Resource handle must be a scalar")
         return lookup_resource(ctx, handle_from_input(given), resource_type)
     container, name = string_handle(ctx, "Resource", index)
     return resource_manager(ctx).lookup(container, name, resource_type)
+
+
+def register_fact(*ops: str, of: type[R], fact: Callable[[R], int]) -> None:
+    """Register a kernel that tells a number, or whether something is so, of the resource whose handle is input 0."""
+
+    class FactKernel(InexpensiveKernel):
+        def compute(self, ctx: OpKernelContext) -> None:
+            with resource_of_handle(ctx, of) as resource:
+                ctx.set_output(0, self.output_dtypes[0].type(fact(resource)))
+
+    register_kernel(*ops)(FactKernel)

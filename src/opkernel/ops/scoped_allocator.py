@@ -55,7 +55,7 @@ SCOPED_ALLOCATOR_SPLIT = register_op(
 )
 
 
-@register_kernel(SCOPED_ALLOCATOR, device="CPU")
+@register_kernel(SCOPED_ALLOCATOR)
 class ScopedAllocatorOp(OpKernel):
     """Allocates the array and announces its fields."""
 
@@ -98,7 +98,7 @@ class ScopedAllocatorOp(OpKernel):
             container.add_scoped_allocator(backing, self._id, self._name, self._fields, self._calls)
 
 
-@register_kernel(SCOPED_ALLOCATOR_CONCAT, device="CPU")
+@register_kernel(SCOPED_ALLOCATOR_CONCAT)
 class ScopedAllocatorConcatOp(InexpensiveKernel):
     """Gives the array that its inputs lie in."""
 
@@ -122,7 +122,7 @@ class ScopedAllocatorConcatOp(InexpensiveKernel):
         ctx.set_output(0, backing.reshape(self._shape) if self._reshapes else backing)
 
 
-@register_kernel(SCOPED_ALLOCATOR_SPLIT, device="CPU")
+@register_kernel(SCOPED_ALLOCATOR_SPLIT)
 class ScopedAllocatorSplitOp(InexpensiveKernel):
     """Gives the tensors that lie in an array."""
 

@@ -134,7 +134,7 @@ for _prefix, _on_host in (("", ()), ("_", ()), ("_Host", ("tensor",))):
         doc="Gives the tensor that another node sends.",
     )
     for _name, _kernel in ((f"{_prefix}Send", Send), (f"{_prefix}Recv", Recv)):
-        register_kernel(_name, device="CPU", contract=ASKS_FOR_CALL, system=True)(_kernel)
+        register_kernel(_name, contract=ASKS_FOR_CALL, system=True)(_kernel)
         register_kernel(
             _name, device="DEFAULT", host_memory=_on_host, contract=ASKS_FOR_CALL, system=True
         )(_kernel)

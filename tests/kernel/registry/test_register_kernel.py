@@ -106,6 +106,14 @@ def test_a_chain_and_keywords_say_the_same(kernels):
     assert kernels.registrations()[0].kernel_def == other.registrations()[0].kernel_def
 
 
+def test_several_ops_have_one_kernel(kernels):
+    register_kernel("Twice", "TwiceV2", device="CPU", types={"T": float32}, registry=kernels)(Twice)
+    found = kernels.registrations()
+    assert sorted(one.kernel_def.op for one in found) == ["Twice", "TwiceV2"]
+    assert {one.kernel for one in found} == {Twice}
+    assert {one.kernel_def.constraint[0].name for one in found} == {"T"}
+
+
 def test_a_chain_with_a_function(ops, kernels):
     @register_kernel(Name("Twice").device("CPU"), registry=kernels, op_registry=ops)
     def twice(x, *, by):

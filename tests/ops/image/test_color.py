@@ -115,7 +115,7 @@ def test_colors_without_numbers():
 @pytest.mark.parametrize("what", ["Contrastv2", "Hue", "Saturation"])
 def test_what_is_refused(what):
     image = np.zeros((2, 2, 3), np.float32)
-    with pytest.raises(InvalidArgumentError, match=r"at least 3-D, got shape\[2, 3\]"):
+    with pytest.raises(InvalidArgumentError, match=r"at least 3-D, got shape\[2,3\]"):
         adjust(what, image[0], 1)
     with pytest.raises(InvalidArgumentError, match=r"must be scalar: \[1\]"):
         adjust(what, image, [1])

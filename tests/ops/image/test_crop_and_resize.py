@@ -77,7 +77,7 @@ def test_types(dtype):
         ({"boxes": [0, 0, 1, 1]}, r"boxes must be 2-D\[4\]"),
         ({"boxes": [[0, 0, 1]]}, "boxes must have 4 columns"),
         ({"boxes": [[0, 0, INF, 1]]}, "not finite"),
-        ({"index": [[0]]}, r"box_index must be 1-D\[1, 1\]"),
+        ({"index": [[0]]}, r"box_index must be 1-D\[1,1\]"),
         ({"index": [0, 0]}, "box_index has incompatible shape"),
         ({"size": [2]}, "crop_size must have two elements"),
         ({"size": [2, 0]}, "crop dimensions must be positive"),

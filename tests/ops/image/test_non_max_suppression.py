@@ -98,7 +98,7 @@ def test_boxes_without_numbers_lose_their_score():
     [
         ({"boxes": BOXES[0]}, r"boxes must be 2-D\[4\]"),
         ({"boxes": BOXES[:, :3]}, "boxes must have 4 columns"),
-        ({"scores": SCORES[:, None]}, r"scores must be 1-D\[6, 1\]"),
+        ({"scores": SCORES[:, None]}, r"scores must be 1-D\[6,1\]"),
         ({"scores": SCORES[:2]}, "scores has incompatible shape"),
         ({"size": [3]}, r"max_output_size must be 0-D, got shape \[1\]"),
         ({"size": -1}, "output size must be non-negative"),

@@ -82,8 +82,8 @@ def test_same_size_is_a_copy():
 @pytest.mark.parametrize(
     ("images", "size", "message"),
     [
-        (IMAGE[0], [2, 2], r"input must be 4-dimensional\[2, 4, 3\]"),
-        (IMAGE, [[2, 2]], r"shape_t must be 1-dimensional\[1, 2\]"),
+        (IMAGE[0], [2, 2], r"input must be 4-dimensional\[2,4,3\]"),
+        (IMAGE, [[2, 2]], r"shape_t must be 1-dimensional\[1,2\]"),
         (IMAGE, [2, 2, 2], r"shape_t must have two elements\[3\]"),
         (IMAGE, [0, 2], "output dimensions must be positive"),
         (IMAGE[..., :0], [2, 2], "at least one channel"),
@@ -149,8 +149,8 @@ def test_bfloat16_rounds_at_each_addition():
 @pytest.mark.parametrize(
     ("grads", "image", "message"),
     [
-        (IMAGE[0], IMAGE, r"input_grad must be 4-dimensional\[2, 4, 3\]"),
-        (IMAGE, IMAGE[0], r"original_image must be 4-dimensional\[2, 4, 3\]"),
+        (IMAGE[0], IMAGE, r"input_grad must be 4-dimensional\[2,4,3\]"),
+        (IMAGE, IMAGE[0], r"original_image must be 4-dimensional\[2,4,3\]"),
         (IMAGE[:, :0], IMAGE, "resized dimensions must be positive"),
         (IMAGE, IMAGE[:, :, :0], "original dimensions must be positive"),
     ],

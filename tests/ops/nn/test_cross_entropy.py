@@ -85,7 +85,7 @@ def test_sparse_labels_are_certain_ones(dtype):
         ((2, 3), [0, 3], r"label value of 3 .* valid range of \[0, 3\)"),
         ((2, 3), [-1, 0], r"label value of -1 .* valid range of \[0, 3\)"),
         ((2, 3), [0], "same first dimension"),
-        ((2, 3), [[0], [1]], r"labels must be 1-D, but got shape \[2, 1\]"),
+        ((2, 3), [[0], [1]], r"labels must be 1-D, but got shape \[2,1\]"),
         ((3,), [0], r"logits must be 2-D, but got shape \[3\]"),
         ((0, 0), [], "at least one class"),
     ],

@@ -34,7 +34,7 @@ class OpKernelFactory(Protocol):
 
 def register_kernel(
     op: str | OpHandle | KernelDefBuilder,
-    *,
+    *more_ops: str | OpHandle | KernelDefBuilder,
     device: str = "",
     types: Mapping[str, DataType | Sequence[DataType]] | None = None,
     attrs: Mapping[str, str | int | bool | Sequence[str] | Sequence[int]] | None = None,
@@ -55,6 +55,7 @@ def register_kernel(
 
     Args:
         op: the op, as `register_op` returned it or by name; or the chain.
+        more_ops: other ops with the same kernel.
         device: the device type, such as `CPU`.
         types: for attrs of type `type` or `list(type)`, the types that the kernel takes; an attr
             that is not named is not constrained.
@@ -81,12 +82,14 @@ def register_kernel(
     Source: TensorFlow's REGISTER_KERNEL_BUILDER, core/framework/op_kernel.h.
     """
     given = _Declaration(device, types, attrs, host_memory, label, priority)
-    kernel_def = given.kernel_def(op)
     claims = contract.of_kind(kind)
     site = declaring_site(sys._getframe(1))
-    op_def = _checked_op_def(op, kernel_def, site, op_registry)
+    declared = []
+    for one in (op, *more_ops):
+        kernel_def = given.kernel_def(one)
+        declared.append((kernel_def, _checked_op_def(one, kernel_def, site, op_registry)))
     target = global_kernel_registry() if registry is None else registry
-    return _Registrar(kernel_def, op_def, claims, site, target, factory, system)
+    return _Registrar(declared, claims, site, target, factory, system)
 
 
 @dataclass(frozen=True)
@@ -139,10 +142,9 @@ class _Declaration:
 
 @dataclass(frozen=True)
 class _Registrar:
-    """Registers what `register_kernel` decorates."""
+    """Registers what `register_kernel` decorates, for each op with its OpDef, if that is known."""
 
-    kernel_def: KernelDef
-    op_def: OpDef | None
+    declared: Sequence[tuple[KernelDef, OpDef | None]]
     claims: KernelContract
     site: DeclaringSite
     registry: KernelRegistry
@@ -150,23 +152,24 @@ class _Registrar:
     is_system: bool
 
     def __call__(self, kernel: _K) -> _K:
-        make = _maker(kernel, self.kernel_def.op, self.is_maker, self.claims)
-        if self.op_def is not None and isinstance(make, FunctionKernelFactory):
-            make.check(self.op_def)
-        named: Any = type(kernel) if isinstance(make, partial) else kernel
-        self.registry.register(
-            KernelRegistration(
-                kernel_def=self.kernel_def,
-                class_name=callable_name(named),
-                factory=make,
-                owner=self.site.owner,
-                is_system=self.is_system,
-                contract=self.claims,
-                site=self.site,
-                kernel=kernel,
-                op_def=self.op_def,
+        for kernel_def, op_def in self.declared:
+            make = _maker(kernel, kernel_def.op, self.is_maker, self.claims)
+            if op_def is not None and isinstance(make, FunctionKernelFactory):
+                make.check(op_def)
+            named: Any = type(kernel) if isinstance(make, partial) else kernel
+            self.registry.register(
+                KernelRegistration(
+                    kernel_def=kernel_def,
+                    class_name=callable_name(named),
+                    factory=make,
+                    owner=self.site.owner,
+                    is_system=self.is_system,
+                    contract=self.claims,
+                    site=self.site,
+                    kernel=kernel,
+                    op_def=op_def,
+                )
             )
-        )
         return kernel
 
 

@@ -27,12 +27,17 @@ def scalar_shape(c: InferenceContext) -> None:
     c.set_output(0, c.scalar())
 
 
+def keep_contents(c: InferenceContext, output: int = 0, source: int = 0) -> None:
+    """The resource or variant at `output` holds what the one at input `source` holds."""
+    held = c.input_handle_shapes_and_types(source)
+    if held is not None:
+        c.set_output_handle_shapes_and_types(output, held)
+
+
 def unchanged_shape(c: InferenceContext) -> None:
     """Output 0 has the shape of input 0, and the same contents if it is a resource or variant."""
     c.set_output(0, c.input(0))
-    held = c.input_handle_shapes_and_types(0)
-    if held is not None:
-        c.set_output_handle_shapes_and_types(0, held)
+    keep_contents(c)
 
 
 def unchanged_shape_with_rank(rank: int) -> ShapeFn:

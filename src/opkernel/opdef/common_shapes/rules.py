@@ -56,14 +56,12 @@ def set_outputs(c: InferenceContext, shapes: Iterable[ShapeHandle]) -> None:
         c.set_output(i, shape)
 
 
-def fixed_shapes(
-    *shapes: tuple[int | None, ...], input_ranks: tuple[int, ...] = ()
-) -> OpShapeInferenceFn:
-    """A shape function: the first inputs must have these ranks, the outputs have these shapes."""
+def shape_held_by(index: int, rank: int | None = None) -> OpShapeInferenceFn:
+    """A shape function: output 0 has the shape that an input holds, which must have this rank."""
 
     def shape_fn(c: InferenceContext) -> None:
-        check_input_ranks(c, *input_ranks)
-        set_outputs(c, map(c.make_shape, shapes))
+        shape = c.make_shape_from_shape_tensor(index)
+        c.set_output(0, shape if rank is None else c.with_rank(shape, rank))
 
     return shape_fn
 

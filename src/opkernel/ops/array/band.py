@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.types import TensorShape
+from opkernel.ops.input_checks import require_rank_at_most
 
 
 class Band(NamedTuple):
@@ -27,10 +27,7 @@ class Band(NamedTuple):
         Raises:
             InvalidArgumentError: `k` is no scalar and no vector of one or two elements.
         """
-        if index.ndim > 1:
-            raise InvalidArgumentError(
-                f"diag_index must be a scalar or vector, received shape: {TensorShape(index.shape)}"
-            )
+        require_rank_at_most(index, 1, "diag_index must be a scalar or vector, received shape: {}")
         if index.size == 0:
             raise InvalidArgumentError("Expected diag_index to have at least 1 element")
         if index.size > 2:

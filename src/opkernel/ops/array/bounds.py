@@ -10,19 +10,14 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import in_pieces
-from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _INT32_MAX = 2**31 - 1
-
-
-def bound_shape(c: InferenceContext) -> None:
-    """The shape of `values`."""
-    for i in (0, 1):
-        c.with_rank(c.input(i), 2)
-    c.set_output(0, c.input(1))
 
 
 def _declare(name: str, doc: str) -> OpHandle:
@@ -31,7 +26,7 @@ def _declare(name: str, doc: str) -> OpHandle:
         inputs=["sorted_inputs: T", "values: T"],
         outputs=["output: out_type"],
         attrs=["T: type", "out_type: {int32, int64} = DT_INT32"],
-        shape_fn=bound_shape,
+        shape_fn=shape_rule("[?, ?], [?, ?] -> in1"),
         doc=doc,
     )
 
@@ -58,17 +53,15 @@ def _register(op: OpHandle, is_before: Callable[[Any, Any], Any]) -> None:
 
     make.__name__ = op.name
     types = {"T": REAL_NUMBERS, "out_type": INDEX}
-    register_kernel(op, device="CPU", types=types, factory=True)(make)
+    register_kernel(op, types=types, factory=True)(make)
 
 
 def _check(sorted_inputs: Any, values: Any, out_type: DataType) -> None:
     for name, tensor in (("sorted_inputs", sorted_inputs), ("values", values)):
-        if tensor.ndim != 2:
-            raise InvalidArgumentError(
-                f"Shape must be rank 2 but is rank {tensor.ndim} for `{name}` argument"
-            )
-    if len(sorted_inputs) != len(values):
-        raise InvalidArgumentError("Leading dim_size of both tensors must match.")
+        require_rank(
+            tensor, 2, f"Shape must be rank 2 but is rank {tensor.ndim} for `{name}` argument"
+        )
+    require_equal(len(sorted_inputs), len(values), "Leading dim_size of both tensors must match.")
     if out_type == DataType.DT_INT32 and max(values.size, sorted_inputs.shape[1]) >= _INT32_MAX:
         raise InvalidArgumentError("values tensor size must less than INT_MAX")
 

@@ -16,7 +16,9 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -51,9 +53,7 @@ _TILE_TYPES = frozenset(POD_OR_STRING) - {DataType.DT_UINT16}
 """The kernel is registered for every type, and refuses the others when it has to repeat."""
 
 
-@register_kernel(
-    TILE, device="CPU", types={"Tmultiples": INDEX}, host_memory=["multiples"], factory=True
-)
+@register_kernel(TILE, types={"Tmultiples": INDEX}, host_memory=["multiples"], factory=True)
 def tile(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     def tiled(tensor: Any, multiples: Any) -> Any:
         shape = tensor.shape
@@ -79,10 +79,7 @@ def tile(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
 
 
 def _checked_multiples(shape: Sequence[int], multiples: Any) -> list[int]:
-    if multiples.ndim != 1:
-        raise InvalidArgumentError(
-            f"Expected multiples to be 1-D, but got shape {TensorShape(multiples.shape)}"
-        )
+    require_vector(multiples, "Expected multiples to be 1-D, but got shape {}")
     if len(multiples) != len(shape):
         raise InvalidArgumentError(
             f"Expected multiples argument to be a vector of length {len(shape)} but got length "
@@ -106,7 +103,7 @@ TILE_GRAD = register_op(
 )
 
 
-@register_kernel(TILE_GRAD, device="CPU", types={"Tmultiples": INDEX}, host_memory=["multiples"])
+@register_kernel(TILE_GRAD, types={"Tmultiples": INDEX}, host_memory=["multiples"])
 def tile_grad(tensor: Any, multiples: Any) -> Any:
     """As in TensorFlow no node finds this kernel: it is constrained on an attr that none has."""
     counts = _checked_multiples(tensor.shape, multiples)
@@ -140,9 +137,7 @@ BROADCAST_TO = register_op(
 )
 
 
-@register_kernel(
-    BROADCAST_TO, device="CPU", types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True
-)
+@register_kernel(BROADCAST_TO, types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True)
 def broadcast_to(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     def broadcast(tensor: Any, shape: Any) -> Any:
         if shape.ndim != 1:
@@ -182,35 +177,23 @@ BROADCAST_ARGS = register_op(
 )
 
 
-def broadcast_gradient_args_shape(c: InferenceContext) -> None:
-    """Two vectors."""
-    for i in (0, 1):
-        c.with_rank(c.input(i), 1)
-        c.set_output(i, c.vector(None))
-
-
 BROADCAST_GRADIENT_ARGS = register_op(
     "BroadcastGradientArgs",
     inputs=["s0: T", "s1: T"],
     outputs=["r0: T", "r1: T"],
     attrs=["T: {int32, int64} = DT_INT32"],
-    shape_fn=broadcast_gradient_args_shape,
+    shape_fn=shape_rule("[?], [?] -> [?], [?]"),
     doc="Along which dimensions the gradient of a broadcast tensor of shape s0, or s1, is summed.",
 )
 
 
-@register_kernel(BROADCAST_ARGS, device="CPU", types={"T": INDEX}, host_memory=["s0", "s1", "r0"])
+@register_kernel(BROADCAST_ARGS, types={"T": INDEX}, host_memory=["s0", "s1", "r0"])
 def broadcast_args(s0: Any, s1: Any) -> Any:
     first, second = _aligned(s0, s1)
     return np.where(first == 1, second, first)
 
 
-@register_kernel(
-    BROADCAST_GRADIENT_ARGS,
-    device="CPU",
-    types={"T": INDEX},
-    host_memory=["s0", "s1", "r0", "r1"],
-)
+@register_kernel(BROADCAST_GRADIENT_ARGS, types={"T": INDEX}, host_memory=["s0", "s1", "r0", "r1"])
 def broadcast_gradient_args(s0: Any, s1: Any) -> tuple[Any, Any]:
     first, second = _aligned(s0, s1)
     if s0.shape == s1.shape and (first == second).all():
@@ -222,8 +205,7 @@ def broadcast_gradient_args(s0: Any, s1: Any) -> tuple[Any, Any]:
 def _aligned(s0: Any, s1: Any) -> tuple[Any, Any]:
     """Two shapes as vectors of one length, with ones before the shorter."""
     for i, shape in enumerate((s0, s1)):
-        if shape.ndim != 1:
-            raise InvalidArgumentError(f"In[{i}] must be a vector.{TensorShape(shape.shape)}")
+        require_vector(shape, f"In[{i}] must be a vector.{{}}")
     rank = max(len(s0), len(s1))
     ones = (np.ones(rank - len(sizes), s0.dtype) for sizes in (s0, s1))
     first, second = (np.append(one, sizes) for one, sizes in zip(ones, (s0, s1), strict=True))

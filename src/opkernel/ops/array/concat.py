@@ -14,7 +14,8 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import concat_shape, concat_v2_shape
-from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING, QUANTIZED
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
+from opkernel.ops.kernel_types import ALL, ALL_QUANTIZED, FLOAT8, INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -55,13 +56,7 @@ def _some_at_a_time(tensors: Sequence[Any]) -> Any:
     return (tensors[start : start + _AT_ONCE] for start in starts)
 
 
-_CONCAT_TYPES = (
-    *POD_OR_STRING,
-    *FLOAT8,
-    *QUANTIZED,
-    DataType.DT_QINT16,
-    DataType.DT_QUINT16,
-)
+_CONCAT_TYPES = (*POD_OR_STRING, *FLOAT8, *ALL_QUANTIZED)
 
 CONCAT = register_op(
     "Concat",
@@ -84,21 +79,13 @@ CONCAT_V2 = register_op(
 )
 
 
-@register_kernel(
-    CONCAT,
-    device="CPU",
-    types={"T": _CONCAT_TYPES},
-    host_memory=["concat_dim"],
-    factory=True,
-)
+@register_kernel(CONCAT, types={"T": _CONCAT_TYPES}, host_memory=["concat_dim"], factory=True)
 def concat(*, xp: Any) -> Callable[[Any, list[Any]], Any]:
     concatenated = _concatenation("concat_dim", xp)
     return lambda concat_dim, values: concatenated(values, concat_dim)
 
 
-@register_kernel(
-    CONCAT_V2, device="CPU", types={"T": _CONCAT_TYPES}, host_memory=["axis"], factory=True
-)
+@register_kernel(CONCAT_V2, types={"T": _CONCAT_TYPES}, host_memory=["axis"], factory=True)
 def concat_v2(*, xp: Any) -> Callable[[list[Any], Any], Any]:
     return _concatenation("axis", xp)
 
@@ -119,11 +106,9 @@ def _concatenation(axis_name: str, xp: Any) -> Callable[[list[Any], Any], Any]:
 
 def _scalar(axis: Any, axis_name: str) -> Any:
     """The number in a vector, as old graphs write it."""
-    if axis.shape != (1,):
-        raise InvalidArgumentError(
-            f"{axis_name} tensor should be a scalar integer, but got shape "
-            f"{TensorShape(axis.shape)}"
-        )
+    require_equal(
+        axis.shape, (1,), f"{axis_name} tensor should be a scalar integer, but got shape {{}}"
+    )
     return axis[0]
 
 
@@ -166,18 +151,11 @@ CONCAT_OFFSET = register_op(
 )
 
 
-@register_kernel(CONCAT_OFFSET, device="CPU", types={"shape_type": INDEX})
+@register_kernel(CONCAT_OFFSET, types={"shape_type": INDEX})
 def concat_offset(concat_dim: Any, shapes: list[Any]) -> list[Any]:
-    if concat_dim.ndim != 0:
-        raise InvalidArgumentError(
-            "Concat dim tensor should be a scalar integer, but got shape "
-            f"{TensorShape(concat_dim.shape)}"
-        )
+    require_scalar(concat_dim, "Concat dim tensor should be a scalar integer, but got shape {}")
     for i, shape in enumerate(shapes):
-        if shape.ndim != 1:
-            raise InvalidArgumentError(
-                f"input {i} should be a vector, but got shape {TensorShape(shape.shape)}"
-            )
+        require_vector(shape, f"input {i} should be a vector, but got shape {{}}")
     axis, rank = concat_dim.item(), len(shapes[0])
     if not -rank <= axis < rank:
         raise InvalidArgumentError(f"Concat dim is out of range: {axis} vs. {rank}")
@@ -194,10 +172,9 @@ def concat_offset(concat_dim: Any, shapes: list[Any]) -> list[Any]:
 
 
 def _check_offset_shape(first: Any, shape: Any, axis: int, index: int) -> None:
-    if len(shape) != len(first):
-        raise InvalidArgumentError(
-            f"input {index} should contain {len(first)} elements, but got {len(shape)}"
-        )
+    require_equal(
+        len(first), len(shape), f"input {index} should contain {{}} elements, but got {{}}"
+    )
     differs = shape != first
     differs[axis] = False
     if differs.any():
@@ -252,8 +229,7 @@ PACK = register_op(
 
 @register_kernel(
     PACK,
-    device="CPU",
-    types={"T": (*ALL, *FLOAT8, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)},
+    types={"T": (*ALL, *FLOAT8, *ALL_QUANTIZED)},
     factory=True,
 )
 def pack(*, axis: int, T: DataType, xp: Any) -> Callable[[list[Any]], Any]:

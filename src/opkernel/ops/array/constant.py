@@ -46,7 +46,7 @@ CONST = register_op(
 )
 
 
-@register_kernel(CONST, device="CPU")
+@register_kernel(CONST)
 class ConstantOp(OpKernel):
     """Decodes its value once; every step gets the same read-only array."""
 
@@ -116,10 +116,8 @@ PLACEHOLDER_V2 = register_op(
 )
 
 
-@register_kernel(PLACEHOLDER, device="DEFAULT")
-@register_kernel(PLACEHOLDER_V2, device="DEFAULT")
-@register_kernel(PLACEHOLDER, device="CPU")
-@register_kernel(PLACEHOLDER_V2, device="CPU")
+@register_kernel(PLACEHOLDER, PLACEHOLDER_V2, device="DEFAULT")
+@register_kernel(PLACEHOLDER, PLACEHOLDER_V2)
 class PlaceholderOp(OpKernel):
     """Computed only where the caller fed nothing, and says so."""
 
@@ -153,7 +151,7 @@ PLACEHOLDER_WITH_DEFAULT = register_op(
     traits="int32_on_host",
 )
 
-register_kernel(PLACEHOLDER_WITH_DEFAULT, device="CPU", kind="view")(forward_input)
+register_kernel(PLACEHOLDER_WITH_DEFAULT, kind="view")(forward_input)
 
 
 @g.register_gradient("PlaceholderWithDefault")
@@ -169,7 +167,7 @@ HOST_CONST = register_op(
     doc="The tensor `value`, in host memory.",
 )
 
-register_kernel(HOST_CONST, device="CPU")(ConstantOp)
+register_kernel(HOST_CONST)(ConstantOp)
 register_kernel(HOST_CONST, device="DEFAULT", host_memory=["output"])(ConstantOp)
 
 FAKE_PARAM = register_op(
@@ -181,7 +179,7 @@ FAKE_PARAM = register_op(
 )
 
 
-@register_kernel(FAKE_PARAM, device="CPU")
+@register_kernel(FAKE_PARAM)
 @register_kernel(FAKE_PARAM, device="DEFAULT")
 class FakeParam(OpKernel):
     """Gives every step the same zeros."""

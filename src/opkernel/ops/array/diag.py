@@ -14,6 +14,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unknown_shape
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar
 from opkernel.ops.kernel_types import COMPLEX, INDEX, NUMBERS, POD
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape, as_dtype
@@ -38,10 +39,9 @@ DIAG = register_op(
 )
 
 
-@register_kernel(DIAG, device="CPU", types={"T": _DIAG_TYPES})
+@register_kernel(DIAG, types={"T": _DIAG_TYPES})
 def diag(diagonal: Any) -> Any:
-    if diagonal.ndim < 1:
-        raise InvalidArgumentError("Input must be at least rank 1, got 0")
+    require_rank_at_least(diagonal, 1, "Input must be at least rank 1, got 0")
     shape = check_allocation(diagonal.shape * 2, as_dtype(diagonal.dtype))
     output = np.zeros(shape, diagonal.dtype)
     output.reshape(-1)[:: diagonal.size + 1] = diagonal.reshape(-1)
@@ -71,7 +71,7 @@ DIAG_PART = register_op(
 )
 
 
-@register_kernel(DIAG_PART, device="CPU", types={"T": _DIAG_TYPES})
+@register_kernel(DIAG_PART, types={"T": _DIAG_TYPES})
 def diag_part(tensor: Any) -> Any:
     shape, rank = tensor.shape, tensor.ndim
     if rank % 2:
@@ -106,13 +106,10 @@ MATRIX_BAND_PART = _declare_band("MatrixBandPart", "Tindex")
 BATCH_MATRIX_BAND_PART = _declare_band("BatchMatrixBandPart", "int64", (14, "Use MatrixBandPart"))
 
 
-@register_kernel(MATRIX_BAND_PART, device="CPU", types={"T": POD})
-@register_kernel(BATCH_MATRIX_BAND_PART, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_BAND_PART, types={"T": POD})
+@register_kernel(BATCH_MATRIX_BAND_PART, types={"T": NUMBERS})
 def matrix_band_part(matrices: Any, num_lower: Any, num_upper: Any, *, xp: Any) -> Any:
-    if matrices.ndim < 2:
-        raise InvalidArgumentError(
-            f"input must be at least 2-dim, received shape: {TensorShape(matrices.shape)}"
-        )
+    require_rank_at_least(matrices, 2, "input must be at least 2-dim, received shape: {}")
     rows, columns = matrices.shape[-2:]
     lower = _band_limit(num_lower, "num_lower", rows, "rows", xp)
     upper = _band_limit(num_upper, "num_upper", columns, "columns", xp)
@@ -122,8 +119,7 @@ def matrix_band_part(matrices: Any, num_lower: Any, num_upper: Any, *, xp: Any) 
 
 
 def _band_limit(limit: Any, name: str, size: int, what: str, xp: Any) -> Any:
-    if limit.ndim != 0:
-        raise InvalidArgumentError(f"{name} must be scalar, got shape {TensorShape(limit.shape)}")
+    require_scalar(limit, f"{name} must be scalar, got shape {{}}")
     if xp is not np:  # where only a trace is made there are no values to check
         return xp.where(limit < 0, size, limit)
     value: int = limit.item()

@@ -56,7 +56,7 @@ EDIT_DISTANCE = register_op(
 )
 
 
-@register_kernel(EDIT_DISTANCE, device="CPU", types={"T": POD_OR_STRING})
+@register_kernel(EDIT_DISTANCE, types={"T": POD_OR_STRING})
 def edit_distance(
     hypothesis_indices: Any,
     hypothesis_values: Any,

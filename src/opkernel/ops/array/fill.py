@@ -17,7 +17,9 @@ from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.kernel_types import ALL, INDEX, POD, QUANTIZED
+from opkernel.opdef.common_shapes.elementwise import keep_contents
+from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.kernel_types import ALL, ALL_QUANTIZED, FLOATS, INDEX, POD, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, OpaqueVariant, ResourceHandle, TensorShape
 
@@ -63,17 +65,17 @@ ONES_LIKE = register_op(
 )
 
 
-@register_kernel(ZEROS_LIKE, device="CPU", types={"T": POD})
+@register_kernel(ZEROS_LIKE, types={"T": POD})
 def zeros_like(x: Any, *, xp: Any) -> Any:
     return xp.zeros_like(x)
 
 
-@register_kernel(ZEROS_LIKE, device="CPU", types={"T": DataType.DT_STRING})
+@register_kernel(ZEROS_LIKE, types={"T": DataType.DT_STRING})
 def empty_strings_like(x: Any) -> Any:
     return zeros(x.shape, DataType.DT_STRING)
 
 
-@register_kernel(ZEROS_LIKE, device="CPU", types={"T": DataType.DT_VARIANT})
+@register_kernel(ZEROS_LIKE, types={"T": DataType.DT_VARIANT})
 def variant_zeros_like(x: Any) -> Any:
     """Variant types that have a zero say so by a method `zeros_like`."""
     output = np.empty(x.shape, object)
@@ -91,7 +93,7 @@ def _variant_zero(value: object) -> object:
     return zero()
 
 
-@register_kernel(ONES_LIKE, device="CPU", types={"T": POD})
+@register_kernel(ONES_LIKE, types={"T": POD})
 def ones_like(x: Any, *, xp: Any) -> Any:
     return xp.ones_like(x)
 
@@ -108,9 +110,7 @@ def fill_shape(c: InferenceContext) -> None:
     if dims is not None and any(size < 0 for size in dims.reshape(-1).tolist()):
         raise InvalidArgumentError("Fill dimensions must be >= 0")
     c.set_output(0, c.make_shape_from_shape_tensor(0))
-    held = c.input_handle_shapes_and_types(1)
-    if held is not None:
-        c.set_output_handle_shapes_and_types(0, held)
+    keep_contents(c, source=1)
 
 
 FILL = register_op(
@@ -126,16 +126,8 @@ FILL = register_op(
 
 @register_kernel(
     FILL,
-    device="CPU",
     types={
-        "T": (
-            *ALL,
-            *QUANTIZED,
-            DataType.DT_QINT16,
-            DataType.DT_QUINT16,
-            DataType.DT_INT4,
-            DataType.DT_UINT4,
-        ),
+        "T": (*ALL, *ALL_QUANTIZED, DataType.DT_INT4, DataType.DT_UINT4),
         "index_type": INDEX,
     },
     host_memory=["dims"],
@@ -221,16 +213,7 @@ RANGE = register_op(
 
 @register_kernel(
     RANGE,
-    device="CPU",
-    types={
-        "Tidx": (
-            DataType.DT_BFLOAT16,
-            DataType.DT_HALF,
-            DataType.DT_FLOAT,
-            DataType.DT_DOUBLE,
-            *INDEX,
-        )
-    },
+    types={"Tidx": (*FLOATS, *INDEX)},
     host_memory=["start", "limit", "delta"],
     factory=True,
 )
@@ -281,18 +264,14 @@ LIN_SPACE = register_op(
 
 @register_kernel(
     LIN_SPACE,
-    device="CPU",
-    types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE), "Tidx": INDEX},
+    types={"T": WIDE_FLOATS, "Tidx": INDEX},
     host_memory=["start", "stop", "num", "output"],
     factory=True,
 )
 def lin_space(*, T: DataType) -> Callable[[Any, Any, Any], Any]:
     def numbers(start: Any, stop: Any, num: Any) -> Any:
         for name, value in (("start", start), ("stop", stop), ("num", num)):
-            if value.ndim != 0:
-                raise InvalidArgumentError(
-                    f"{name} must be a scalar, not shape {TensorShape(value.shape)}"
-                )
+            require_scalar(value, f"{name} must be a scalar, not shape {{}}")
         (size,) = check_allocation([checked_count(num)], T)
         scalar = T.numpy_dtype.type
         step = scalar(stop - start) / scalar(max(size - 1, 1))

@@ -10,9 +10,10 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.hashes import fingerprints, row_fingerprints
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _METHOD, _SIZE = b"farmhash64", 8
 
@@ -43,14 +44,10 @@ FINGERPRINT = register_op(
 )
 
 
-@register_kernel(FINGERPRINT, device="CPU")
+@register_kernel(FINGERPRINT)
 def fingerprint(data: Any, method: Any, *, T: DataType) -> Any:
-    if data.ndim < 1:
-        raise InvalidArgumentError("`data` should have at least one dimension: []")
-    if method.ndim:
-        raise InvalidArgumentError(
-            f"`method` should be a scalar string: {TensorShape(method.shape)}"
-        )
+    require_rank_at_least(data, 1, "`data` should have at least one dimension: []")
+    require_scalar(method, "`method` should be a scalar string: {}")
     if method.item() != _METHOD:
         raise InvalidArgumentError(f"Unsupported fingerprint method: {_text(method)}")
     if not (T.can_memcpy or T is DataType.DT_STRING):

@@ -18,11 +18,12 @@ from opkernel.ops.array.bad_indices import (
     find_bad_indices,
 )
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED, WIDE_INDEX
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar
+from opkernel.ops.kernel_types import ALL, ALL_QUANTIZED, FLOAT8, QUANTIZED, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
-_GATHER_TYPES = (*ALL, *FLOAT8, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)
+_GATHER_TYPES = (*ALL, *FLOAT8, *ALL_QUANTIZED)
 _MAX_INDEX_DEPTH = 7
 
 
@@ -86,24 +87,21 @@ GATHER_V2 = register_op(
 )
 
 
-@register_kernel(GATHER, device="CPU", types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX})
+@register_kernel(GATHER, types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX})
 def gather(params: Any, indices: Any, *, xp: Any) -> Any:
-    if params.ndim < 1:
-        raise InvalidArgumentError("params must be at least 1 dimensional")
+    require_rank_at_least(params, 1, "params must be at least 1 dimensional")
     return _take(params, indices, 0, xp)
 
 
 @register_kernel(
     GATHER_V2,
-    device="CPU",
     types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX},
     host_memory=["axis"],
     factory=True,
 )
 def gather_v2(*, batch_dims: int, xp: Any) -> Callable[[Any, Any, Any], Any]:
     def gather_along(params: Any, indices: Any, axis: Any) -> Any:
-        if axis.ndim != 0:
-            raise InvalidArgumentError("axis must be scalar")
+        require_scalar(axis, "axis must be scalar")
         rank, at = params.ndim, axis.item()
         needed = at + 1 if at >= 0 else -at
         if rank < needed:
@@ -237,7 +235,6 @@ GATHER_ND = register_op(
 
 @register_kernel(
     GATHER_ND,
-    device="CPU",
     types={
         "Tparams": (*ALL, *FLOAT8, *QUANTIZED),
         "Tindices": WIDE_INDEX,
@@ -289,8 +286,7 @@ def _traced_at(params: Any, rows: Any, ignore: bool, xp: Any) -> Any:
 def _checked_depth(params: Any, indices: Any) -> int:
     """How many dimensions of `params` the index vectors of `indices` speak of."""
     for name, tensor in (("params", params), ("indices", indices)):
-        if tensor.ndim == 0:
-            raise InvalidArgumentError(f"{name} must be at least a vector")
+        require_rank_at_least(tensor, 1, f"{name} must be at least a vector")
     depth: int = indices.shape[-1]
     if depth > params.ndim:
         raise InvalidArgumentError(

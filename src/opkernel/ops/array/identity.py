@@ -20,6 +20,7 @@ from opkernel.opdef import (
     register_op,
 )
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.ops.kernel_types import POD
 from opkernel.ops.registration import register_kernel
 from opkernel.types import PartialTensorShape, TensorShape
@@ -90,10 +91,10 @@ DEBUG_GRADIENT_IDENTITY = register_op(
 )
 
 for _op in (IDENTITY, STOP_GRADIENT, PREVENT_GRADIENT, GUARANTEE_CONST, DEBUG_GRADIENT_IDENTITY):
-    register_kernel(_op, device="CPU", kind="view")(forward_input)
+    register_kernel(_op, kind="view")(forward_input)
 
 
-@register_kernel(SNAPSHOT, device="CPU", types={"T": POD})
+@register_kernel(SNAPSHOT, types={"T": POD})
 def copy_of(tensor: Any) -> Any:
     """New memory with the values of `tensor`."""
     return tensor.copy()
@@ -103,9 +104,7 @@ def identity_n_shape(c: InferenceContext) -> None:
     """Each output has the shape of its input, and the same contents."""
     for i in range(c.num_inputs()):
         c.set_output(i, c.input(i))
-        held = c.input_handle_shapes_and_types(i)
-        if held is not None:
-            c.set_output_handle_shapes_and_types(i, held)
+        keep_contents(c, i, i)
 
 
 IDENTITY_N = register_op(
@@ -131,7 +130,7 @@ DEEP_COPY = register_op(
     doc="A copy of `x` that shares no memory with it.",
 )
 
-register_kernel(DEEP_COPY, device="CPU")(copy_of)
+register_kernel(DEEP_COPY)(copy_of)
 
 
 def ensure_shape_shape(c: InferenceContext) -> None:
@@ -151,7 +150,7 @@ ENSURE_SHAPE = register_op(
 )
 
 
-@register_kernel(ENSURE_SHAPE, device="CPU", kind="view", factory=True)
+@register_kernel(ENSURE_SHAPE, kind="view", factory=True)
 def ensure_shape(*, shape: PartialTensorShape) -> Callable[[Any], Any]:
     def ensure(tensor: Any) -> Any:
         actual = TensorShape(tensor.shape)

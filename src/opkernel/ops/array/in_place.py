@@ -15,6 +15,7 @@ from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import random_shape, unchanged_shape
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.scatter import ScatterAt, set_at
+from opkernel.ops.input_checks import require_equal, require_vector
 from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -32,13 +33,10 @@ EMPTY = register_op(
 )
 
 
-@register_kernel(EMPTY, device="CPU", types={"dtype": _PLAIN}, host_memory=["shape"], factory=True)
+@register_kernel(EMPTY, types={"dtype": _PLAIN}, host_memory=["shape"], factory=True)
 def empty(*, dtype: DataType) -> Callable[[Any], Any]:
     def made(shape: Any) -> Any:
-        if shape.ndim != 1:
-            raise InvalidArgumentError(
-                f"shape must be a vector of int32, got shape {TensorShape(shape.shape)}"
-            )
+        require_vector(shape, "shape must be a vector of int32, got shape {}")
         return zeros(check_allocation(shape.tolist(), dtype), dtype)
 
     return made
@@ -76,7 +74,7 @@ def _register(op: OpHandle, types: tuple[DataType, ...], scatter_at: ScatterAt) 
         return updated
 
     make.__name__ = op.name
-    register_kernel(op, device="CPU", factory=True)(make)
+    register_kernel(op, factory=True)(make)
 
 
 _register(INPLACE_UPDATE, _PLAIN, set_at)
@@ -88,8 +86,7 @@ def _check_rows(x: tuple[int, ...], i: tuple[int, ...], v: tuple[int, ...]) -> N
     if len(i) != 1:
         raise InvalidArgumentError(f"i must be a vector. {TensorShape(i)}")
     both = f"{TensorShape(x)} vs. {TensorShape(v)}"
-    if len(x) != len(v):
-        raise InvalidArgumentError(f"x and v shape doesn't match (ranks differ): {both}")
+    require_equal(len(x), len(v), f"x and v shape doesn't match (ranks differ): {both}")
     if not x:
         raise InvalidArgumentError("x and v must have rows: they are scalars")
     for axis in range(1, len(x)):
@@ -137,7 +134,7 @@ PARALLEL_CONCAT = register_op(
 )
 
 
-@register_kernel(PARALLEL_CONCAT, device="CPU", types={"T": _PLAIN}, factory=True)
+@register_kernel(PARALLEL_CONCAT, types={"T": _PLAIN}, factory=True)
 def parallel_concat(*, T: DataType, shape: PartialTensorShape) -> Callable[[list[Any]], Any]:
     sizes = [size for size in shape.as_list() if size is not None] if shape.rank else []
     if not sizes or not shape.is_fully_defined():
@@ -158,8 +155,7 @@ def parallel_concat(*, T: DataType, shape: PartialTensorShape) -> Callable[[list
 def _check_row(shape: list[int], place: int, row: tuple[int, ...]) -> None:
     """Raise InvalidArgumentError where an input is no row of the output."""
     both = f"{TensorShape(shape)} vs. {TensorShape(row)}"
-    if len(row) != len(shape):
-        raise InvalidArgumentError(f"value and update shape doesn't match: {both}")
+    require_equal(len(row), len(shape), f"value and update shape doesn't match: {both}")
     if row[1:] != tuple(shape[1:]):
         raise InvalidArgumentError(f"value and update shape doesn't match in the rows: {both}")
     if row[0] != 1:

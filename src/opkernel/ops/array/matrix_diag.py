@@ -22,9 +22,11 @@ from opkernel.opdef.common_shapes import (
     matrix_set_diag_v2_shape,
     unknown_shape,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.ops.array.band import Band
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_scalar
 from opkernel.ops.kernel_types import POD
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape, as_dtype
@@ -34,15 +36,6 @@ _LEFT = "LEFT_LEFT"
 """How the ops that have no attr `align` align."""
 
 _Shape = tuple[int, ...]
-
-
-def matrix_diag_shape(c: InferenceContext) -> None:
-    """[..., n] -> [..., n, n]."""
-    diagonal = c.with_rank_at_least(c.input(0), 1)
-    if diagonal.dims is None:
-        c.set_output(0, c.unknown_shape())
-    else:
-        c.set_output(0, c.make_shape((*diagonal.dims, diagonal.dims[-1])))
 
 
 def matrix_diag_part_shape(c: InferenceContext) -> None:
@@ -107,7 +100,12 @@ def _declare_old(op: OpHandle, inputs: Sequence[str], output: str) -> OpHandle:
 _DIAGONAL, _SIZES = ["diagonal: T"], ["num_rows: int32", "num_cols: int32"]
 _DIAG_DOC = "Matrices with the given diagonals, and with the padding value elsewhere."
 MATRIX_DIAG = _declare(
-    "MatrixDiag", _DIAGONAL, "output", matrix_diag_shape, _DIAG_DOC, traits="cost=linear"
+    "MatrixDiag",
+    _DIAGONAL,
+    "output",
+    shape_rule("[..., n] -> [..., n, n]"),
+    _DIAG_DOC,
+    traits="cost=linear",
 )
 BATCH_MATRIX_DIAG = _declare_old(MATRIX_DIAG, _DIAGONAL, "output")
 MATRIX_DIAG_V2, MATRIX_DIAG_V3 = (
@@ -159,19 +157,18 @@ MATRIX_SET_DIAG_V2, MATRIX_SET_DIAG_V3 = (
 )
 
 
-@register_kernel(MATRIX_DIAG, device="CPU", types={"T": POD}, factory=True)
-@register_kernel(BATCH_MATRIX_DIAG, device="CPU", types={"T": POD}, factory=True)
+@register_kernel(MATRIX_DIAG, BATCH_MATRIX_DIAG, types={"T": POD}, factory=True)
 def matrix_diag(*, T: DataType) -> Callable[[Any], Any]:
     zero = zeros((), T)
     return lambda diagonal: _diag(diagonal, Band(0, 0), -1, -1, zero, _LEFT)
 
 
-@register_kernel(MATRIX_DIAG_V2, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_DIAG_V2, types={"T": POD})
 def matrix_diag_v2(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Any:
     return matrix_diag_v3(diagonal, k, num_rows, num_cols, padding_value, align=_LEFT)
 
 
-@register_kernel(MATRIX_DIAG_V3, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_DIAG_V3, types={"T": POD})
 def matrix_diag_v3(
     diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any, *, align: str
 ) -> Any:
@@ -182,8 +179,7 @@ def matrix_diag_v3(
 def check_scalars(**inputs: Any) -> None:
     """Raise InvalidArgumentError unless all inputs are scalars."""
     for name, value in inputs.items():
-        if value.ndim != 0:
-            raise InvalidArgumentError(f"{name} must be a scalar")
+        require_scalar(value, f"{name} must be a scalar")
 
 
 def _diag(diagonal: Any, band: Band, rows: int, columns: int, padding: Any, align: str) -> Any:
@@ -230,22 +226,20 @@ def _matrix_size(band: Band, longest: int, rows: int, columns: int) -> tuple[int
     return rows, columns
 
 
-@register_kernel(MATRIX_DIAG_PART, device="CPU", types={"T": POD}, factory=True)
-@register_kernel(BATCH_MATRIX_DIAG_PART, device="CPU", types={"T": POD}, factory=True)
+@register_kernel(MATRIX_DIAG_PART, BATCH_MATRIX_DIAG_PART, types={"T": POD}, factory=True)
 def matrix_diag_part(*, T: DataType) -> Callable[[Any], Any]:
     zero = zeros((), T)
     return lambda matrices: _part(matrices, Band(0, 0), zero, _LEFT)
 
 
-@register_kernel(MATRIX_DIAG_PART_V2, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_DIAG_PART_V2, types={"T": POD})
 def matrix_diag_part_v2(matrices: Any, k: Any, padding_value: Any) -> Any:
     return matrix_diag_part_v3(matrices, k, padding_value, align=_LEFT)
 
 
-@register_kernel(MATRIX_DIAG_PART_V3, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_DIAG_PART_V3, types={"T": POD})
 def matrix_diag_part_v3(matrices: Any, k: Any, padding_value: Any, *, align: str) -> Any:
-    if padding_value.size != 1:
-        raise InvalidArgumentError("Padding must be scalar.")
+    require_equal(padding_value.size, 1, "Padding must be scalar.")
     return _part(matrices, Band.of(k), padding_value.reshape(()), align)
 
 
@@ -263,25 +257,21 @@ def _part(matrices: Any, band: Band, padding: Any, align: str) -> Any:
 
 def matrices_shape(matrices: Any) -> tuple[_Shape, int, int]:
     """The batch, rows and columns; raises InvalidArgumentError where there are none."""
-    if matrices.ndim < 2:
-        raise InvalidArgumentError(
-            f"input must be at least 2-dim, received shape: {TensorShape(matrices.shape)}"
-        )
+    require_rank_at_least(matrices, 2, "input must be at least 2-dim, received shape: {}")
     return matrices.shape[:-2], matrices.shape[-2], matrices.shape[-1]
 
 
-@register_kernel(MATRIX_SET_DIAG, device="CPU", types={"T": POD})
-@register_kernel(BATCH_MATRIX_SET_DIAG, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_SET_DIAG, BATCH_MATRIX_SET_DIAG, types={"T": POD})
 def matrix_set_diag(matrices: Any, diagonal: Any) -> Any:
     return _set_diag(matrices, diagonal, Band(0, 0), _LEFT)
 
 
-@register_kernel(MATRIX_SET_DIAG_V2, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_SET_DIAG_V2, types={"T": POD})
 def matrix_set_diag_v2(matrices: Any, diagonal: Any, k: Any) -> Any:
     return _set_diag(matrices, diagonal, Band.of(k), _LEFT)
 
 
-@register_kernel(MATRIX_SET_DIAG_V3, device="CPU", types={"T": POD})
+@register_kernel(MATRIX_SET_DIAG_V3, types={"T": POD})
 def matrix_set_diag_v3(matrices: Any, diagonal: Any, k: Any, *, align: str) -> Any:
     return _set_diag(matrices, diagonal, Band.of(k), align)
 
@@ -308,10 +298,7 @@ def check_set_diag(matrices: Any, diagonal: Any, band: Band) -> None:
 
 
 def _check_has_elements(diagonal: Any) -> None:
-    if diagonal.ndim < 1:
-        raise InvalidArgumentError(
-            f"diagonal must be at least 1-dim, received shape: {TensorShape(diagonal.shape)}"
-        )
+    require_rank_at_least(diagonal, 1, "diagonal must be at least 1-dim, received shape: {}")
 
 
 def _written(matrices: Any, diagonal: Any, band: Band, align: str) -> Any:

@@ -12,9 +12,10 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL, INDEX
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 
 def one_hot_shape(c: InferenceContext) -> None:
@@ -48,7 +49,6 @@ ONE_HOT = register_op(
 
 @register_kernel(
     ONE_HOT,
-    device="CPU",
     types={"T": ALL, "TI": (DataType.DT_UINT8, DataType.DT_INT8, *INDEX)},
     host_memory=["depth"],
     factory=True,
@@ -62,10 +62,7 @@ def one_hot(*, axis: int, T: DataType, xp: Any) -> Callable[[Any, Any, Any, Any]
             )
         scalars = {"depth": depth, "on_value": on_value, "off_value": off_value}
         for name, value in scalars.items():
-            if value.ndim != 0:
-                raise InvalidArgumentError(
-                    f"{name} must be a scalar, but got: {TensorShape(value.shape)}"
-                )
+            require_scalar(value, f"{name} must be a scalar, but got: {{}}")
         size = depth.item()
         if size < 0:
             raise InvalidArgumentError(f"depth must be non-negative, got: {size}")

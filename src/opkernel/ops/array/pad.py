@@ -17,6 +17,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import INDEX, NUMBERS, POD_OR_STRING, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -71,11 +72,7 @@ PAD_V2 = register_op(
 
 
 @register_kernel(
-    PAD,
-    device="CPU",
-    types={"T": _PAD_TYPES, "Tpaddings": INDEX},
-    host_memory=["paddings"],
-    factory=True,
+    PAD, types={"T": _PAD_TYPES, "Tpaddings": INDEX}, host_memory=["paddings"], factory=True
 )
 def pad(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     zero = zeros((), T)
@@ -84,17 +81,13 @@ def pad(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
 
 @register_kernel(
     PAD_V2,
-    device="CPU",
     types={"T": _PAD_TYPES, "Tpaddings": INDEX},
     host_memory=["paddings", "constant_values"],
     factory=True,
 )
 def pad_v2(*, T: DataType, xp: Any) -> Callable[[Any, Any, Any], Any]:
     def pad_with(tensor: Any, paddings: Any, constant_values: Any) -> Any:
-        if constant_values.ndim != 0:
-            raise InvalidArgumentError(
-                f"constant_values must be a scalar. Found: {TensorShape(constant_values.shape)}"
-            )
+        require_scalar(constant_values, "constant_values must be a scalar. Found: {}")
         return padded(tensor, _checked_paddings(tensor, paddings), constant_values, T, xp)
 
     return pad_with
@@ -178,7 +171,6 @@ MIRROR_PAD = register_op(
 
 @register_kernel(
     MIRROR_PAD,
-    device="CPU",
     types={"T": (*POD_OR_STRING, *QUANTIZED), "Tpaddings": INDEX},
     host_memory=["paddings"],
     factory=True,
@@ -268,7 +260,6 @@ MIRROR_PAD_GRAD = register_op(
 
 @register_kernel(
     MIRROR_PAD_GRAD,
-    device="CPU",
     types={"T": NUMBERS, "Tpaddings": INDEX},
     host_memory=["paddings"],
     factory=True,

@@ -16,6 +16,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
+from opkernel.ops.input_checks import require_equal, require_rank_at_most
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import MAX_DIMENSIONS, TensorShape
@@ -80,7 +81,7 @@ RESHAPE = register_op(
 )
 
 
-@register_kernel(RESHAPE, device="CPU", types={"Tshape": INDEX}, host_memory=["shape"], kind="view")
+@register_kernel(RESHAPE, types={"Tshape": INDEX}, host_memory=["shape"], kind="view")
 def reshape(tensor: Any, shape: Any) -> Any:
     if shape.size > MAX_DIMENSIONS:  # one too many is as wrong as a million
         shape = shape[: MAX_DIMENSIONS + 1]
@@ -92,8 +93,7 @@ def reshape(tensor: Any, shape: Any) -> Any:
             return tensor.reshape(sizes)
     except (ValueError, TypeError):
         pass
-    if shape.ndim > 1:
-        raise InvalidArgumentError(f"sizes input must be 1-D, not {TensorShape(shape.shape)}")
+    require_rank_at_most(shape, 1, "sizes input must be 1-D, not {}")
     return _reshape_with_care(tensor, sizes)
 
 
@@ -175,7 +175,7 @@ SQUEEZE = register_op(
 )
 
 
-@register_kernel(SQUEEZE, device="CPU", kind="view", factory=True)
+@register_kernel(SQUEEZE, kind="view", factory=True)
 def squeeze(*, squeeze_dims: list[int]) -> Callable[[Any], Any]:
     if not squeeze_dims:
         return lambda tensor: tensor.reshape([size for size in tensor.shape if size != 1])
@@ -227,10 +227,9 @@ EXPAND_DIMS = register_op(
 )
 
 
-@register_kernel(EXPAND_DIMS, device="CPU", types={"Tdim": INDEX}, host_memory=["dim"], kind="view")
+@register_kernel(EXPAND_DIMS, types={"Tdim": INDEX}, host_memory=["dim"], kind="view")
 def expand_dims(tensor: Any, dim: Any) -> Any:
-    if dim.size != 1:
-        raise InvalidArgumentError("'dim' must be a tensor with a single value")
+    require_equal(dim.size, 1, "'dim' must be a tensor with a single value")
     axis, rank = dim.item(), tensor.ndim
     if not -rank - 1 <= axis <= rank:
         raise InvalidArgumentError(

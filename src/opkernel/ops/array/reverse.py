@@ -15,9 +15,14 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unknown_shape
+from opkernel.ops.input_checks import (
+    require_equal,
+    require_rank_at_least,
+    require_rank_at_most,
+    require_vector,
+)
 from opkernel.ops.kernel_types import ALL, INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
 
 
 def roll_shape(c: InferenceContext) -> None:
@@ -39,21 +44,13 @@ ROLL = register_op(
 
 
 @register_kernel(
-    ROLL,
-    device="CPU",
-    types={"T": ALL, "Tshift": INDEX, "Taxis": INDEX},
-    host_memory=["shift", "axis"],
+    ROLL, types={"T": ALL, "Tshift": INDEX, "Taxis": INDEX}, host_memory=["shift", "axis"]
 )
 def roll(tensor: Any, shift: Any, axis: Any, *, xp: Any) -> Any:
-    if tensor.ndim < 1:
-        raise InvalidArgumentError("input must be 1-D or higher")
+    require_rank_at_least(tensor, 1, "input must be 1-D or higher")
     for name, given in (("shift", shift), ("axis", axis)):
-        if given.ndim > 1:
-            raise InvalidArgumentError(
-                f"{name} must be a scalar or a 1-D vector. Found: {TensorShape(given.shape)}"
-            )
-    if shift.shape != axis.shape:
-        raise InvalidArgumentError("shift and axis must have the same size")
+        require_rank_at_most(given, 1, f"{name} must be a scalar or a 1-D vector. Found: {{}}")
+    require_equal(shift.shape, axis.shape, "shift and axis must have the same size")
     axes = axis.reshape(-1).tolist()
     for dim in axes:
         if not -tensor.ndim <= dim < tensor.ndim:
@@ -134,16 +131,13 @@ REVERSE_V2 = register_op(
 )
 
 
-@register_kernel(
-    REVERSE, device="CPU", types={"T": POD_OR_STRING}, host_memory=["dims"], kind="view"
-)
+@register_kernel(REVERSE, types={"T": POD_OR_STRING}, host_memory=["dims"], kind="view")
 def reverse(tensor: Any, dims: Any) -> Any:
     if tensor.ndim == 0:
         return tensor
     if len(tensor) == 0:
         raise InvalidArgumentError("Invalid input first dimension. Found 0.")
-    if dims.ndim != 1:
-        raise InvalidArgumentError(f"'dims' must be 1-dimension, not {dims.ndim}")
+    require_vector(dims, f"'dims' must be 1-dimension, not {dims.ndim}")
     if tensor.ndim != len(dims):
         raise InvalidArgumentError(
             "'dims' must have the same number of values as 'input' has dimensions. 'input' has "
@@ -153,17 +147,12 @@ def reverse(tensor: Any, dims: Any) -> Any:
 
 
 @register_kernel(
-    REVERSE_V2,
-    device="CPU",
-    types={"T": POD_OR_STRING, "Tidx": INDEX},
-    host_memory=["axis"],
-    kind="view",
+    REVERSE_V2, types={"T": POD_OR_STRING, "Tidx": INDEX}, host_memory=["axis"], kind="view"
 )
 def reverse_v2(tensor: Any, axis: Any) -> Any:
     if tensor.ndim == 0 or tensor.size == 0:
         return tensor
-    if axis.ndim != 1:
-        raise InvalidArgumentError(f"'dims' must be 1-dimension, not {axis.ndim}")
+    require_vector(axis, f"'dims' must be 1-dimension, not {axis.ndim}")
     return _flipped(tensor, _checked_axes(axis.tolist(), tensor.ndim))
 
 
@@ -211,12 +200,7 @@ REVERSE_SEQUENCE = register_op(
 )
 
 
-@register_kernel(
-    REVERSE_SEQUENCE,
-    device="CPU",
-    types={"T": POD_OR_STRING, "Tlen": INDEX},
-    factory=True,
-)
+@register_kernel(REVERSE_SEQUENCE, types={"T": POD_OR_STRING, "Tlen": INDEX}, factory=True)
 def reverse_sequence(*, seq_dim: int, batch_dim: int, xp: Any) -> Callable[[Any, Any], Any]:
     def reverse_each(tensor: Any, seq_lengths: Any) -> Any:
         _check_sequences(tensor, seq_lengths, seq_dim, batch_dim)
@@ -236,8 +220,7 @@ def reverse_sequence(*, seq_dim: int, batch_dim: int, xp: Any) -> Callable[[Any,
 
 def _check_sequences(tensor: Any, seq_lengths: Any, seq_dim: int, batch_dim: int) -> None:
     rank = tensor.ndim
-    if seq_lengths.ndim != 1:
-        raise InvalidArgumentError(f"seq_lengths must be 1-dim, not {seq_lengths.ndim}")
+    require_vector(seq_lengths, f"seq_lengths must be 1-dim, not {seq_lengths.ndim}")
     for name, dim in (("batch_dim", batch_dim), ("seq_dim", seq_dim)):
         if dim < 0:
             raise InvalidArgumentError(f"Invalid {name} {dim}")

@@ -22,6 +22,7 @@ from opkernel.ops.array.bad_indices import (
     find_bad_indices,
 )
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_rank_at_least, require_vector
 from opkernel.ops.kernel_types import INDEX, NUMBERS, POD, POD_OR_STRING, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -100,11 +101,7 @@ SCATTER_ND_NON_ALIASING_ADD = register_op(
 
 
 @register_kernel(
-    SCATTER_ND,
-    device="CPU",
-    types={"T": POD_OR_STRING, "Tindices": INDEX},
-    host_memory=["shape"],
-    factory=True,
+    SCATTER_ND, types={"T": POD_OR_STRING, "Tindices": INDEX}, host_memory=["shape"], factory=True
 )
 def scatter_nd(*, T: DataType, bad_indices_policy: str) -> Callable[[Any, Any, Any], Any]:
     policy = BadIndicesPolicy.from_attr(bad_indices_policy)
@@ -132,7 +129,7 @@ def _register(op: OpHandle, types: Sequence[DataType], scatter_at: ScatterAt) ->
         return tensor_scatter
 
     make.__name__ = op.name
-    register_kernel(op, device="CPU", types={"T": types, "Tindices": INDEX}, factory=True)(make)
+    register_kernel(op, types={"T": types, "Tindices": INDEX}, factory=True)(make)
 
 
 def set_at(output: Any, rows: Any, updates: Any) -> None:
@@ -161,20 +158,12 @@ _register(TENSOR_SCATTER_MAX, REAL_NUMBERS, max_at)
 _register(TENSOR_SCATTER_MIN, REAL_NUMBERS, min_at)
 
 
-@register_kernel(
-    SCATTER_ND_NON_ALIASING_ADD,
-    device="CPU",
-    types={"T": POD, "Tindices": INDEX},
-    factory=True,
-)
+@register_kernel(SCATTER_ND_NON_ALIASING_ADD, types={"T": POD, "Tindices": INDEX}, factory=True)
 def scatter_nd_non_aliasing_add(*, bad_indices_policy: str) -> Callable[[Any, Any, Any], Any]:
     policy = BadIndicesPolicy.from_attr(bad_indices_policy)
 
     def scatter_add(tensor: Any, indices: Any, updates: Any) -> Any:
-        if tensor.ndim == 0:
-            raise InvalidArgumentError(
-                f"Output must be at least 1-D, got shape: {TensorShape(tensor.shape)}"
-            )
+        require_rank_at_least(tensor, 1, "Output must be at least 1-D, got shape: {}")
         output = np.array(tensor, order="C")
         scatter_slices(np.add.at, output, indices, updates, policy)
         return output
@@ -189,8 +178,7 @@ def scattered_shape(indices: Any, updates: Any, shape: Any, T: DataType) -> _Sha
         InvalidArgumentError: they do not.
     """
     _check_ranks(indices, updates)
-    if shape.ndim != 1:
-        raise InvalidArgumentError(f"Shape must be a vector, got shape {TensorShape(shape.shape)}")
+    require_vector(shape, "Shape must be a vector, got shape {}")
     sizes = check_allocation(shape.tolist(), T)
     _check_not_empty(shape.size, indices, updates)
     _check_scatter_nd(sizes, indices.shape, updates.shape)
@@ -206,10 +194,7 @@ def check_tensor_scatter(tensor: Any, indices: Any, updates: Any) -> None:
 
 def _check_ranks(indices: Any, updates: Any) -> None:
     for name, tensor in (("Indices", indices), ("Updates", updates)):
-        if tensor.ndim == 0:
-            raise InvalidArgumentError(
-                f"{name} shape must have rank at least one. Found:{TensorShape(tensor.shape)}"
-            )
+        require_rank_at_least(tensor, 1, f"{name} shape must have rank at least one. Found:{{}}")
 
 
 def _check_not_empty(outputs: int, indices: Any, updates: Any) -> None:

@@ -68,9 +68,7 @@ RANK = register_op(
 )
 
 
-@register_kernel(
-    SHAPE, device="CPU", types={"out_type": INDEX}, host_memory=["output"], factory=True
-)
+@register_kernel(SHAPE, types={"out_type": INDEX}, host_memory=["output"], factory=True)
 def shape(*, out_type: DataType) -> Callable[[Any], Any]:
     dtype = out_type.numpy_dtype
 
@@ -88,17 +86,13 @@ def _too_large(shape: tuple[int, ...]) -> InvalidArgumentError:
     return InvalidArgumentError(f"Shape output type is 32-bit  but dim {index} is {size}")
 
 
-@register_kernel(
-    SHAPE_N, device="CPU", types={"out_type": INDEX}, host_memory=["output"], factory=True
-)
+@register_kernel(SHAPE_N, types={"out_type": INDEX}, host_memory=["output"], factory=True)
 def shape_n(*, out_type: DataType) -> Callable[[list[Any]], list[Any]]:
     shape_of = shape(out_type=out_type)
     return lambda tensors: [shape_of(tensor) for tensor in tensors]
 
 
-@register_kernel(
-    SIZE, device="CPU", types={"out_type": INDEX}, host_memory=["output"], factory=True
-)
+@register_kernel(SIZE, types={"out_type": INDEX}, host_memory=["output"], factory=True)
 def size(*, out_type: DataType) -> Callable[[Any], Any]:
     scalar = out_type.numpy_dtype.type
 
@@ -114,6 +108,6 @@ def size(*, out_type: DataType) -> Callable[[Any], Any]:
     return size_of
 
 
-@register_kernel(RANK, device="CPU", host_memory=["output"])
+@register_kernel(RANK, host_memory=["output"])
 def rank(tensor: Any) -> Any:
     return np.int32(tensor.ndim)

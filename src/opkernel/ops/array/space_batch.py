@@ -19,9 +19,10 @@ from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.pad import padded
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _Sizes = Sequence[int]
 _Pairs = Sequence[Sequence[int]]
@@ -67,8 +68,7 @@ def _set_moved_shape(
     *,
     to_batch: bool,
 ) -> None:
-    if c.rank(blocks_shape) != 1:
-        raise InvalidArgumentError("block_shape must have rank 1.")
+    require_equal(c.rank(blocks_shape), 1, "block_shape must have rank 1.")
     count = c.value(c.dim(blocks_shape, 0))
     if count < 0:
         raise InvalidArgumentError("block_shape must have known size.")
@@ -177,7 +177,6 @@ BATCH_TO_SPACE = register_op(
 
 @register_kernel(
     SPACE_TO_BATCH_ND,
-    device="CPU",
     types={"T": REAL_NUMBERS},
     host_memory=["block_shape", "paddings"],
     kind="view",
@@ -190,12 +189,7 @@ def space_to_batch_nd(*, T: DataType, xp: Any) -> Callable[[Any, Any, Any], Any]
 
 
 @register_kernel(
-    SPACE_TO_BATCH,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    host_memory=["paddings"],
-    kind="view",
-    factory=True,
+    SPACE_TO_BATCH, types={"T": REAL_NUMBERS}, host_memory=["paddings"], kind="view", factory=True
 )
 def space_to_batch(*, block_size: int, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     blocks = np.array([block_size, block_size])
@@ -208,23 +202,14 @@ def space_to_batch(*, block_size: int, T: DataType, xp: Any) -> Callable[[Any, A
 
 
 @register_kernel(
-    BATCH_TO_SPACE_ND,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    host_memory=["block_shape", "crops"],
-    kind="view",
+    BATCH_TO_SPACE_ND, types={"T": REAL_NUMBERS}, host_memory=["block_shape", "crops"], kind="view"
 )
 def batch_to_space_nd(tensor: Any, block_shape: Any, crops: Any) -> Any:
     return _batch_to_space(tensor, *_checked(tensor, block_shape, crops, "crops"))
 
 
 @register_kernel(
-    BATCH_TO_SPACE,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    host_memory=["crops"],
-    kind="view",
-    factory=True,
+    BATCH_TO_SPACE, types={"T": REAL_NUMBERS}, host_memory=["crops"], kind="view", factory=True
 )
 def batch_to_space(*, block_size: int) -> Callable[[Any, Any], Any]:
     blocks = np.array([block_size, block_size])
@@ -237,23 +222,20 @@ def batch_to_space(*, block_size: int) -> Callable[[Any, Any], Any]:
 
 
 def _check_image(tensor: Any) -> None:
-    if tensor.ndim != 4:
-        raise InvalidArgumentError(f"Input rank should be: 4 instead of: {tensor.ndim}")
+    require_rank(tensor, 4, f"Input rank should be: 4 instead of: {tensor.ndim}")
 
 
 def _checked(
     tensor: Any, block_shape: Any, borders: Any, name: str
 ) -> tuple[list[int], list[list[int]]]:
     """The blocks, and the paddings or crops, as lists."""
-    if block_shape.ndim != 1:
-        raise InvalidArgumentError(f"block_shape rank should be 1 instead of {block_shape.ndim}")
+    require_vector(block_shape, f"block_shape rank should be 1 instead of {block_shape.ndim}")
     count = len(block_shape)
     if tensor.ndim < count + 1:
         raise InvalidArgumentError(f"input rank should be >= {count + 1} instead of {tensor.ndim}")
-    if borders.shape != (count, 2):
-        raise InvalidArgumentError(
-            f"{name} should have shape [{count}, 2] instead of {TensorShape(borders.shape)}"
-        )
+    require_equal(
+        borders.shape, (count, 2), f"{name} should have shape [{count}, 2] instead of {{}}"
+    )
     blocks: list[int] = block_shape.tolist()
     for i, block in enumerate(blocks):
         if block < 1:

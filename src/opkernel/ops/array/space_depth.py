@@ -15,6 +15,7 @@ from opkernel.opdef.common_shapes import make_shape_from_format
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.opdef.shapes.shape_handles import DimensionHandle
 from opkernel.opdef.shapes.tensor_format import TensorFormat
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -77,7 +78,6 @@ DEPTH_TO_SPACE = _declare(
 
 @register_kernel(
     SPACE_TO_DEPTH,
-    device="CPU",
     types={"T": (*ALL, DataType.DT_QINT8)},
     attrs={"data_format": "NHWC"},
     kind="view",
@@ -100,12 +100,7 @@ def space_to_depth(*, block_size: int) -> Callable[[Any], Any]:
 
 
 @register_kernel(
-    DEPTH_TO_SPACE,
-    device="CPU",
-    types={"T": ALL},
-    attrs={"data_format": "NHWC"},
-    kind="view",
-    factory=True,
+    DEPTH_TO_SPACE, types={"T": ALL}, attrs={"data_format": "NHWC"}, kind="view", factory=True
 )
 def depth_to_space(*, block_size: int) -> Callable[[Any], Any]:
     def move(tensor: Any) -> Any:
@@ -124,8 +119,7 @@ def depth_to_space(*, block_size: int) -> Callable[[Any], Any]:
 
 
 def _image_shape(tensor: Any) -> tuple[int, ...]:
-    if tensor.ndim != 4:
-        raise InvalidArgumentError(f"Input rank should be: 4 instead of: {tensor.ndim}")
+    require_rank(tensor, 4, f"Input rank should be: 4 instead of: {tensor.ndim}")
     shape: tuple[int, ...] = tensor.shape
     return shape
 

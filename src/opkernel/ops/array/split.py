@@ -14,6 +14,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.array.concat import pack_axis
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -55,12 +56,7 @@ SPLIT = register_op(
 
 
 @register_kernel(
-    SPLIT,
-    device="CPU",
-    types={"T": _SPLIT_TYPES},
-    host_memory=["split_dim"],
-    kind="view",
-    factory=True,
+    SPLIT, types={"T": _SPLIT_TYPES}, host_memory=["split_dim"], kind="view", factory=True
 )
 def split(*, num_split: int) -> Callable[[Any, Any], list[Any]]:
     @lru_cache(maxsize=_CACHED_SHAPES)
@@ -75,8 +71,7 @@ def split(*, num_split: int) -> Callable[[Any, Any], list[Any]]:
         return _indices(axis, [size // num_split] * num_split)
 
     def parts(split_dim: Any, value: Any) -> list[Any]:
-        if split_dim.ndim:
-            raise InvalidArgumentError(f"split_dim must be a scalar but has rank {split_dim.ndim}")
+        require_scalar(split_dim, f"split_dim must be a scalar but has rank {split_dim.ndim}")
         return [value[index] for index in indices(int(split_dim), value.shape)]
 
     return parts
@@ -121,11 +116,9 @@ def split_v_shape(c: InferenceContext) -> None:
 
 def _known_split_sizes(size_splits: Any, count: int, total: int) -> list[int]:
     """The sizes of the parts of a dimension of size `total`; -1 for an unknown size."""
-    if size_splits.ndim != 1:
-        raise InvalidArgumentError(f"Shape must be rank 1 but is rank {size_splits.ndim}")
+    require_vector(size_splits, f"Shape must be rank 1 but is rank {size_splits.ndim}")
     sizes: list[int] = size_splits.tolist()
-    if len(sizes) != count:
-        raise InvalidArgumentError("Length of size_splits should be equal to num_outputs")
+    require_equal(len(sizes), count, "Length of size_splits should be equal to num_outputs")
     if sizes.count(-1) > 1:
         raise InvalidArgumentError("size_splits can only have one -1")
     given = sum(size for size in sizes if size != -1)
@@ -154,7 +147,6 @@ SPLIT_V = register_op(
 
 @register_kernel(
     SPLIT_V,
-    device="CPU",
     types={"T": _SPLIT_TYPES, "Tlen": (DataType.DT_INT8, *INDEX)},
     host_memory=["size_splits", "split_dim"],
     kind="view",
@@ -162,8 +154,7 @@ SPLIT_V = register_op(
 )
 def split_v(*, num_split: int) -> Callable[[Any, Any, Any], list[Any]]:
     def parts(value: Any, size_splits: Any, split_dim: Any) -> list[Any]:
-        if split_dim.size != 1:
-            raise InvalidArgumentError("split_dim_tensor must have exactly one element.")
+        require_equal(split_dim.size, 1, "split_dim_tensor must have exactly one element.")
         if size_splits.shape != (num_split,):
             raise InvalidArgumentError(
                 "size of the split_tensor must be 1-D and have the same elements as outputs got "
@@ -222,7 +213,7 @@ UNPACK = register_op(
 )
 
 
-@register_kernel(UNPACK, device="CPU", types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True)
+@register_kernel(UNPACK, types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True)
 def unpack(*, num: int, axis: int) -> Callable[[Any], list[Any]]:
     if num == 0:
         return lambda value: []

@@ -15,7 +15,8 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes import slice_shape, unchanged_shape
+from opkernel.opdef.common_shapes import random_shape, slice_shape, unchanged_shape
+from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.array.strided_slice_spec import (
     Masks,
@@ -24,6 +25,7 @@ from opkernel.ops.array.strided_slice_spec import (
     check_vectors,
     strided_slice,
 )
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import ALL, FLOAT8, POD_OR_STRING, QUANTIZED
 from opkernel.ops.registration import register_kernel
@@ -43,7 +45,6 @@ SLICE = register_op(
 
 @register_kernel(
     SLICE,
-    device="CPU",
     types={"T": (*POD_OR_STRING, *FLOAT8, *QUANTIZED)},
     host_memory=["begin", "size"],
     kind="view",
@@ -117,9 +118,7 @@ def strided_slice_shape(c: InferenceContext) -> None:
     spec = SparseSpec(_values(begin), _values(end), strides.tolist(), masks_of(c))
     sliced = strided_slice(spec, [dim.value for dim in dims])
     c.set_output(0, c.make_shape_from_partial_shape(PartialTensorShape(sliced.final_shape)))
-    held = c.input_handle_shapes_and_types(0)
-    if held is not None:
-        c.set_output_handle_shapes_and_types(0, held)
+    keep_contents(c)
 
 
 def _values(vector: Any) -> list[int] | None:
@@ -170,7 +169,6 @@ def _is_constant(vector: Any) -> bool:
 
 @register_kernel(
     STRIDED_SLICE,
-    device="CPU",
     types={"T": SLICE_TYPES},
     host_memory=["begin", "end", "strides"],
     kind="view",
@@ -200,17 +198,12 @@ def strided_slice_kernel(
     return slice_of
 
 
-def strided_slice_grad_shape(c: InferenceContext) -> None:
-    """The value of `shape`."""
-    c.set_output(0, c.make_shape_from_shape_tensor(0))
-
-
 STRIDED_SLICE_GRAD = register_op(
     "StridedSliceGrad",
     inputs=["shape: Index", "begin: Index", "end: Index", "strides: Index", "dy: T"],
     outputs=["output: T"],
     attrs=["T: type", "Index: {int32, int64}", *MASK_ATTRS],
-    shape_fn=strided_slice_grad_shape,
+    shape_fn=random_shape,
     doc="Zeros of `shape` with `dy` where StridedSlice takes its result from.",
     traits="function_gradient=yes",
 )
@@ -218,7 +211,6 @@ STRIDED_SLICE_GRAD = register_op(
 
 @register_kernel(
     STRIDED_SLICE_GRAD,
-    device="CPU",
     types={"T": SLICE_TYPES},
     host_memory=["shape", "begin", "end", "strides"],
     factory=True,
@@ -229,10 +221,7 @@ def strided_slice_grad(
     apply = _cached_spec(construction)
 
     def grad(shape: Any, begin: Any, end: Any, strides: Any, dy: Any) -> Any:
-        if shape.ndim != 1:
-            raise InvalidArgumentError(
-                f"shape must be 1-D, got shape.shape = {TensorShape(shape.shape)}"
-            )
+        require_vector(shape, "shape must be 1-D, got shape.shape = {}")
         sizes = check_allocation(shape.tolist(), T)
         index, expected = _applied(apply, begin, end, strides, sizes)
         if list(dy.shape) != expected:
@@ -285,7 +274,6 @@ def slice_assigner(
 
 @register_kernel(
     TENSOR_STRIDED_SLICE_UPDATE,
-    device="CPU",
     types={"T": SLICE_TYPES},
     host_memory=["begin", "end", "strides"],
     factory=True,

@@ -14,9 +14,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
 from opkernel.opdef.shapes.shape_handles import ShapeHandle
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import ALL, COMPLEX, FLOAT8, INDEX
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
 
 
 def transpose_shape(c: InferenceContext) -> None:
@@ -76,17 +76,10 @@ CONJUGATE_TRANSPOSE = _declare(
 _TRANSPOSE_TYPES = (*ALL, *FLOAT8)
 
 
-@register_kernel(
-    TRANSPOSE,
-    device="CPU",
-    types={"T": _TRANSPOSE_TYPES},
-    host_memory=["perm"],
-    kind="view",
-)
+@register_kernel(TRANSPOSE, types={"T": _TRANSPOSE_TYPES}, host_memory=["perm"], kind="view")
 def transpose(x: Any, perm: Any) -> Any:
     """A view: matrix products take transposed matrices as fast as copies of them."""
-    if perm.ndim != 1:
-        raise InvalidArgumentError(f"perm must be rank 1, got shape {TensorShape(perm.shape)}")
+    require_vector(perm, "perm must be rank 1, got shape {}")
     try:
         return x.transpose(perm.tolist())
     except (ValueError, TypeError):
@@ -108,19 +101,13 @@ def _transpose_error(x: Any, perm: Any) -> InvalidArgumentError:
     return InvalidArgumentError(f"{missing} is missing from {{{','.join(map(str, axes))}}}.")
 
 
-@register_kernel(
-    CONJUGATE_TRANSPOSE,
-    device="CPU",
-    types={"T": COMPLEX},
-    host_memory=["perm"],
-)
+@register_kernel(CONJUGATE_TRANSPOSE, types={"T": COMPLEX}, host_memory=["perm"])
 def conjugate_transpose(x: Any, perm: Any, *, xp: Any) -> Any:
     return xp.conj(transpose(x, perm))
 
 
 register_kernel(
     CONJUGATE_TRANSPOSE,
-    device="CPU",
     types={"T": tuple(dtype for dtype in _TRANSPOSE_TYPES if dtype not in COMPLEX)},
     host_memory=["perm"],
     kind="view",
@@ -137,10 +124,9 @@ INVERT_PERMUTATION = register_op(
 )
 
 
-@register_kernel(INVERT_PERMUTATION, device="CPU", types={"T": INDEX})
+@register_kernel(INVERT_PERMUTATION, types={"T": INDEX})
 def invert_permutation(x: Any) -> Any:
-    if x.ndim != 1:
-        raise InvalidArgumentError("invert_permutation expects a 1D vector.")
+    require_vector(x, "invert_permutation expects a 1D vector.")
     count = len(x)
     outside = (x < 0) | (x >= count)
     if outside.any():

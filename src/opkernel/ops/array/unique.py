@@ -15,7 +15,9 @@ from opkernel.device.work_clock import SLOW, array_work, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.opdef.shapes.shape_handles import DimensionHandle
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
@@ -57,8 +59,7 @@ def _number_of_slices(c: InferenceContext) -> DimensionHandle | None:
 
 def _checked_axis(axis: Any, rank: int) -> int:
     """The axis that the vector `axis` holds; an empty one is that of a vector."""
-    if axis.ndim != 1:
-        raise InvalidArgumentError("axis expects a 1D vector.")
+    require_vector(axis, "axis expects a 1D vector.")
     if len(axis) > 1:
         raise InvalidArgumentError("axis does not support input tensors larger than 1 elements")
     if len(axis) == 0:
@@ -185,8 +186,7 @@ def _of_vector(out_idx: DataType) -> Callable[[Any], tuple[Any, ...]]:
     index_dtype = out_idx.numpy_dtype
 
     def unique(x: Any) -> tuple[Any, ...]:
-        if x.ndim != 1:
-            raise InvalidArgumentError("unique expects a 1D vector.")
+        require_vector(x, "unique expects a 1D vector.")
         first, member_of, counts = _groups(_keys(x), index_dtype)
         _check_found(x, 0, len(first), out_idx)
         return x[first], member_of, counts.astype(index_dtype)
@@ -223,7 +223,7 @@ def _register(op: OpHandle, make: Callable[[DataType], _Kernel], outputs: int) -
 
     maker.__name__ = op.name
     types = {"T": _UNIQUE_TYPES, "out_idx": INDEX}
-    register_kernel(op, device="CPU", types=types, factory=True)(maker)
+    register_kernel(op, types=types, factory=True)(maker)
 
 
 _register(UNIQUE, _of_vector, 2)
@@ -232,37 +232,22 @@ _register(UNIQUE_V2, _of_slices, 2)
 _register(UNIQUE_WITH_COUNTS_V2, _of_slices, 3)
 
 
-def list_diff_shape(c: InferenceContext) -> None:
-    """Two vectors of one unknown length."""
-    for i in (0, 1):
-        c.with_rank(c.input(i), 1)
-    found = c.vector(None)
-    c.set_output(0, found)
-    c.set_output(1, found)
-
-
 LIST_DIFF = register_op(
     "ListDiff",
     inputs=["x: T", "y: T"],
     outputs=["out: T", "idx: out_idx"],
     attrs=["T: type", _OUT_IDX],
-    shape_fn=list_diff_shape,
+    shape_fn=shape_rule("[?], [?] -> [found], [found]"),
     doc="The elements of the vector `x` that are not in the vector `y`, and where they are.",
     traits="cost=sort clustering=dynamic",
 )
 
 
-@register_kernel(
-    LIST_DIFF,
-    device="CPU",
-    types={"T": _NUMBERS_AND_STRINGS, "out_idx": INDEX},
-    factory=True,
-)
+@register_kernel(LIST_DIFF, types={"T": _NUMBERS_AND_STRINGS, "out_idx": INDEX}, factory=True)
 def list_diff(*, out_idx: DataType) -> Callable[[Any, Any], tuple[Any, Any]]:
     def difference(x: Any, y: Any) -> tuple[Any, Any]:
         for name, value in (("x", x), ("y", y)):
-            if value.ndim != 1:
-                raise InvalidArgumentError(f"{name} should be a 1D vector.")
+            require_vector(value, f"{name} should be a 1D vector.")
         both = _groups(_keys(np.concatenate([x, y]))).member_of
         places = np.flatnonzero(~np.isin(both[: len(x)], both[len(x) :]))
         _check_found(x, 0, len(places), out_idx)

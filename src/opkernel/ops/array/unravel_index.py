@@ -41,7 +41,7 @@ _AT_ONCE = 1 << 18
 """So many coordinates are computed at once."""
 
 
-@register_kernel(UNRAVEL_INDEX, device="CPU", types={"Tidx": INDEX})
+@register_kernel(UNRAVEL_INDEX, types={"Tidx": INDEX})
 def unravel_index(indices: Any, dims: Any) -> Any:
     _check(indices, dims)
     parts = _strides(dims)

@@ -12,9 +12,10 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _WINDOWS_AT_ONCE = 1 << 16
 """So many samples are transformed together, in windows."""
@@ -51,12 +52,11 @@ AUDIO_SPECTROGRAM = register_op(
 )
 
 
-@register_kernel(AUDIO_SPECTROGRAM, device="CPU")
+@register_kernel(AUDIO_SPECTROGRAM)
 def audio_spectrogram(
     tensor: Any, *, window_size: int, stride: int, magnitude_squared: bool
 ) -> Any:
-    if tensor.ndim != 2:
-        raise InvalidArgumentError(f"input must be 2-dimensional{TensorShape(tensor.shape)}")
+    require_rank(tensor, 2, "input must be 2-dimensional{}")
     if window_size < 2 or stride < 1:
         raise InvalidArgumentError(
             f"Spectrogram initialization failed for window size {window_size} and stride {stride}"
@@ -87,14 +87,6 @@ _ARRAYS = 3
 """So many arrays of its size a matrix is made with."""
 
 
-def _mfcc_shape(c: InferenceContext) -> None:
-    """A spectrogram [channels, windows, frequencies] -> [channels, windows, coefficients]."""
-    spectrogram = c.with_rank(c.input(0), 3)
-    check_scalars(c, 1)
-    count = c.get_attr("dct_coefficient_count")
-    c.set_output(0, c.make_shape([c.dim(spectrogram, 0), c.dim(spectrogram, 1), count]))
-
-
 MFCC = register_op(
     "Mfcc",
     inputs=["spectrogram: float", "sample_rate: int32"],
@@ -105,7 +97,9 @@ MFCC = register_op(
         "filterbank_channel_count: int = 40",
         "dct_coefficient_count: int = 13",
     ],
-    shape_fn=_mfcc_shape,
+    shape_fn=shape_rule(
+        "[channels, windows, ?], [] -> [channels, windows, {dct_coefficient_count}]"
+    ),
     doc="The cosine transform of the logarithms of strengths in channels that are even on the Mel scale.",
 )
 
@@ -160,7 +154,7 @@ def _new_cosines(count: int, length: int) -> Any:
 _small_cosines = functools.lru_cache(8)(_new_cosines)
 
 
-@register_kernel(MFCC, device="CPU")
+@register_kernel(MFCC)
 def mfcc(
     spectrogram: Any,
     sample_rate: Any,
@@ -170,14 +164,8 @@ def mfcc(
     filterbank_channel_count: int,
     dct_coefficient_count: int,
 ) -> Any:
-    if spectrogram.ndim != 3:
-        raise InvalidArgumentError(
-            f"spectrogram must be 3-dimensional{TensorShape(spectrogram.shape)}"
-        )
-    if sample_rate.ndim:
-        raise InvalidArgumentError(
-            f"Input sample_rate should be a scalar tensor, got {TensorShape(sample_rate.shape)} instead."
-        )
+    require_rank(spectrogram, 3, "spectrogram must be 3-dimensional{}")
+    require_scalar(sample_rate, "Input sample_rate should be a scalar tensor, got {} instead.")
     rate, length = sample_rate.item(), spectrogram.shape[2]
     is_possible = (
         length >= 2

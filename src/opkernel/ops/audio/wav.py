@@ -13,9 +13,11 @@ from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import check_scalars, fixed_shapes
+from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal, require_rank, require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _SCALE = 32768.0
 _PCM = 1
@@ -58,7 +60,7 @@ ENCODE_WAV = register_op(
     "EncodeWav",
     inputs=["audio: float", "sample_rate: int32"],
     outputs=["contents: string"],
-    shape_fn=fixed_shapes((), input_ranks=(2, 0)),
+    shape_fn=shape_rule("[?, ?], [] -> []"),
     doc="A WAV file of samples [samples, channels], which are clipped to -1 and 1.",
 )
 
@@ -137,16 +139,13 @@ def _format(file: _File) -> tuple[int, int]:
             f"Bad format chunk size for WAV: Expected 16 or 18, but got {size}"
         )
     kind, channels, rate, per_second, per_sample, bits = _FORMAT.unpack(file.take(_FORMAT.size))
-    if kind != _PCM:
-        raise InvalidArgumentError(f"Bad audio format for WAV: Expected 1 (PCM), but got {kind}")
+    require_equal(kind, _PCM, "Bad audio format for WAV: Expected 1 (PCM), but got {}")
     if channels < 1:
         raise InvalidArgumentError("Bad number of channels for WAV: Expected at least 1, but got 0")
-    if bits != _BITS:
-        raise InvalidArgumentError(f"Can only read 16-bit WAV files, but received {bits}")
-    if per_sample != _BYTES * channels:
-        raise InvalidArgumentError(
-            f"Bad bytes per sample in WAV header: Expected {_BYTES * channels} but got {per_sample}"
-        )
+    require_equal(bits, _BITS, "Can only read 16-bit WAV files, but received {}")
+    require_equal(
+        _BYTES * channels, per_sample, "Bad bytes per sample in WAV header: Expected {} but got {}"
+    )
     if per_second != per_sample * rate:
         raise InvalidArgumentError(
             f"Bad bytes per second in WAV header: Expected {per_sample * rate} but got {per_second} "
@@ -156,12 +155,9 @@ def _format(file: _File) -> tuple[int, int]:
     return channels, rate
 
 
-@register_kernel(DECODE_WAV, device="CPU")
+@register_kernel(DECODE_WAV)
 def decode_wav(contents: Any, *, desired_channels: int, desired_samples: int) -> tuple[Any, Any]:
-    if contents.ndim:
-        raise InvalidArgumentError(
-            f"contents must be scalar, got shape {TensorShape(contents.shape)}"
-        )
+    require_scalar(contents, "contents must be scalar, got shape {}")
     found, rate = _decoded(contents.item())
     count, channels = found.shape
     samples = count if desired_samples < 0 else desired_samples
@@ -173,14 +169,10 @@ def decode_wav(contents: Any, *, desired_channels: int, desired_samples: int) ->
     return audio, np.array(rate, np.uint32).astype(np.int32)
 
 
-@register_kernel(ENCODE_WAV, device="CPU")
+@register_kernel(ENCODE_WAV)
 def encode_wav(audio: Any, sample_rate: Any) -> Any:
-    if audio.ndim != 2:
-        raise InvalidArgumentError(f"audio must be 2-dimensional{TensorShape(audio.shape)}")
-    if sample_rate.ndim:
-        raise InvalidArgumentError(
-            f"Input sample_rate should be a scalar tensor, got {TensorShape(sample_rate.shape)} instead."
-        )
+    require_rank(audio, 2, "audio must be 2-dimensional{}")
+    require_scalar(sample_rate, "Input sample_rate should be a scalar tensor, got {} instead.")
     rate, (count, channels) = sample_rate.item(), audio.shape
     if rate <= 0:
         raise InvalidArgumentError(f"sample_rate must be in (0, 2^32), got: {rate}")

@@ -21,7 +21,7 @@ from opkernel.opdef import (
     register_op,
     unchanged_shape,
 )
-from opkernel.opdef.common_shapes.rules import defined_shape
+from opkernel.opdef.common_shapes.rules import defined_shape, shape_held_by
 from opkernel.ops.collective.kernel import (
     FINAL_OPS,
     MERGE_OPS,
@@ -140,11 +140,6 @@ def group_of_unknown_size_shape(c: InferenceContext) -> None:
     c.set_output(0, c.replace_dim(shape, 0, c.unknown_dim()))
 
 
-def bcast_recv_shape(c: InferenceContext) -> None:
-    """The shape that the input `shape` holds."""
-    c.set_output(0, c.make_shape_from_shape_tensor(3))
-
-
 _SUMMED = "T: {bfloat16, float, half, double, int32, int64}"
 _GATHERED = "T: {float, half, double, int32, int64}"
 _SENT = "T: {bool, float, half, double, int32, int64}"
@@ -180,7 +175,7 @@ def _register(
         is_distributed_communication=True,
         doc=doc,
     )
-    register_kernel(op, device="CPU")(kernel)
+    register_kernel(op)(kernel)
     return op
 
 
@@ -268,7 +263,7 @@ COLLECTIVE_BCAST_RECV_V2 = _register(
     BcastRecv,
     (*_KEY_INPUTS, "shape: Tshape"),
     (_SENT, "Tshape: {int32, int64} = DT_INT32", *_WAY),
-    bcast_recv_shape,
+    shape_held_by(3),
     _RECEIVE,
 )
 
@@ -297,7 +292,7 @@ _REDUCTIONS = {
 }
 
 
-@register_kernel(NCCL_ALL_REDUCE, device="CPU")
+@register_kernel(NCCL_ALL_REDUCE)
 class NcclAllReduce(CollectiveKernel):
     """The inputs of all members merged into one."""
 

@@ -21,10 +21,11 @@ from opkernel.kernel import (
     make_resource_handle,
 )
 from opkernel.opdef import register_op, scalar_shape, unchanged_shape
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.collective.kernel import MERGE_OPS, CollectiveKernel, Instance, scalar
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _CONTAINER = "collective_op_group"
 
@@ -96,7 +97,7 @@ COLLECTIVE_ASSIGN_GROUP_V2 = register_op(
     "CollectiveAssignGroupV2",
     inputs=["group_assignment: int32", "device_index: int32", "base_key: int32"],
     outputs=["group_size: int32", "group_key: int32"],
-    shape_fn=fixed_shapes((), ()),
+    shape_fn=shape_rule("-> [], []"),
     traits="any_order",
     is_stateful=True,
     is_distributed_communication=True,
@@ -104,7 +105,7 @@ COLLECTIVE_ASSIGN_GROUP_V2 = register_op(
 )
 
 
-@register_kernel(COLLECTIVE_INITIALIZE_COMMUNICATOR, device="CPU")
+@register_kernel(COLLECTIVE_INITIALIZE_COMMUNICATOR)
 class InitializeCommunicator(CollectiveKernel):
     """Gathers the ranks of all members, so that it ends when the group is complete."""
 
@@ -158,7 +159,7 @@ class CommunicatorKernel(CollectiveKernel):
             return group.next_instance()
 
 
-@register_kernel(COLLECTIVE_REDUCE_V3, device="CPU")
+@register_kernel(COLLECTIVE_REDUCE_V3)
 class ReduceV3(CommunicatorKernel):
     """The inputs of all members merged into one."""
 
@@ -169,14 +170,14 @@ class ReduceV3(CommunicatorKernel):
         self.merge_op = MERGE_OPS[construction.get_attr("reduction")]
 
 
-@register_kernel(COLLECTIVE_ALL_TO_ALL_V3, device="CPU")
+@register_kernel(COLLECTIVE_ALL_TO_ALL_V3)
 class AllToAllV3(CommunicatorKernel):
     """The rows of all members' inputs that are meant for this one."""
 
     collective_type = CollectiveType.ALL_TO_ALL_COLLECTIVE
 
 
-@register_kernel(COLLECTIVE_ASSIGN_GROUP_V2, device="CPU")
+@register_kernel(COLLECTIVE_ASSIGN_GROUP_V2)
 def collective_assign_group(
     group_assignment: Any, device_index: Any, base_key: Any
 ) -> tuple[Any, Any]:
@@ -186,10 +187,7 @@ def collective_assign_group(
         ("group_assignment", group_assignment, 2, "a 2-d Tensor"),
         ("base_key", base_key, 0, "a scalar"),
     ):
-        if value.ndim != rank:
-            raise InvalidArgumentError(
-                f"{name} must be {wanted}, but received tensor of shape: {TensorShape(value.shape)}"
-            )
+        require_rank(value, rank, f"{name} must be {wanted}, but received tensor of shape: {{}}")
     groups = group_assignment.tolist()
     for group, members in enumerate(groups):
         key = np.asarray(int(base_key) + group).astype(np.int32)[()]  # wraps around

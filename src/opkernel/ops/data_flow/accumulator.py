@@ -22,6 +22,7 @@ from opkernel.ops.data_flow.waiting import (
     WaitingResource,
     finish_all,
 )
+from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_vector
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 _OF_PAIR, _OF_TURN = 200, 1 << 10
@@ -197,16 +198,9 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
 
     def _check(self, gradient: SparseGradient) -> None:
         indices, values = gradient.indices, gradient.values
-        if indices.ndim != 1:
-            raise InvalidArgumentError(
-                f"Input indices should be vector but received shape: {TensorShape(indices.shape)}"
-            )
-        if values.ndim == 0:
-            raise InvalidArgumentError("Values cannot be 0-dimensional.")
-        if len(values) != len(indices):
-            raise InvalidArgumentError(
-                f"Expected {len(indices)} non-empty input values, got {len(values)}"
-            )
+        require_vector(indices, "Input indices should be vector but received shape: {}")
+        require_rank_at_least(values, 1, "Values cannot be 0-dimensional.")
+        require_equal(len(indices), len(values), "Expected {} non-empty input values, got {}")
         if gradient.shape is not None:
             self._check_declared(gradient.shape.reshape(-1).tolist())
         self._check_indices(indices)
@@ -233,10 +227,9 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
 
     def _check_values(self, values: Any) -> None:
         if self.num_accumulated:
-            if self._values.ndim != values.ndim:
-                raise InvalidArgumentError(
-                    f"Shape mismatch: expected values rank {self._values.ndim}, got {values.ndim}"
-                )
+            require_equal(
+                self._values.ndim, values.ndim, "Shape mismatch: expected values rank {}, got {}"
+            )
             known: tuple[int | None, ...] = self._values.shape
         else:
             known = self.shape.dims or ()

@@ -7,17 +7,15 @@ conditional_accumulator_op.cc, sparse_conditional_accumulator_op.cc.
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.opdef.common_shapes.rules import (
     checked_no_outputs,
     checked_unknown,
-    fixed_shapes,
     unknown_from_scalars,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.data_flow.accumulator import (
     ConditionalAccumulator,
     ConditionalAccumulatorBase,
@@ -25,10 +23,11 @@ from opkernel.ops.data_flow.accumulator import (
     SparseGradient,
 )
 from opkernel.ops.data_flow.waiting import Done, WaitingKernel
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import ResourceOpKernel, resource_of_handle
+from opkernel.ops.resource_op_kernel import ResourceOpKernel, register_fact, resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel
-from opkernel.types import DataType, PartialTensorShape, TensorShape
+from opkernel.types import DataType, PartialTensorShape
 
 # What the ops are
 
@@ -50,7 +49,7 @@ for _name, _handle in (
         _name,
         outputs=[f"handle: {_handle}"],
         attrs=_TO_MAKE,
-        shape_fn=fixed_shapes((2,)),
+        shape_fn=shape_rule("-> [2]"),
         is_stateful=True,
         doc="An accumulator of gradients.",
     )
@@ -116,8 +115,7 @@ register_op(
 _TYPES = {"dtype": (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)}
 
 
-@register_kernel("ConditionalAccumulator", device="CPU", types=_TYPES)
-@register_kernel("ResourceConditionalAccumulator", device="CPU", types=_TYPES)
+@register_kernel("ConditionalAccumulator", "ResourceConditionalAccumulator", types=_TYPES)
 class ConditionalAccumulatorOp(ResourceOpKernel):
     """Makes an accumulator."""
 
@@ -134,7 +132,7 @@ class ConditionalAccumulatorOp(ResourceOpKernel):
         return self.accumulator_type(self.dtype, self.shape, self.info.name, self.is_mean)
 
 
-@register_kernel("SparseConditionalAccumulator", device="CPU", types=_TYPES)
+@register_kernel("SparseConditionalAccumulator", types=_TYPES)
 class SparseConditionalAccumulatorOp(ConditionalAccumulatorOp):
     """Makes an accumulator of rows."""
 
@@ -143,10 +141,7 @@ class SparseConditionalAccumulatorOp(ConditionalAccumulatorOp):
 
 def _scalar(ctx: OpKernelContext, name: str) -> int:
     tensor = ctx.input(name)
-    if tensor.ndim:
-        raise InvalidArgumentError(
-            f"Argument {name} must be scalar, but had bad shape {TensorShape(tensor.shape)}"
-        )
+    require_scalar(tensor, f"Argument {name} must be scalar, but had bad shape {{}}")
     return int(tensor)
 
 
@@ -157,18 +152,15 @@ def _check_kind(accumulator: Any, kind: type[ConditionalAccumulatorBase]) -> Non
         )
 
 
-@register_kernel("AccumulatorNumAccumulated", device="CPU")
-@register_kernel("ResourceAccumulatorNumAccumulated", device="CPU")
-class AccumulatorNumAccumulated(InexpensiveKernel):
-    """The number of gradients."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, ConditionalAccumulatorBase) as accumulator:
-            ctx.set_output(0, np.int32(accumulator.num_accumulated))
+register_fact(
+    "AccumulatorNumAccumulated",
+    "ResourceAccumulatorNumAccumulated",
+    of=ConditionalAccumulatorBase,
+    fact=lambda accumulator: accumulator.num_accumulated,
+)
 
 
-@register_kernel("AccumulatorSetGlobalStep", device="CPU")
-@register_kernel("ResourceAccumulatorSetGlobalStep", device="CPU")
+@register_kernel("AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobalStep")
 class AccumulatorSetGlobalStep(InexpensiveKernel):
     """Sets the global step."""
 
@@ -177,8 +169,7 @@ class AccumulatorSetGlobalStep(InexpensiveKernel):
             accumulator.set_global_step(_scalar(ctx, "new_global_step"))
 
 
-@register_kernel("AccumulatorApplyGradient", device="CPU")
-@register_kernel("ResourceAccumulatorApplyGradient", device="CPU")
+@register_kernel("AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient")
 class AccumulatorApplyGradient(OpKernel):
     """Adds a gradient."""
 
@@ -190,7 +181,7 @@ class AccumulatorApplyGradient(OpKernel):
             accumulator.apply_gradient(_scalar(ctx, "local_step"), ctx.input("gradient"))
 
 
-@register_kernel("SparseAccumulatorApplyGradient", device="CPU")
+@register_kernel("SparseAccumulatorApplyGradient")
 class SparseAccumulatorApplyGradient(OpKernel):
     """Adds rows of a gradient."""
 
@@ -212,8 +203,7 @@ class SparseAccumulatorApplyGradient(OpKernel):
             accumulator.apply_gradient(_scalar(ctx, "local_step"), gradient)
 
 
-@register_kernel("AccumulatorTakeGradient", device="CPU")
-@register_kernel("ResourceAccumulatorTakeGradient", device="CPU")
+@register_kernel("AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient")
 class AccumulatorTakeGradient(WaitingKernel[ConditionalAccumulatorBase]):
     """Takes the mean or sum out."""
 
@@ -228,7 +218,7 @@ class AccumulatorTakeGradient(WaitingKernel[ConditionalAccumulatorBase]):
         accumulator.take_gradient(_scalar(ctx, "num_required"), ctx, done, deliver)
 
 
-@register_kernel("SparseAccumulatorTakeGradient", device="CPU")
+@register_kernel("SparseAccumulatorTakeGradient")
 class SparseAccumulatorTakeGradient(WaitingKernel[ConditionalAccumulatorBase]):
     """Takes the mean or sum of the rows out."""
 

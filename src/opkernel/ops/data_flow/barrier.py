@@ -18,14 +18,15 @@ from opkernel.opdef.common_shapes.rules import (
     checked_no_outputs,
     checked_scalar,
     defined_shape,
-    fixed_shapes,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.data_flow.queue_base import UNBOUNDED
 from opkernel.ops.data_flow.queues import PriorityQueue
 from opkernel.ops.data_flow.waiting import Done, WaitingKernel, finish_all
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import ResourceOpKernel, resource_of_handle
+from opkernel.ops.resource_op_kernel import ResourceOpKernel, register_fact, resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
@@ -50,7 +51,7 @@ register_op(
         "container: string = ''",
         "shared_name: string = ''",
     ],
-    shape_fn=fixed_shapes((2,)),
+    shape_fn=shape_rule("-> [2]"),
     is_stateful=True,
     doc="A barrier, which keeps the components of a key until all have come.",
 )
@@ -246,7 +247,7 @@ class Barrier(PriorityQueue):
 # The kernels
 
 
-@register_kernel("Barrier", device="CPU")
+@register_kernel("Barrier")
 class BarrierOp(ResourceOpKernel):
     """Makes a barrier."""
 
@@ -282,7 +283,7 @@ def _described(dtypes: Sequence[DataType], shapes: Sequence[PartialTensorShape])
     return ", ".join(f"{dtype.string} {shape}" for dtype, shape in components)
 
 
-@register_kernel("BarrierInsertMany", device="CPU", types={"T": ALL})
+@register_kernel("BarrierInsertMany", types={"T": ALL})
 class BarrierInsertMany(OpKernel):
     """Gives keys their values of one component."""
 
@@ -319,7 +320,7 @@ class BarrierInsertMany(OpKernel):
             )
 
 
-@register_kernel("BarrierTakeMany", device="CPU")
+@register_kernel("BarrierTakeMany")
 class BarrierTakeMany(WaitingKernel[Barrier]):
     """Takes complete keys out."""
 
@@ -334,15 +335,14 @@ class BarrierTakeMany(WaitingKernel[Barrier]):
 
     def access(self, barrier: Barrier, ctx: OpKernelContext, done: Done) -> None:
         count = ctx.input(1)
-        if count.ndim:
-            raise InvalidArgumentError("num_elements must be a scalar.")
+        require_scalar(count, "num_elements must be a scalar.")
         if count < 0:
             raise InvalidArgumentError(f"num_elements must not be negative, got {count}")
         ctx.match_signature(self.input_types, barrier.component_dtypes)
         barrier.take_many(int(count), ctx, done, allow_small_batch=self.allow_small_batch)
 
 
-@register_kernel("BarrierClose", device="CPU")
+@register_kernel("BarrierClose")
 class BarrierClose(InexpensiveKernel):
     """Closes the barrier."""
 
@@ -355,19 +355,5 @@ class BarrierClose(InexpensiveKernel):
             barrier.close_for(cancel_pending=self.cancel_pending)
 
 
-@register_kernel("BarrierReadySize", device="CPU")
-class BarrierReadySize(InexpensiveKernel):
-    """The number of complete keys."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, Barrier) as barrier:
-            ctx.set_output(0, np.int32(barrier.size))
-
-
-@register_kernel("BarrierIncompleteSize", device="CPU")
-class BarrierIncompleteSize(InexpensiveKernel):
-    """The number of keys that lack values."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, Barrier) as barrier:
-            ctx.set_output(0, np.int32(barrier.incomplete_size))
+register_fact("BarrierReadySize", of=Barrier, fact=lambda barrier: barrier.size)
+register_fact("BarrierIncompleteSize", of=Barrier, fact=lambda barrier: barrier.incomplete_size)

@@ -48,7 +48,7 @@ DYNAMIC_PARTITION = register_op(
 )
 
 
-@register_kernel(DYNAMIC_PARTITION, device="CPU", types={"T": ALL})
+@register_kernel(DYNAMIC_PARTITION, types={"T": ALL})
 def dynamic_partition(data: Any, partitions: Any, *, num_partitions: int) -> list[Any]:
     rank = partitions.ndim
     if data.shape[:rank] != partitions.shape:
@@ -120,9 +120,8 @@ _TYPES = (*POD_OR_STRING, *QUANTIZED, DataType.DT_VARIANT)
 
 
 @register_kernel(
-    PARALLEL_DYNAMIC_STITCH, device="CPU", types={"T": _TYPES}, host_memory=["indices"]
+    PARALLEL_DYNAMIC_STITCH, DYNAMIC_STITCH, types={"T": _TYPES}, host_memory=["indices"]
 )
-@register_kernel(DYNAMIC_STITCH, device="CPU", types={"T": _TYPES}, host_memory=["indices"])
 def dynamic_stitch(indices: list[Any], data: list[Any], *, T: DataType) -> Any:
     """Rows that no index names are zeros; TensorFlow leaves them as the memory happens to be."""
     merged = zeros(merged_shape(indices, data, T), T)

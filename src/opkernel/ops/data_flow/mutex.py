@@ -31,11 +31,12 @@ from opkernel.ops.data_flow.waiting import (
     WaitingResource,
     finish_all,
 )
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import container_of
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.proto import VariantTensorDataProto
-from opkernel.types import TensorShape, Variant, object_scalar
+from opkernel.types import Variant, object_scalar
 
 register_op(
     "MutexV2",
@@ -146,7 +147,7 @@ class LockReleaser(Variant):
         self.release()
 
 
-@register_kernel("MutexV2", device="CPU", host_memory=["resource"])
+@register_kernel("MutexV2", host_memory=["resource"])
 class MutexOp(OpKernel):
     """Gives the handle; the mutex is made when it is first locked."""
 
@@ -163,7 +164,7 @@ class MutexOp(OpKernel):
         ctx.set_output(0, self._handle)
 
 
-@register_kernel("MutexLock", device="CPU")
+@register_kernel("MutexLock")
 class MutexLock(WaitingKernel[Mutex]):
     """Locks the mutex."""
 
@@ -175,16 +176,13 @@ class MutexLock(WaitingKernel[Mutex]):
         mutex.acquire(ctx, done)
 
 
-@register_kernel("ConsumeMutexLock", device="CPU")
+@register_kernel("ConsumeMutexLock")
 class ConsumeMutexLock(InexpensiveKernel):
     """Checks that the lock is free otherwise."""
 
     def compute(self, ctx: OpKernelContext) -> None:
         lock = ctx.input(0)
-        if lock.ndim:
-            raise InvalidArgumentError(
-                f"Expected input to be a scalar, saw shape: {TensorShape(lock.shape)}"
-            )
+        require_scalar(lock, "Expected input to be a scalar, saw shape: {}")
         if not isinstance(lock[()], LockReleaser):
             raise InvalidArgumentError(
                 "Expected input to contain a SharedLockReleaser object, but saw variant: "

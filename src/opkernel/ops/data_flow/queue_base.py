@@ -24,6 +24,7 @@ from opkernel.ops.data_flow.waiting import (
     WaitingResource,
     finish_all,
 )
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 UNBOUNDED = 2**31 - 1
@@ -116,8 +117,7 @@ class QueueBase(WaitingResource):
     def validate_many(self, batch: Element) -> None:
         """Raise InvalidArgumentError unless the components of a batch have their shapes."""
         for i, tensor in enumerate(batch):
-            if tensor.ndim == 0:
-                raise InvalidArgumentError(f"Component {i} of a batch must not be a scalar")
+            require_rank_at_least(tensor, 1, f"Component {i} of a batch must not be a scalar")
         size = len(batch[0])
         for i, shape in enumerate(self.component_shapes):
             _check_shape(i, PartialTensorShape([size]).concatenate(shape), batch[i])
@@ -136,8 +136,7 @@ class QueueBase(WaitingResource):
         shapes: Sequence[PartialTensorShape],
     ) -> None:
         """Raise InvalidArgumentError unless the queue is what a node of its shared name wants."""
-        if type_name != self.type_name:
-            raise InvalidArgumentError(f"Expected {self.type_name}, found {type_name}")
+        require_equal(self.type_name, type_name, "Expected {}, found {}")
         described = [
             ("capacity", self.capacity, capacity, "was"),
             ("component types", *map(_types_text, (self.component_dtypes, dtypes)), "were"),

@@ -5,8 +5,6 @@ Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/queue_op.cc.
 
 from functools import partial
 
-import numpy as np
-
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext
 from opkernel.opdef import (
@@ -21,10 +19,9 @@ from opkernel.opdef import (
 from opkernel.opdef.common_shapes.rules import checked_no_outputs, checked_scalar
 from opkernel.ops.data_flow.queue_base import Element, QueueBase, rows_of
 from opkernel.ops.data_flow.waiting import Deliver, Done, WaitingKernel
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import resource_of_handle
-from opkernel.ops.step_resources import InexpensiveKernel
-from opkernel.types import TensorShape
+from opkernel.ops.resource_op_kernel import register_fact
 
 # What the ops are
 
@@ -176,8 +173,7 @@ class _Enqueue(QueueAccess):
         return tuple([ctx.own_input(index) for index in range(1, ctx.num_inputs)])
 
 
-@register_kernel("QueueEnqueue", device="CPU")
-@register_kernel("QueueEnqueueV2", device="CPU")
+@register_kernel("QueueEnqueue", "QueueEnqueueV2")
 class QueueEnqueue(_Enqueue):
     """Puts in one element."""
 
@@ -187,8 +183,7 @@ class QueueEnqueue(_Enqueue):
         queue.enqueue([element], ctx, done)
 
 
-@register_kernel("QueueEnqueueMany", device="CPU")
-@register_kernel("QueueEnqueueManyV2", device="CPU")
+@register_kernel("QueueEnqueueMany", "QueueEnqueueManyV2")
 class QueueEnqueueMany(_Enqueue):
     """Puts in the rows of a batch."""
 
@@ -202,8 +197,7 @@ def _sets_components(ctx: OpKernelContext) -> Deliver:
     return partial(ctx.set_output_list, "components")
 
 
-@register_kernel("QueueDequeue", device="CPU")
-@register_kernel("QueueDequeueV2", device="CPU")
+@register_kernel("QueueDequeue", "QueueDequeueV2")
 class QueueDequeue(QueueAccess):
     """Takes out one element."""
 
@@ -212,8 +206,7 @@ class QueueDequeue(QueueAccess):
         queue.dequeue(ctx, done, _sets_components(ctx))
 
 
-@register_kernel("QueueDequeueMany", device="CPU")
-@register_kernel("QueueDequeueManyV2", device="CPU")
+@register_kernel("QueueDequeueMany", "QueueDequeueManyV2")
 class QueueDequeueMany(QueueAccess):
     """Takes out a batch."""
 
@@ -221,10 +214,7 @@ class QueueDequeueMany(QueueAccess):
 
     def access(self, queue: QueueBase, ctx: OpKernelContext, done: Done) -> None:
         count = ctx.input(1)
-        if count.ndim:
-            raise InvalidArgumentError(
-                f"{self.type_string}: n must be a scalar, but has shape {TensorShape(count.shape)}"
-            )
+        require_scalar(count, f"{self.type_string}: n must be a scalar, but has shape {{}}")
         if count < 0:
             raise InvalidArgumentError(f"{self.type_string} requested {count} < 0 elements")
         ctx.match_signature(self.input_types, queue.component_dtypes)
@@ -233,16 +223,14 @@ class QueueDequeueMany(QueueAccess):
         )
 
 
-@register_kernel("QueueDequeueUpTo", device="CPU")
-@register_kernel("QueueDequeueUpToV2", device="CPU")
+@register_kernel("QueueDequeueUpTo", "QueueDequeueUpToV2")
 class QueueDequeueUpTo(QueueDequeueMany):
     """Takes out a batch, which may be smaller once the queue is closed."""
 
     allow_small_batch = True
 
 
-@register_kernel("QueueClose", device="CPU")
-@register_kernel("QueueCloseV2", device="CPU")
+@register_kernel("QueueClose", "QueueCloseV2")
 class QueueClose(QueueKernel):
     """Closes the queue after what waits to be put in."""
 
@@ -254,21 +242,5 @@ class QueueClose(QueueKernel):
         queue.close(ctx, done, cancel_pending=self.cancel_pending)
 
 
-@register_kernel("QueueIsClosed", device="CPU")
-@register_kernel("QueueIsClosedV2", device="CPU")
-class QueueIsClosed(InexpensiveKernel):
-    """Whether the queue is closed now."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, QueueBase) as queue:
-            ctx.set_output(0, np.bool_(queue.is_closed))
-
-
-@register_kernel("QueueSize", device="CPU")
-@register_kernel("QueueSizeV2", device="CPU")
-class QueueSize(InexpensiveKernel):
-    """The number of elements now."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, QueueBase) as queue:
-            ctx.set_output(0, np.int32(queue.size))
+register_fact("QueueIsClosed", "QueueIsClosedV2", of=QueueBase, fact=lambda queue: queue.is_closed)
+register_fact("QueueSize", "QueueSizeV2", of=QueueBase, fact=lambda queue: queue.size)

@@ -24,7 +24,8 @@ from opkernel.kernel import (
     handle_from_input,
 )
 from opkernel.opdef import register_op, scalar_shape
-from opkernel.opdef.common_shapes.rules import defined_shape, fixed_shapes
+from opkernel.opdef.common_shapes.rules import defined_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.data_flow.queue_base import UNBOUNDED, Element, QueueBase
 from opkernel.ops.data_flow.waiting import Steps
@@ -242,7 +243,7 @@ _DOCS = {
 
 for _name, _attrs in _ATTRS.items():
     for _version, _handle, _shape_fn in (
-        ("", "Ref(string)", fixed_shapes((2,))),
+        ("", "Ref(string)", shape_rule("-> [2]")),
         ("V2", "resource", scalar_shape),
     ):
         register_op(
@@ -280,14 +281,12 @@ class QueueOp(ResourceOpKernel):
         resource.check_matches(type_name, self.capacity, self.dtypes, self.shapes)
 
 
-@register_kernel("FIFOQueue", device="CPU")
-@register_kernel("FIFOQueueV2", device="CPU")
+@register_kernel("FIFOQueue", "FIFOQueueV2")
 class FIFOQueueOp(QueueOp):
     """Makes a FIFOQueue."""
 
 
-@register_kernel("PaddingFIFOQueue", device="CPU")
-@register_kernel("PaddingFIFOQueueV2", device="CPU")
+@register_kernel("PaddingFIFOQueue", "PaddingFIFOQueueV2")
 class PaddingFIFOQueueOp(QueueOp):
     """Makes a PaddingFIFOQueue."""
 
@@ -299,8 +298,7 @@ class PaddingFIFOQueueOp(QueueOp):
         return shape
 
 
-@register_kernel("PriorityQueue", device="CPU")
-@register_kernel("PriorityQueueV2", device="CPU")
+@register_kernel("PriorityQueue", "PriorityQueueV2")
 class PriorityQueueOp(QueueOp):
     """Makes a PriorityQueue, whose first component, the priority, the attrs do not tell."""
 
@@ -314,8 +312,7 @@ class PriorityQueueOp(QueueOp):
         self.shapes = [PartialTensorShape([]), *self.shapes]
 
 
-@register_kernel("RandomShuffleQueue", device="CPU")
-@register_kernel("RandomShuffleQueueV2", device="CPU")
+@register_kernel("RandomShuffleQueue", "RandomShuffleQueueV2")
 class RandomShuffleQueueOp(QueueOp):
     """Makes a RandomShuffleQueue."""
 
@@ -347,13 +344,13 @@ register_op(
     "FakeQueue",
     inputs=["resource: resource"],
     outputs=["handle: Ref(string)"],
-    shape_fn=fixed_shapes((2,)),
+    shape_fn=shape_rule("-> [2]"),
     is_stateful=True,
     doc="The handle to a queue as ops of the first version take it.",
 )
 
 
-@register_kernel("FakeQueue", device="CPU")
+@register_kernel("FakeQueue")
 class FakeQueueOp(InexpensiveKernel):
     """Gives the container and name of a resource handle."""
 

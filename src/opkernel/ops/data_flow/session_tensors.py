@@ -5,7 +5,7 @@ Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/session_ops.cc.
 
 from dataclasses import replace
 
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.errors import FailedPreconditionError
 from opkernel.kernel import (
     TENSOR_HANDLE,
     OpKernelContext,
@@ -17,11 +17,12 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.opdef.common_shapes.rules import checked_no_outputs, checked_unknown
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import names_tensor
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.ops.variables.var import owned_input
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 for _name, _handle in (("GetSessionHandle", "string"), ("GetSessionHandleV2", "resource")):
     register_op(
@@ -64,16 +65,12 @@ def _session_state(ctx: OpKernelContext, what: str) -> SessionState:
 
 def _handle_of(ctx: OpKernelContext) -> str:
     handle = ctx.input(0)
-    if handle.ndim:
-        raise InvalidArgumentError(
-            f"handle must be scalar, but has shape {TensorShape(handle.shape)}"
-        )
+    require_scalar(handle, "handle must be scalar, but has shape {}")
     text: str = handle[()].decode(errors="surrogateescape")
     return text
 
 
-@register_kernel("GetSessionHandle", device="CPU")
-@register_kernel("GetSessionHandleV2", device="CPU")
+@register_kernel("GetSessionHandle", "GetSessionHandleV2")
 class GetSessionHandle(InexpensiveKernel):
     """Leaves a tensor to the session."""
 
@@ -91,7 +88,7 @@ class GetSessionHandle(InexpensiveKernel):
             ctx.set_output(0, names_tensor(name).reshape(()))
 
 
-@register_kernel("GetSessionTensor", device="CPU")
+@register_kernel("GetSessionTensor")
 class GetSessionTensor(InexpensiveKernel):
     """Gives a tensor of the session."""
 
@@ -100,7 +97,7 @@ class GetSessionTensor(InexpensiveKernel):
         ctx.set_output(0, _session_state(ctx, "GetSessionTensor").get_tensor(handle))
 
 
-@register_kernel("DeleteSessionTensor", device="CPU")
+@register_kernel("DeleteSessionTensor")
 class DeleteSessionTensor(InexpensiveKernel):
     """Has the session forget a tensor."""
 

@@ -9,8 +9,10 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext, ResourceBase
-from opkernel.opdef import InferenceContext, register_op, unknown_shape
-from opkernel.opdef.common_shapes.rules import checked_no_outputs
+from opkernel.opdef import register_op, unknown_shape
+from opkernel.opdef.common_shapes.rules import checked_no_outputs, outputs_as_inputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
     InexpensiveKernel,
@@ -20,21 +22,11 @@ from opkernel.ops.step_resources import (
     set_handle,
     step_container,
 )
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _CONTAINER = "_stacks"
 _MAX_SIZE = 2**31 - 1
 _numbers = itertools.count()
-
-
-def stack_shape(c: InferenceContext) -> None:
-    """A vector of two: what the handle was, before it was a resource."""
-    c.set_output(0, c.vector(2))
-
-
-def push_shape(c: InferenceContext) -> None:
-    """The shape of the element."""
-    c.set_output(0, c.input(1))
 
 
 for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["max_size: int32"])):
@@ -45,7 +37,7 @@ for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["m
         inputs=_size,
         outputs=[f"handle: {_handle}"],
         attrs=["elem_type: type", "stack_name: string = ''"],
-        shape_fn=stack_shape,
+        shape_fn=shape_rule("-> [2]"),
         is_stateful=True,
         traits=_traits,
         doc="A new stack of the step.",
@@ -55,7 +47,7 @@ for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["m
         inputs=[f"handle: {_handle}", "elem: T"],
         outputs=["output: T"],
         attrs=["T: type", "swap_memory: bool = false"],
-        shape_fn=push_shape,
+        shape_fn=outputs_as_inputs(1),
         is_stateful=_is_resource,
         traits=_traits,
         doc="Puts `elem` on the stack; the output is `elem`.",
@@ -131,8 +123,7 @@ class Stack(ResourceBase):
         return self._elements
 
 
-@register_kernel("Stack", device="CPU")
-@register_kernel("StackV2", device="CPU")
+@register_kernel("Stack", "StackV2")
 class StackOp(InexpensiveKernel):
     """Makes a stack at each computation."""
 
@@ -151,15 +142,11 @@ class StackOp(InexpensiveKernel):
         if self.num_inputs == 0:
             return _MAX_SIZE
         size = ctx.input(0)
-        if size.ndim:
-            raise InvalidArgumentError(
-                f"Stack size must be a scalar, but had shape: {TensorShape(size.shape)}"
-            )
+        require_scalar(size, "Stack size must be a scalar, but had shape: {}")
         return int(size) if size >= 0 else _MAX_SIZE
 
 
-@register_kernel("StackPush", device="CPU")
-@register_kernel("StackPushV2", device="CPU")
+@register_kernel("StackPush", "StackPushV2")
 class StackPush(InexpensiveKernel):
     """Keeps its input, and passes it on."""
 
@@ -174,8 +161,7 @@ class StackPush(InexpensiveKernel):
         ctx.set_output(0, ctx.input(1))
 
 
-@register_kernel("StackPop", device="CPU")
-@register_kernel("StackPopV2", device="CPU")
+@register_kernel("StackPop", "StackPopV2")
 class StackPop(InexpensiveKernel):
     """Gives the element that was pushed last."""
 
@@ -189,8 +175,7 @@ class StackPop(InexpensiveKernel):
             ctx.set_output(0, stack.pop())
 
 
-@register_kernel("StackClose", device="CPU")
-@register_kernel("StackCloseV2", device="CPU")
+@register_kernel("StackClose", "StackCloseV2")
 class StackClose(InexpensiveKernel):
     """Closes the stack."""
 

@@ -25,10 +25,10 @@ from opkernel.ops.data_flow.waiting import (
     WaitingResource,
     finish_all,
 )
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import container_of
 from opkernel.ops.step_resources import InexpensiveKernel, kept
-from opkernel.types import TensorShape
 
 __all__ = ["LIMITS", "NAMES", "NodeResource", "Room", "set_values"]
 
@@ -105,8 +105,7 @@ def set_values(ctx: OpKernelContext, tensors: Sequence[Any]) -> None:
         InvalidArgumentError: the node has another number of outputs.
     """
     start, stop = ctx.kernel.output_range("values")
-    if len(tensors) != stop - start:
-        raise InvalidArgumentError(f"Mismatch stage/unstage: {len(tensors)} vs. {stop - start}")
+    require_equal(len(tensors), stop - start, "Mismatch stage/unstage: {} vs. {}")
     ctx.set_output_list("values", tensors)
 
 
@@ -274,7 +273,7 @@ class _WaitingStageKernel(WaitingKernel[StagingArea]):
         return self._area.find(ctx)
 
 
-@register_kernel("Stage", device="CPU")
+@register_kernel("Stage")
 class Stage(_WaitingStageKernel):
     """Puts tensors in."""
 
@@ -284,7 +283,7 @@ class Stage(_WaitingStageKernel):
         area.put([ctx.own_input(i) for i in range(ctx.num_inputs)], ctx, done)
 
 
-@register_kernel("Unstage", device="CPU")
+@register_kernel("Unstage")
 class Unstage(_WaitingStageKernel):
     """Takes tensors out."""
 
@@ -292,16 +291,13 @@ class Unstage(_WaitingStageKernel):
         area.get(ctx, done, partial(set_values, ctx))
 
 
-@register_kernel("StagePeek", device="CPU")
+@register_kernel("StagePeek")
 class StagePeek(_WaitingStageKernel):
     """Looks at tensors."""
 
     def access(self, area: StagingArea, ctx: OpKernelContext, done: Done) -> None:
         index = ctx.input(0)
-        if index.ndim:
-            raise InvalidArgumentError(
-                f"index must be scalar, but has shape {TensorShape(index.shape)}"
-            )
+        require_scalar(index, "index must be scalar, but has shape {}")
         if index < 0:
             raise InvalidArgumentError(f"index must not be negative, got {index}")
         area.peek(int(index), ctx, done, partial(set_values, ctx))
@@ -315,7 +311,7 @@ class _StageKernel(InexpensiveKernel):
         self._area = NodeResource(construction, StagingArea, StagingArea)
 
 
-@register_kernel("StageSize", device="CPU")
+@register_kernel("StageSize")
 class StageSize(_StageKernel):
     """The number of entries."""
 
@@ -324,7 +320,7 @@ class StageSize(_StageKernel):
             ctx.set_output(0, np.int32(area.size))
 
 
-@register_kernel("StageClear", device="CPU")
+@register_kernel("StageClear")
 class StageClear(_StageKernel):
     """Takes everything out."""
 

@@ -301,8 +301,7 @@ class _WaitingMapKernel(WaitingKernel[StagingMap]):
         return self._map.find(ctx)
 
 
-@register_kernel("MapStage", device="CPU")
-@register_kernel("OrderedMapStage", device="CPU")
+@register_kernel("MapStage", "OrderedMapStage")
 class MapStage(_WaitingMapKernel):
     """Puts tensors in."""
 
@@ -319,8 +318,7 @@ class MapStage(_WaitingMapKernel):
         staging_map.put(key, indices, tensors, ctx, done)
 
 
-@register_kernel("MapPeek", device="CPU")
-@register_kernel("OrderedMapPeek", device="CPU")
+@register_kernel("MapPeek", "OrderedMapPeek")
 class MapPeek(_WaitingMapKernel):
     """Looks at tensors."""
 
@@ -328,8 +326,7 @@ class MapPeek(_WaitingMapKernel):
         staging_map.peek(_key(ctx), _indices(ctx), ctx, done, partial(_set_values, ctx))
 
 
-@register_kernel("MapUnstage", device="CPU")
-@register_kernel("OrderedMapUnstage", device="CPU")
+@register_kernel("MapUnstage", "OrderedMapUnstage")
 class MapUnstage(_WaitingMapKernel):
     """Takes tensors of a key out."""
 
@@ -337,8 +334,7 @@ class MapUnstage(_WaitingMapKernel):
         staging_map.pop(_key(ctx), _indices(ctx), ctx, done, partial(_set_values, ctx))
 
 
-@register_kernel("MapUnstageNoKey", device="CPU")
-@register_kernel("OrderedMapUnstageNoKey", device="CPU")
+@register_kernel("MapUnstageNoKey", "OrderedMapUnstageNoKey")
 class MapUnstageNoKey(_WaitingMapKernel):
     """Takes tensors of some key out."""
 
@@ -354,8 +350,7 @@ class _MapKernel(InexpensiveKernel):
         self._map = _node_map(construction)
 
 
-@register_kernel("MapSize", device="CPU")
-@register_kernel("OrderedMapSize", device="CPU")
+@register_kernel("MapSize", "OrderedMapSize")
 class MapSize(_MapKernel):
     """The number of complete keys."""
 
@@ -364,8 +359,7 @@ class MapSize(_MapKernel):
             ctx.set_output(0, np.int32(staging_map.size))
 
 
-@register_kernel("MapIncompleteSize", device="CPU")
-@register_kernel("OrderedMapIncompleteSize", device="CPU")
+@register_kernel("MapIncompleteSize", "OrderedMapIncompleteSize")
 class MapIncompleteSize(_MapKernel):
     """The number of keys that lack tensors."""
 
@@ -374,8 +368,7 @@ class MapIncompleteSize(_MapKernel):
             ctx.set_output(0, np.int32(staging_map.incomplete_size))
 
 
-@register_kernel("MapClear", device="CPU")
-@register_kernel("OrderedMapClear", device="CPU")
+@register_kernel("MapClear", "OrderedMapClear")
 class MapClear(_MapKernel):
     """Takes everything out."""
 

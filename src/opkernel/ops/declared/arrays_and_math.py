@@ -21,7 +21,7 @@ from opkernel.opdef.common_shapes import (
     unchanged_shape_with_rank_at_least,
     unknown_shape,
 )
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.linalg.matrices import square_matrices, square_shape
 
 
@@ -45,18 +45,6 @@ _OF_VERSION_0 = (
 )
 
 
-def _kth_order_statistic_shape(c: InferenceContext) -> None:
-    """[rows, columns] -> [rows]."""
-    c.set_output(0, c.subshape(c.with_rank(c.input(0), 2), 0, -1))
-
-
-def _top_k_unique_shape(c: InferenceContext) -> None:
-    """[rows, columns] -> values and indices [rows, k]."""
-    rows, k = c.dim(c.with_rank(c.input(0), 2), 0), c.get_attr("k")
-    for i in range(2):
-        c.set_output(i, c.matrix(rows, k))
-
-
 _BATCH = tuple(f"Batch{way}FFT{suffix}" for way in ("", "I") for suffix in ("", "2D", "3D"))
 _ANY_AXES = ("FFTND", "IFFTND", "RFFTND", "IRFFTND")
 
@@ -68,15 +56,15 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "MatrixExponential": square_shape,
     "SelfAdjointEig": _self_adjoint_eig_shape,
     "Fact": unknown_shape,
-    "KthOrderStatistic": _kth_order_statistic_shape,
+    "KthOrderStatistic": shape_rule("[rows, ?] -> [rows]"),
     "MakeUnique": unchanged_shape_with_rank(2),
-    "TopKUnique": _top_k_unique_shape,
-    "TopKWithUnique": _top_k_unique_shape,
+    "TopKUnique": shape_rule("[rows, ?] -> [rows, {k}], [rows, {k}]"),
+    "TopKWithUnique": shape_rule("[rows, ?] -> [rows, {k}], [rows, {k}]"),
     "_UnaryOpsComposition": unchanged_shape,
     "_FusedBatchNormGradEx": fused_batch_norm_grad_ex_shape,
     "_FusedConv3D": conv3d_shape,
-    "AnonymousRandomSeedGenerator": fixed_shapes((), ()),
-    "AnonymousSeedGenerator": fixed_shapes((), ()),
+    "AnonymousRandomSeedGenerator": shape_rule("-> [], []"),
+    "AnonymousSeedGenerator": shape_rule("-> [], []"),
     "DeleteRandomSeedGenerator": common_shapes.no_outputs,
     "DeleteSeedGenerator": common_shapes.no_outputs,
     "DummySeedGenerator": common_shapes.scalar_shape,

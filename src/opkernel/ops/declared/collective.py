@@ -11,10 +11,7 @@ from opkernel.opdef import (
     no_outputs,
     unchanged_shape,
 )
-
-
-def _shape_held_by_the_input(c: InferenceContext) -> None:
-    c.set_output(0, c.make_shape_from_shape_tensor(0))
+from opkernel.opdef.common_shapes import random_shape
 
 
 def _all_to_all(c: InferenceContext) -> None:
@@ -73,7 +70,7 @@ _UNCHANGED = (
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_UNCHANGED, unchanged_shape),
     "AllToAll": _all_to_all,
-    "_NcclBroadcastRecv": _shape_held_by_the_input,
+    "_NcclBroadcastRecv": random_shape,
     "_NcclBroadcastSend": no_outputs,
     "_NcclReduceSend": no_outputs,
 }

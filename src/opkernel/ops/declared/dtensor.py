@@ -12,7 +12,8 @@ from opkernel.opdef import (
     unchanged_shape,
     unknown_shape,
 )
-from opkernel.opdef.common_shapes.rules import check_input_ranks, fixed_shapes, unknown_from_scalars
+from opkernel.opdef.common_shapes.rules import check_input_ranks, unknown_from_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 
 
 def _restore_v2(c: InferenceContext) -> None:
@@ -42,9 +43,9 @@ _UNKNOWN = (
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_UNCHANGED, unchanged_shape),
     **dict.fromkeys(_UNKNOWN, unknown_shape),
-    "ConfigureAndInitializeGlobalTPU": fixed_shapes((None,)),
+    "ConfigureAndInitializeGlobalTPU": shape_rule("-> [?]"),
     "DTensorReduceScatter": reduce_scatter_shape,
     "DTensorRestoreV2": _restore_v2,
     "DTensorSetGlobalTPUArray": unknown_from_scalars(0),
-    "ShutdownTPUSystem": fixed_shapes(()),
+    "ShutdownTPUSystem": shape_rule("-> []"),
 }

@@ -13,9 +13,9 @@ from opkernel.opdef.common_shapes.rules import (
     check_ranks,
     check_scalars,
     checked_no_outputs,
-    fixed_shapes,
     set_outputs,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 
 
 def _microfrontend_shape(c: InferenceContext) -> None:
@@ -51,16 +51,6 @@ def _generate_bounding_box_proposals_shape(c: InferenceContext) -> None:
     set_outputs(c, [c.make_shape([batch, count, 4]), c.matrix(batch, count)])
 
 
-def _generate_vocab_remapping(c: InferenceContext) -> None:
-    check_scalars(c, 0, 1)
-    set_outputs(c, [c.vector(c.get_attr("num_new_vocab")), c.scalar()])
-
-
-def _load_and_remap_matrix(c: InferenceContext) -> None:
-    check_scalars(c, 1)
-    c.set_output(0, c.matrix(c.get_attr("num_rows"), c.get_attr("num_cols")))
-
-
 _MAKE = (
     "AudioSummary",
     "AudioSummaryV2",
@@ -93,10 +83,6 @@ def _optimizer(c: InferenceContext) -> None:
     set_outputs(c, [c.matrix(None, 4), *weights])
 
 
-def _fingerprint(c: InferenceContext) -> None:
-    c.set_output(0, c.concatenate(c.with_rank(c.input(0), 1), c.vector(2)))
-
-
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "AudioMicrofrontend": _microfrontend_shape,
     "DebugGradientRefIdentity": unchanged_shape,
@@ -107,21 +93,21 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "KMC2ChainInitialization": scalar_shape,
     "KmeansPlusPlusInitialization": unknown_shape,
     "NearestNeighbors": unknown_shape,
-    "GenerateVocabRemapping": _generate_vocab_remapping,
-    "LMDBReader": fixed_shapes((2,)),
-    "LoadAndRemapMatrix": _load_and_remap_matrix,
+    "GenerateVocabRemapping": shape_rule("[], [] -> [{num_new_vocab}], []"),
+    "LMDBReader": shape_rule("-> [2]"),
+    "LoadAndRemapMatrix": shape_rule("_, [] -> [{num_rows}, {num_cols}]"),
     "RecordInput": unknown_shape,
     "Skipgram": unknown_shape,
     "_TensorToHashBucketFast": unchanged_shape,
     **dict.fromkeys(_MAKE, scalar_shape),
     **dict.fromkeys(_WRITE, no_outputs),
-    "SdcaFprint": _fingerprint,
+    "SdcaFprint": shape_rule("[n] -> [n, 2]"),
     "SdcaOptimizer": _optimizer,
     "SdcaOptimizerV2": _optimizer,
     "SdcaShrinkL1": unknown_shape,
     "InitializeTableFromDataset": checked_no_outputs("00"),
     "NegTrain": no_outputs,
-    "AnonymousMemoryCache": fixed_shapes((), ()),
+    "AnonymousMemoryCache": shape_rule("-> [], []"),
     "DeleteMemoryCache": no_outputs,
     "DummyIterationCounter": scalar_shape,
     "DummyMemoryCache": scalar_shape,

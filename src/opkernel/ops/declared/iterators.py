@@ -4,13 +4,13 @@ Source: TensorFlow core/ops/dataset_ops.cc, experimental_dataset_ops.cc.
 """
 
 from opkernel.opdef import OpShapeInferenceFn, dataset_iterator_shape, no_outputs, scalar_shape
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "AnonymousIterator": scalar_shape,
-    "AnonymousIteratorV2": fixed_shapes((), ()),
+    "AnonymousIteratorV2": shape_rule("-> [], []"),
     "AnonymousIteratorV3": scalar_shape,
-    "AnonymousMultiDeviceIterator": fixed_shapes((), ()),
+    "AnonymousMultiDeviceIterator": shape_rule("-> [], []"),
     "AnonymousMultiDeviceIteratorV3": scalar_shape,
     "DeleteIterator": no_outputs,
     "DeleteMultiDeviceIterator": no_outputs,
@@ -35,7 +35,7 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "MultiDeviceIteratorInit": scalar_shape,
     "MultiDeviceIteratorToStringHandle": scalar_shape,
     "OneShotIterator": scalar_shape,
-    "SerializeIterator": fixed_shapes((None,)),
+    "SerializeIterator": shape_rule("-> [?]"),
     "StatsAggregatorHandle": scalar_shape,
     "StatsAggregatorHandleV2": scalar_shape,
     "StatsAggregatorSetSummaryWriter": no_outputs,

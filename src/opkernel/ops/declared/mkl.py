@@ -9,7 +9,7 @@ from functools import partial
 
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
 from opkernel.opdef.common_shapes.quantized import set_scalar_range
-from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.rules import check_scalars, shape_held_by
 from opkernel.ops.array.transpose import transpose_shape
 from opkernel.ops.declared.quantized import (
     QUANTIZED_CONVOLUTIONS,
@@ -17,11 +17,6 @@ from opkernel.ops.declared.quantized import (
     quantized_convolution_shape,
     quantized_matmul_shape,
 )
-
-
-def _held_shape(c: InferenceContext, index: int, rank: int) -> None:
-    """An input holds the shape, of this rank."""
-    c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(index), rank))
 
 
 def _mkl_dequantize_shape(c: InferenceContext) -> None:
@@ -63,16 +58,16 @@ _WITH_NATIVE: dict[str, OpShapeInferenceFn] = {
     "AvgPool3DGrad": common_shapes.avg_pool3d_grad_shape,
     "AvgPoolGrad": common_shapes.avg_pool_grad_shape,
     "Conv2D": common_shapes.conv2d_shape_with_explicit_padding,
-    "Conv2DBackpropFilter": partial(_held_shape, index=1, rank=4),
+    "Conv2DBackpropFilter": shape_held_by(1, rank=4),
     "Conv2DBackpropFilterWithBias": common_shapes.conv2d_backprop_filter_with_bias_shape,
-    "Conv2DBackpropInput": partial(_held_shape, index=0, rank=4),
+    "Conv2DBackpropInput": shape_held_by(0, rank=4),
     "Conv2DWithBias": common_shapes.conv2d_shape_with_explicit_padding,
     "Conv3D": common_shapes.conv3d_shape,
-    "Conv3DBackpropFilterV2": partial(_held_shape, index=1, rank=5),
-    "Conv3DBackpropInputV2": partial(_held_shape, index=0, rank=5),
+    "Conv3DBackpropFilterV2": shape_held_by(1, rank=5),
+    "Conv3DBackpropInputV2": shape_held_by(0, rank=5),
     "DepthwiseConv2dNative": common_shapes.depthwise_conv2d_native_shape_with_explicit_padding,
-    "DepthwiseConv2dNativeBackpropFilter": partial(_held_shape, index=1, rank=4),
-    "DepthwiseConv2dNativeBackpropInput": partial(_held_shape, index=0, rank=4),
+    "DepthwiseConv2dNativeBackpropFilter": shape_held_by(1, rank=4),
+    "DepthwiseConv2dNativeBackpropInput": shape_held_by(0, rank=4),
     "FusedBatchNorm": common_shapes.fused_batch_norm_shape,
     "FusedBatchNormEx": common_shapes.fused_batch_norm_shape,
     "FusedBatchNormGrad": common_shapes.fused_batch_norm_grad_shape,

@@ -6,10 +6,10 @@ Source: TensorFlow core/ops/cudnn_rnn_ops.cc.
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn
 from opkernel.opdef.common_shapes.rules import (
     check_ranks,
-    fixed_shapes,
     outputs_as_inputs,
     set_outputs,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 
 
 def _cudnn_rnn_shape(c: InferenceContext) -> None:
@@ -51,11 +51,11 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
         outputs_as_inputs(0, 1, 2, 3),
     ),
     **dict.fromkeys(
-        ("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"), fixed_shapes((None,))
+        ("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"), shape_rule("-> [?]")
     ),
     **dict.fromkeys(
         ("CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2"), _params_to_canonical_shape
     ),
-    "CudnnRNNParamsSize": fixed_shapes((1,), input_ranks=(0, 0, 0)),
+    "CudnnRNNParamsSize": shape_rule("[], [], [] -> [1]"),
     "CudnnRNNV3": _cudnn_rnn_v3_shape,
 }

@@ -16,6 +16,7 @@ from opkernel.opdef import (
     validate_sparse_tensor,
 )
 from opkernel.opdef.common_shapes.rules import check_scalars, set_outputs
+from opkernel.ops.input_checks import require_equal
 from opkernel.types import DataType
 
 _MAX_RANK = 3
@@ -76,15 +77,9 @@ def from_dense_shape(c: InferenceContext) -> None:
     dense, indices = c.input(0), c.input(1)
     _check_rank(c, dense, " of dense")
     rank = c.rank(dense)
-    if c.rank(indices) != 2:
-        raise InvalidArgumentError(
-            f"indices must be a matrix; but its rank is not 2: {c.rank(indices)}"
-        )
+    require_equal(c.rank(indices), 2, "indices must be a matrix; but its rank is not 2: {}")
     columns = c.dim(indices, 1).value
-    if columns != rank:
-        raise InvalidArgumentError(
-            f"indices.shape[1] must match rank of dense; saw: {columns} vs. {rank}"
-        )
+    require_equal(columns, rank, "indices.shape[1] must match rank of dense; saw: {} vs. {}")
     _set_matrix(c, dense, c.get_attr("T"))
 
 

@@ -9,7 +9,8 @@ from google.protobuf.message import DecodeError
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, scalar_shape, unknown_shape
-from opkernel.opdef.common_shapes.rules import fixed_shapes, set_outputs
+from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.proto import TensorProto
 from opkernel.types import tensor_from_proto
 
@@ -46,9 +47,9 @@ _SCALAR = (
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_SCALAR, scalar_shape),
-    "ComputeDedupDataTupleMask": fixed_shapes((None, None)),
-    "ComputeDedupDataTupleMaskV2": fixed_shapes((None, None)),
-    "ConvertToCooTensor": fixed_shapes((None,), (None,), (None,)),
+    "ComputeDedupDataTupleMask": shape_rule("-> [?, ?]"),
+    "ComputeDedupDataTupleMaskV2": shape_rule("-> [?, ?]"),
+    "ConvertToCooTensor": shape_rule("-> [?], [?], [?]"),
     "SplitDedupData": _split_dedup_data,
     "UpdateTaskIdAndGlobalCoreArray": unknown_shape,
 }

@@ -30,6 +30,7 @@ from opkernel.opdef.common_shapes.rules import (
     set_outputs,
 )
 from opkernel.ops.declared.dimension_numbers import dimension_numbers
+from opkernel.ops.input_checks import require_equal
 from opkernel.types import PartialTensorShape
 
 
@@ -189,10 +190,7 @@ def _call_module(c: InferenceContext) -> None:
 
 def _custom_call_v2(c: InferenceContext) -> None:
     shapes = [defined_shape(shape) for shape in c.get_attr("result_shapes")]
-    if len(shapes) != c.num_outputs():
-        raise InvalidArgumentError(
-            f"Unexpected number of result shapes: {len(shapes)} != {c.num_outputs()}"
-        )
+    require_equal(len(shapes), c.num_outputs(), "Unexpected number of result shapes: {} != {}")
     _set_shapes(c, shapes)
 
 

@@ -21,11 +21,12 @@ from opkernel.opdef import InferenceContext, ShapeHandle, register_op, unknown_s
 from opkernel.opdef.common_shapes.rules import (
     check_input_ranks,
     check_scalars,
-    fixed_shapes,
     scalar_inputs_and_outputs,
     set_outputs,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.files.saved_tensors import check_names, opened, restored, single_text, slice_of
+from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -70,8 +71,7 @@ SHARDED_FILESPEC = register_op(
 
 
 def _scalar(what: str, value: Any) -> Any:
-    if value.ndim:
-        raise InvalidArgumentError(f"{what} must be a scalar, not {TensorShape(value.shape)}")
+    require_scalar(value, f"{what} must be a scalar, not {{}}")
     return value.item()
 
 
@@ -81,13 +81,13 @@ def _text(name: bytes, part: str, count: int) -> Any:
     return result
 
 
-@register_kernel(SHARDED_FILENAME, device="CPU")
+@register_kernel(SHARDED_FILENAME)
 def sharded_filename(basename: Any, shard: Any, num_shards: Any) -> Any:
     part, count = _scalar("shard", shard), _scalar("num_shards", num_shards)
     return _text(_scalar("basename", basename), f"{part:05d}", count)
 
 
-@register_kernel(SHARDED_FILESPEC, device="CPU")
+@register_kernel(SHARDED_FILESPEC)
 def sharded_filespec(basename: Any, num_shards: Any) -> Any:
     return _text(_scalar("basename", basename), "?????", _scalar("num_shards", num_shards))
 
@@ -126,7 +126,7 @@ RESTORE = register_op(
     outputs=["tensor: dt"],
     attrs=_RESTORE_ATTRS,
     is_stateful=True,
-    shape_fn=fixed_shapes(input_ranks=(0, 0)),
+    shape_fn=shape_rule("[], [] ->"),
     traits="only_reads_state reads_files",
     doc="Restores a tensor from a checkpoint of format V1.",
 )
@@ -143,7 +143,7 @@ RESTORE_SLICE = register_op(
 )
 
 
-@register_kernel(SAVE, device="CPU")
+@register_kernel(SAVE)
 class Save(OpKernel):
     """Saves tensors."""
 
@@ -153,7 +153,7 @@ class Save(OpKernel):
         _save_v1(ctx, names, [b""] * names.size, tensors, self.input_types[2:])
 
 
-@register_kernel(SAVE_SLICES, device="CPU")
+@register_kernel(SAVE_SLICES)
 class SaveSlices(OpKernel):
     """Saves slices."""
 
@@ -193,8 +193,7 @@ def _save_v1(
     writer.finish()
 
 
-@register_kernel(RESTORE, device="CPU")
-@register_kernel(RESTORE_SLICE, device="CPU")
+@register_kernel(RESTORE, RESTORE_SLICE)
 class Restore(OpKernel):
     """Restores a tensor, or a slice of it."""
 
@@ -248,13 +247,13 @@ MERGE_V2_CHECKPOINTS = register_op(
     inputs=["checkpoint_prefixes: string", "destination_prefix: string"],
     attrs=["delete_old_dirs: bool = true", "allow_missing_files: bool = false"],
     is_stateful=True,
-    shape_fn=fixed_shapes(input_ranks=(1, 0)),
+    shape_fn=shape_rule("[?], [] ->"),
     traits="writes_files",
     doc="Makes one checkpoint of several, whose files it takes over.",
 )
 
 
-@register_kernel(SAVE_V2, device="CPU")
+@register_kernel(SAVE_V2)
 class SaveV2(OpKernel):
     """Saves tensors."""
 
@@ -286,7 +285,7 @@ def _save(writer: BundleWriter, name: bytes, text: bytes, tensor: Any, dtype: Da
     writer.add_slice(key, shape, tensor_slice, tensor, dtype)
 
 
-@register_kernel(RESTORE_V2, device="CPU")
+@register_kernel(RESTORE_V2)
 class RestoreV2(OpKernel):
     """Restores tensors."""
 
@@ -301,7 +300,7 @@ class RestoreV2(OpKernel):
             ctx.set_output(i, restored(reader, name, text, self.output_types[i]))
 
 
-@register_kernel(MERGE_V2_CHECKPOINTS, device="CPU")
+@register_kernel(MERGE_V2_CHECKPOINTS)
 class MergeV2Checkpoints(OpKernel):
     """Merges checkpoints."""
 
@@ -312,11 +311,9 @@ class MergeV2Checkpoints(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         prefixes = ctx.input(0)
-        if prefixes.ndim != 1:
-            raise InvalidArgumentError(
-                f"Input checkpoint_prefixes should be an 1-D tensor, got "
-                f"{TensorShape(prefixes.shape)} instead."
-            )
+        require_vector(
+            prefixes, "Input checkpoint_prefixes should be an 1-D tensor, got {} instead."
+        )
         permissions = ctx.permissions.for_checkpoints()
         target = permissions.check_write(single_text("destination_prefix", ctx.input(1)))
         # The files are renamed: whoever may merge them may write both.

@@ -41,7 +41,7 @@ DUMP_TENSOR = register_op(
 )
 
 
-@register_kernel(DUMP_TENSOR, device="CPU")
+@register_kernel(DUMP_TENSOR)
 class DumpTensor(OpKernel):
     """Begins its files at the first run, as permissions are the step's."""
 

@@ -16,6 +16,7 @@ from opkernel.file_errors import file_errors
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import explicit_shape
+from opkernel.opdef.common_shapes.rules import defined_shape
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -29,7 +30,7 @@ IMMUTABLE_CONST = register_op(
 )
 
 
-@register_kernel(IMMUTABLE_CONST, device="CPU")
+@register_kernel(IMMUTABLE_CONST)
 class ImmutableConst(OpKernel):
     """Reads its file at the first run; every later step gets the same read-only array."""
 
@@ -39,9 +40,7 @@ class ImmutableConst(OpKernel):
         shape, self._dtype = construction.get_attr("shape"), self.output_types[0]
         if self._dtype in (DataType.DT_RESOURCE, DataType.DT_VARIANT):
             raise InvalidArgumentError(f"No file holds elements of type {self._dtype.string}")
-        if shape.rank is not None and not shape.is_fully_defined():
-            raise InvalidArgumentError(f"Shape {shape} is not fully defined")
-        self._shape = () if shape.rank is None else check_allocation(shape.as_list(), self._dtype)
+        self._shape = check_allocation(defined_shape(shape).as_tensor_shape(), self._dtype)
         self._value: Any = None
 
     def compute(self, ctx: OpKernelContext) -> None:

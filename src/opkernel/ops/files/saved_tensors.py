@@ -15,6 +15,7 @@ from opkernel.device.permissions import Permissions
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel import OpKernelContext
 from opkernel.ops.files.whole_files import matching_paths
+from opkernel.ops.input_checks import require_equal, require_vector
 from opkernel.types import DataType, TensorShape
 
 
@@ -24,10 +25,7 @@ def single_text(what: str, value: Any) -> bytes:
     Raises:
         InvalidArgumentError: it has another number of elements.
     """
-    if value.size != 1:
-        raise InvalidArgumentError(
-            f"Input {what} should have a single element, got {value.size} instead."
-        )
+    require_equal(value.size, 1, f"Input {what} should have a single element, got {{}} instead.")
     text: bytes = value.reshape(-1)[0]
     return text
 
@@ -35,17 +33,13 @@ def single_text(what: str, value: Any) -> bytes:
 def check_names(names: Any, slices: Any, count: int) -> None:
     """Raise InvalidArgumentError unless there are a name and a slice for each of `count` tensors."""
     for what, value in (("tensor_names", names), ("shape_and_slices", slices)):
-        if value.ndim != 1:
-            raise InvalidArgumentError(
-                f"Input {what} should be an 1-D tensor, got {TensorShape(value.shape)} instead."
-            )
+        require_vector(value, f"Input {what} should be an 1-D tensor, got {{}} instead.")
     if len(names) != len(slices):
         raise InvalidArgumentError(
             f"tensor_names and shape_and_slices have different number of elements: "
             f"{len(names)} vs. {len(slices)}"
         )
-    if len(names) != count:
-        raise InvalidArgumentError(f"Got {len(names)} tensor names but {count} tensors.")
+    require_equal(len(names), count, "Got {} tensor names but {} tensors.")
 
 
 def slice_of(text: bytes) -> tuple[tuple[int, ...], TensorSlice] | None:

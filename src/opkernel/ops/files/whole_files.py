@@ -19,13 +19,13 @@ import numpy as np
 from opkernel.device.budget import check_time
 from opkernel.device.opened_files import read_whole
 from opkernel.device.permissions import Permissions
-from opkernel.errors import InvalidArgumentError, PermissionDeniedError, UnimplementedError
+from opkernel.errors import PermissionDeniedError, UnimplementedError
 from opkernel.file_errors import file_errors
 from opkernel.kernel import OpKernel, OpKernelContext
 from opkernel.opdef import InferenceContext, no_outputs, register_op
 from opkernel.opdef.common_shapes.rules import scalar_inputs_and_outputs
+from opkernel.ops.input_checks import require_rank_at_most, require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
 
 __all__ = ["matching_paths"]
 
@@ -115,15 +115,12 @@ def scalar_text(what: str, value: Any) -> bytes:
     Raises:
         InvalidArgumentError: it is none.
     """
-    if value.ndim:
-        raise InvalidArgumentError(
-            f"Input {what} tensor must be scalar, but had shape: {TensorShape(value.shape)}"
-        )
+    require_scalar(value, f"Input {what} tensor must be scalar, but had shape: {{}}")
     text: bytes = value.item()
     return text
 
 
-@register_kernel(READ_FILE, device="CPU")
+@register_kernel(READ_FILE)
 class ReadFile(OpKernel):
     """Reads a file."""
 
@@ -133,7 +130,7 @@ class ReadFile(OpKernel):
         ctx.set_output(0, result)
 
 
-@register_kernel(WRITE_FILE, device="CPU")
+@register_kernel(WRITE_FILE)
 class WriteFile(OpKernel):
     """Writes a file."""
 
@@ -149,17 +146,15 @@ class WriteFile(OpKernel):
             file.write(contents)
 
 
-@register_kernel(MATCHING_FILES, device="CPU")
+@register_kernel(MATCHING_FILES)
 class MatchingFiles(OpKernel):
     """Finds files."""
 
     def compute(self, ctx: OpKernelContext) -> None:
         patterns = ctx.input(0)
-        if patterns.ndim > 1:
-            raise InvalidArgumentError(
-                f"Input patterns tensor must be scalar or vector, but had shape: "
-                f"{TensorShape(patterns.shape)}"
-            )
+        require_rank_at_most(
+            patterns, 1, "Input patterns tensor must be scalar or vector, but had shape: {}"
+        )
         found: set[bytes] = set()
         for pattern in patterns.reshape(-1).tolist():
             found.update(matching_paths(ctx.permissions, pattern))
@@ -179,11 +174,10 @@ FILE_SYSTEM_SET_CONFIGURATION = register_op(
 )
 
 
-@register_kernel(FILE_SYSTEM_SET_CONFIGURATION, device="CPU")
+@register_kernel(FILE_SYSTEM_SET_CONFIGURATION)
 def file_system_set_configuration(scheme: Any, key: Any, value: Any) -> None:
     for name, one in (("scheme", scheme), ("key", key), ("value", value)):
-        if one.ndim:
-            raise InvalidArgumentError(f"{name} must be scalar, got shape {TensorShape(one.shape)}")
+        require_scalar(one, f"{name} must be scalar, got shape {{}}")
     text = scheme.item().decode("utf-8", "surrogateescape")
     if text not in _LOCAL:
         raise UnimplementedError(f"File system scheme '{text}' not found to set configuration")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
 from opkernel.opdef.shapes.inference_context import ShapeFn
+from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_scalar
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -67,18 +67,13 @@ ADJUST_SATURATION = _declare(
 
 
 def _check_images(images: Any, **scalars: Any) -> None:
-    if images.ndim < 3:
-        raise InvalidArgumentError(f"input must be at least 3-D, got shape{list(images.shape)}")
+    require_rank_at_least(images, 3, "input must be at least 3-D, got shape{}")
     for name, scalar in scalars.items():
-        if scalar.ndim:
-            raise InvalidArgumentError(f"{name} must be scalar: {list(scalar.shape)}")
+        require_scalar(scalar, f"{name} must be scalar: {{}}")
 
 
 def _check_channels(images: Any) -> None:
-    if images.shape[-1] != 3:
-        raise InvalidArgumentError(
-            f"input must have 3 channels but instead has {images.shape[-1]} channels."
-        )
+    require_equal(images.shape[-1], 3, "input must have 3 channels but instead has {} channels.")
 
 
 def _with_contrast(images: Any, factor: Any, xp: Any) -> Any:
@@ -96,7 +91,7 @@ _REAL_TYPES: Sequence[DataType] = (
 )
 
 
-@register_kernel(ADJUST_CONTRAST, device="CPU", types={"T": _REAL_TYPES})
+@register_kernel(ADJUST_CONTRAST, types={"T": _REAL_TYPES})
 def adjust_contrast(
     images: Any, contrast_factor: Any, min_value: Any, max_value: Any, *, xp: Any
 ) -> Any:
@@ -107,13 +102,13 @@ def adjust_contrast(
     return xp.clip(_with_contrast(result, contrast_factor, xp), min_value, max_value)
 
 
-@register_kernel(ADJUST_CONTRAST_V2, device="CPU", types=_FLOAT)
+@register_kernel(ADJUST_CONTRAST_V2, types=_FLOAT)
 def adjust_contrast_v2(images: Any, contrast_factor: Any, *, xp: Any) -> Any:
     _check_images(images, contrast_factor=contrast_factor)
     return _with_contrast(images, contrast_factor, xp) if images.size else xp.zeros_like(images)
 
 
-@register_kernel(ADJUST_SATURATION, device="CPU", types=_FLOAT)
+@register_kernel(ADJUST_SATURATION, types=_FLOAT)
 def adjust_saturation(images: Any, scale: Any, *, xp: Any) -> Any:
     """A colour with a channel that is no number may lose its hue, and becomes grey."""
     _check_images(images, scale=scale)
@@ -159,7 +154,7 @@ _BY_SIZE = np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0], [2, 1, 0], [2, 0, 1], [0, 
 _BY_CHANNEL = np.argsort(_BY_SIZE, axis=1)
 
 
-@register_kernel(ADJUST_HUE, device="CPU", types=_FLOAT)
+@register_kernel(ADJUST_HUE, types=_FLOAT)
 def adjust_hue(images: Any, delta: Any, *, xp: Any) -> Any:
     """The largest and the smallest channel stay; the third is between them."""
     _check_images(images, delta=delta)

@@ -6,17 +6,13 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/colorspace_op.h.
 from typing import Any
 
 import opkernel.gradients as g
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError
-from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.errors import FailedPreconditionError
+from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
-
-
-def colorspace_shape(c: InferenceContext) -> None:
-    """Input 0, its last dimension 3."""
-    images = c.with_rank_at_least(c.input(0), 1)
-    c.set_output(0, c.replace_dim(images, -1, c.with_value(c.dim(images, -1), 3)))
 
 
 def _declare(name: str, doc: str, traits: str = "") -> OpHandle:
@@ -25,7 +21,7 @@ def _declare(name: str, doc: str, traits: str = "") -> OpHandle:
         inputs=["images: T"],
         outputs=["output: T"],
         attrs=["T: {half, bfloat16, float, double} = DT_FLOAT"],
-        shape_fn=colorspace_shape,
+        shape_fn=shape_rule("[..., 3] -> [..., 3]"),
         traits=traits,
         doc=doc,
     )
@@ -51,7 +47,7 @@ def _smaller(a: Any, b: Any, xp: Any) -> Any:
     return xp.where(a < b, a, b)
 
 
-@register_kernel(RGB_TO_HSV, device="CPU", types={"T": FLOATS})
+@register_kernel(RGB_TO_HSV, types={"T": FLOATS})
 def rgb_to_hsv(images: Any, *, xp: Any) -> Any:
     """Each step is rounded to the type of the images, here and in HSVToRGB."""
     _check(images)
@@ -77,7 +73,7 @@ def rgb_to_hsv(images: Any, *, xp: Any) -> Any:
     return xp.stack([hue, saturation, value], axis=-1)
 
 
-@register_kernel(HSV_TO_RGB, device="CPU", types={"T": FLOATS})
+@register_kernel(HSV_TO_RGB, types={"T": FLOATS})
 def hsv_to_rgb(images: Any, *, xp: Any) -> Any:
     _check(images)
     zero, one, two, three, four, six = (images.dtype.type(i) for i in (0, 1, 2, 3, 4, 6))
@@ -91,8 +87,7 @@ def hsv_to_rgb(images: Any, *, xp: Any) -> Any:
 
 
 def _check(images: Any) -> None:
-    if images.ndim == 0:
-        raise InvalidArgumentError("input must be at least 1D[]")
+    require_rank_at_least(images, 1, "input must be at least 1D[]")
     if images.shape[-1] != 3:
         raise FailedPreconditionError(
             f"input must have 3 channels but input only has {images.shape[-1]} channels."

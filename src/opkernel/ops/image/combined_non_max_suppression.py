@@ -18,6 +18,7 @@ from opkernel.ops.image.non_max_suppression import (
     box_overlap,
     select_by_queue,
 )
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
@@ -157,28 +158,24 @@ def _sizes(per_class: Any, total: Any) -> tuple[int, int]:
 
 
 def _check_batch(boxes: Any, scores: Any) -> None:
-    if boxes.shape[:1] != scores.shape[:1]:
-        raise InvalidArgumentError("boxes and scores must have same batch size")
+    require_equal(boxes.shape[:1], scores.shape[:1], "boxes and scores must have same batch size")
 
 
 def _check_boxes(boxes: Any, scores: Any) -> None:
-    if boxes.ndim != 4:
-        raise InvalidArgumentError(f"boxes must be 4-D{list(boxes.shape)}")
-    if scores.ndim != 3:
-        raise InvalidArgumentError(f"scores must be 3-D{list(scores.shape)}")
+    require_rank(boxes, 4, "boxes must be 4-D{}")
+    require_rank(scores, 3, "scores must be 3-D{}")
     if boxes.shape[2] not in (1, scores.shape[2]):
         raise InvalidArgumentError(
             f"third dimension of boxes must be either 1 or num classes: {boxes.shape[2]}"
         )
-    if boxes.shape[3] != 4:
-        raise InvalidArgumentError(f"boxes must have 4 columns, got {boxes.shape[3]}")
+    require_equal(boxes.shape[3], 4, "boxes must have 4 columns, got {}")
     if boxes.shape[1] != scores.shape[1]:
         raise InvalidArgumentError(
             f"scores has incompatible shape {list(scores.shape)} for {boxes.shape[1]} boxes"
         )
 
 
-@register_kernel(COMBINED_NMS, device="CPU", factory=True)
+@register_kernel(COMBINED_NMS, factory=True)
 def combined_nms(*, pad_per_class: bool, clip_boxes: bool) -> Callable[..., Any]:
     def kernel(
         boxes: Any,
@@ -237,14 +234,13 @@ def _detect(
     return best
 
 
-@register_kernel(NMS_WITH_OVERLAPS, device="CPU")
+@register_kernel(NMS_WITH_OVERLAPS)
 def nms_with_overlaps(
     overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any, score_threshold: Any
 ) -> Any:
     _check_scalars(max_output_size=max_output_size, overlap_threshold=overlap_threshold)
     _check_scalars(score_threshold=score_threshold)
-    if overlaps.ndim != 2:
-        raise InvalidArgumentError(f"overlaps must be 2-D{list(overlaps.shape)}")
+    require_rank(overlaps, 2, "overlaps must be 2-D{}")
     if overlaps.shape[0] != overlaps.shape[1]:
         raise InvalidArgumentError(f"overlaps must be square{list(overlaps.shape)}")
     if scores.shape != overlaps.shape[:1]:

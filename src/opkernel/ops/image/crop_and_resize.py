@@ -19,7 +19,9 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.rules import outputs_as_inputs, shape_held_by
 from opkernel.ops.image.resize import sized_image_shape
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -116,8 +118,7 @@ def samples(starts: Any, ends: Any, size: int, crop: int, xp: Any) -> Samples:
 
 def check_images(name: str, images: Any, extent: str) -> None:
     """Raise InvalidArgumentError unless these are images with at least one pixel."""
-    if images.ndim != 4:
-        raise InvalidArgumentError(f"{name} must be 4-D{list(images.shape)}")
+    require_rank(images, 4, f"{name} must be 4-D{{}}")
     if 0 in images.shape[1:3]:
         raise InvalidArgumentError(f"{extent} dimensions must be positive")
 
@@ -132,12 +133,9 @@ def check_boxes(boxes: Any, box_index: Any) -> int:
 
 def check_one_for_each_box(name: str, values: Any, boxes: Any) -> None:
     """Raise InvalidArgumentError unless `boxes` is [n, 4] and a tensor of this name is [n]."""
-    if boxes.ndim != 2:
-        raise InvalidArgumentError(f"boxes must be 2-D{list(boxes.shape)}")
-    if boxes.shape[1] != 4:
-        raise InvalidArgumentError(f"boxes must have 4 columns, got {boxes.shape[1]}")
-    if values.ndim != 1:
-        raise InvalidArgumentError(f"{name} must be 1-D{list(values.shape)}")
+    require_rank(boxes, 2, "boxes must be 2-D{}")
+    require_equal(boxes.shape[1], 4, "boxes must have 4 columns, got {}")
+    require_vector(values, f"{name} must be 1-D{{}}")
     if values.shape[0] != boxes.shape[0]:
         raise InvalidArgumentError(
             f"{name} has incompatible shape {list(values.shape)} for {boxes.shape[0]} boxes"
@@ -150,10 +148,8 @@ def check_box_index(box_index: Any, batch: int) -> None:
 
 
 def _crop_size(crop_size: Any) -> tuple[int, int]:
-    if crop_size.ndim != 1:
-        raise InvalidArgumentError(f"crop_size must be 1-D{list(crop_size.shape)}")
-    if crop_size.size != 2:
-        raise InvalidArgumentError(f"crop_size must have two elements{list(crop_size.shape)}")
+    require_vector(crop_size, "crop_size must be 1-D{}")
+    require_equal(crop_size.shape, (2,), "crop_size must have two elements{}")
     height, width = (int(v) for v in crop_size)
     if height <= 0 or width <= 0:
         raise InvalidArgumentError(f"crop dimensions must be positive, got {height} and {width}")
@@ -175,11 +171,7 @@ def _bilinear(image: Any, index: Any, rows: Samples, columns: Samples) -> Any:
 
 
 @register_kernel(
-    CROP_AND_RESIZE,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    host_memory=["crop_size"],
-    factory=True,
+    CROP_AND_RESIZE, types={"T": REAL_NUMBERS}, host_memory=["crop_size"], factory=True
 )
 def crop_and_resize(
     *, method: str, extrapolation_value: float, xp: Any
@@ -223,22 +215,12 @@ def crop_and_resize_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
 Array = np.ndarray[Any, Any]
 
 
-def grad_image_shape(c: InferenceContext) -> None:
-    """The shape that input 3 holds."""
-    c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(3), 4))
-
-
-def grad_boxes_shape(c: InferenceContext) -> None:
-    """The shape of the boxes."""
-    c.set_output(0, c.input(2))
-
-
 CROP_AND_RESIZE_GRAD_IMAGE = register_op(
     "CropAndResizeGradImage",
     inputs=["grads: float", "boxes: float", "box_ind: int32", "image_size: int32"],
     outputs=["output: T"],
     attrs=["T: {float, half, double}", "method: {'bilinear', 'nearest'} = 'bilinear'"],
-    shape_fn=grad_image_shape,
+    shape_fn=shape_held_by(3, rank=4),
     doc="The gradient of CropAndResize by its images, whose shape is `image_size`.",
 )
 
@@ -247,7 +229,7 @@ CROP_AND_RESIZE_GRAD_BOXES = register_op(
     inputs=["grads: float", "image: T", "boxes: float", "box_ind: int32"],
     outputs=["output: float"],
     attrs=[f"T: {{{TYPES_SPEC}}}", "method: {'bilinear'} = 'bilinear'"],
-    shape_fn=grad_boxes_shape,
+    shape_fn=outputs_as_inputs(2),
     doc="The gradient of CropAndResize by its boxes.",
 )
 
@@ -263,17 +245,12 @@ def _check_grads(grads: Any, boxes: Any, box_index: Any) -> int:
 
 
 def _image_size(image_size: Any, depth: int) -> tuple[int, ...]:
-    if image_size.ndim != 1:
-        raise InvalidArgumentError(f"image_size must be 1-D{list(image_size.shape)}")
-    if image_size.size != 4:
-        raise InvalidArgumentError(f"image_size must have 4 elements{list(image_size.shape)}")
+    require_vector(image_size, "image_size must be 1-D{}")
+    require_equal(image_size.shape, (4,), "image_size must have 4 elements{}")
     size = tuple(int(v) for v in image_size)
     if size[1] <= 0 or size[2] <= 0:
         raise InvalidArgumentError(f"image dimensions must be positive, got {list(size)}")
-    if size[3] != depth:
-        raise InvalidArgumentError(
-            f"image_size and grads are incompatible: {size[3]} and {depth} channels"
-        )
+    require_equal(size[3], depth, "image_size and grads are incompatible: {} and {} channels")
     return size
 
 
@@ -296,7 +273,6 @@ def _shares(
 
 @register_kernel(
     CROP_AND_RESIZE_GRAD_IMAGE,
-    device="CPU",
     types={"T": (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)},
     host_memory=["image_size"],
 )
@@ -355,15 +331,12 @@ def _slopes(image: Any, box_ind: Any, rows: Samples, columns: Samples) -> tuple[
     )
 
 
-@register_kernel(CROP_AND_RESIZE_GRAD_BOXES, device="CPU", types={"T": REAL_NUMBERS})
+@register_kernel(CROP_AND_RESIZE_GRAD_BOXES, types={"T": REAL_NUMBERS})
 def grad_boxes(grads: Any, image: Any, boxes: Any, box_ind: Any) -> Any:
     check_images("grads image", grads, "grads")
     check_images("input image", image, "image")
     batch, height, width, depth = image.shape
-    if grads.shape[3] != depth:
-        raise InvalidArgumentError(
-            f"image, grads depth differ: {depth} and {grads.shape[3]} channels"
-        )
+    require_equal(depth, grads.shape[3], "image, grads depth differ: {} and {} channels")
     if _check_grads(grads, boxes, box_ind) == 0:
         return np.zeros((0, 4), np.float32)
     check_box_index(box_ind, batch)

@@ -16,6 +16,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars, set_outputs
+from opkernel.ops.input_checks import require_equal, require_rank, require_scalar, require_vector
 from opkernel.ops.kernel_types import INTEGERS
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.filling import GuardedPhilox
@@ -145,8 +146,7 @@ def _limits(ratios: list[float], areas: list[float], attempts: int, whole_image:
         InvalidArgumentError: they are out of range.
     """
     for name, pair in (("Aspect ratio", ratios), ("Area", areas)):
-        if len(pair) != 2:
-            raise InvalidArgumentError(f"{name} range field must specify 2 dimensions")
+        require_equal(len(pair), 2, f"{name} range field must specify 2 dimensions")
         if not (pair[0] > 0 and pair[1] > 0):
             raise InvalidArgumentError(f"{name} range must be non-negative: {list(pair)}")
     if not (areas[0] <= 1 and areas[1] <= 1):
@@ -156,8 +156,9 @@ def _limits(ratios: list[float], areas: list[float], attempts: int, whole_image:
     return Limits((ratios[0], ratios[1]), (areas[0], areas[1]), attempts, whole_image)
 
 
-@register_kernel("SampleDistortedBoundingBox", device="CPU", types={"T": INTEGERS})
-@register_kernel("SampleDistortedBoundingBoxV2", device="CPU", types={"T": INTEGERS})
+@register_kernel(
+    "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", types={"T": INTEGERS}
+)
 class SampleDistortedBoundingBox(OpKernel):
     """Draws by the kernel's own stream."""
 
@@ -185,9 +186,7 @@ class SampleDistortedBoundingBox(OpKernel):
             ctx.set_output(index, output)
 
 
-@register_kernel(
-    "StatelessSampleDistortedBoundingBox", device="CPU", types={"T": INTEGERS}, factory=True
-)
+@register_kernel("StatelessSampleDistortedBoundingBox", types={"T": INTEGERS}, factory=True)
 def stateless_sample_distorted_bounding_box(
     *,
     aspect_ratio_range: list[float],
@@ -207,10 +206,7 @@ def stateless_sample_distorted_bounding_box(
 
 def _covered(given: Any) -> float:
     """How much of a box must be covered."""
-    if given.ndim:
-        raise InvalidArgumentError(
-            f"min_object_covered must be 0-D, got shape {TensorShape(given.shape)}"
-        )
+    require_scalar(given, "min_object_covered must be 0-D, got shape {}")
     _check_covered(float(given))
     return float(given)
 
@@ -247,14 +243,8 @@ def _distorted(
 
 
 def _image(image_size: Any) -> tuple[int, int]:
-    if image_size.ndim != 1:
-        raise InvalidArgumentError(
-            f"image_size must be 1-dimensional{TensorShape(image_size.shape)}"
-        )
-    if image_size.size != 3:
-        raise InvalidArgumentError(
-            f"image_size must contain 3 elements{TensorShape(image_size.shape)}"
-        )
+    require_vector(image_size, "image_size must be 1-dimensional{}")
+    require_equal(image_size.shape, (3,), "image_size must contain 3 elements{}")
     height, width = int(image_size[0]), int(image_size[1])
     for name, size in (("height", height), ("width", width)):
         if not 0 <= size < _INT32_MAX:
@@ -264,10 +254,7 @@ def _image(image_size: Any) -> tuple[int, int]:
 
 def _check_boxes(boxes: Any) -> None:
     """Raise InvalidArgumentError where they are no boxes, or leave the image."""
-    if boxes.ndim != 3:
-        raise InvalidArgumentError(
-            f"input boxes must be 3-dimensional [batch, num_boxes, coords]: {TensorShape(boxes.shape)}"
-        )
+    require_rank(boxes, 3, "input boxes must be 3-dimensional [batch, num_boxes, coords]: {}")
     if boxes.shape[2] != 4:
         raise InvalidArgumentError(
             f"bounding boxes must have shape [4] or [*, 4], got {TensorShape(boxes.shape)}"

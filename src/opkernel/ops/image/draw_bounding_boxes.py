@@ -13,6 +13,7 @@ from opkernel.device.work_clock import array_work, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unchanged_shape_with_rank_at_least
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -65,31 +66,28 @@ DRAW_BOUNDING_BOXES_V2 = register_op(
 )
 
 
-@register_kernel(DRAW_BOUNDING_BOXES, device="CPU", types={"T": _TYPES})
+@register_kernel(DRAW_BOUNDING_BOXES, types={"T": _TYPES})
 def draw_bounding_boxes(images: Any, boxes: Any) -> Any:
     return _drawn(images, boxes, None)
 
 
-@register_kernel(DRAW_BOUNDING_BOXES_V2, device="CPU", types={"T": _TYPES})
+@register_kernel(DRAW_BOUNDING_BOXES_V2, types={"T": _TYPES})
 def draw_bounding_boxes_v2(images: Any, boxes: Any, colors: Any) -> Any:
     return _drawn(images, boxes, colors)
 
 
 def _check(images: Any, boxes: Any) -> None:
     for name, tensor, rank in (("images", images, 4), ("boxes tensor", boxes, 3)):
-        if tensor.ndim != rank:
-            raise InvalidArgumentError(f"The rank of the {name} should be {rank}")
-    if len(images) != len(boxes):
-        raise InvalidArgumentError("The batch sizes should be the same")
+        require_rank(tensor, rank, f"The rank of the {name} should be {rank}")
+    require_equal(len(images), len(boxes), "The batch sizes should be the same")
     if images.shape[3] not in (1, 3, 4):
         raise InvalidArgumentError(
             "Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA), "
             f"but is {images.shape[3]}"
         )
-    if boxes.shape[2] != 4:
-        raise InvalidArgumentError(
-            f"The size of the third dimension of the box must be 4. Received: {boxes.shape[2]}"
-        )
+    require_equal(
+        boxes.shape[2], 4, "The size of the third dimension of the box must be 4. Received: {}"
+    )
 
 
 def _color_table(colors: Any, depth: int) -> Any:

@@ -14,6 +14,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.image.resize import sized_image_shape
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -65,14 +66,14 @@ def _noise(uniform_noise: bool, noise: str) -> str:
     return found
 
 
-@register_kernel(EXTRACT_GLIMPSE, device="CPU", factory=True)
+@register_kernel(EXTRACT_GLIMPSE, factory=True)
 def extract_glimpse(
     *, centered: bool, normalized: bool, uniform_noise: bool, noise: str
 ) -> Callable[[Any, Any, Any], Any]:
     return _kernel(centered, normalized, _noise(uniform_noise, noise), first_version=True)
 
 
-@register_kernel(EXTRACT_GLIMPSE_V2, device="CPU", factory=True)
+@register_kernel(EXTRACT_GLIMPSE_V2, factory=True)
 def extract_glimpse_v2(
     *, centered: bool, normalized: bool, uniform_noise: bool, noise: str
 ) -> Callable[[Any, Any, Any], Any]:
@@ -103,14 +104,9 @@ def _kernel(
 
 
 def _check(images: Any, size: Any, offsets: Any) -> None:
-    if images.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional{TensorShape(images.shape)}")
-    if size.shape != (2,):
-        raise InvalidArgumentError(
-            f"input must be a vector of size 2 (height, width){TensorShape(size.shape)}"
-        )
-    if offsets.ndim != 2:
-        raise InvalidArgumentError(f"input must be a matrix{TensorShape(offsets.shape)}")
+    require_rank(images, 4, "input must be 4-dimensional{}")
+    require_equal(size.shape, (2,), "input must be a vector of size 2 (height, width){}")
+    require_rank(offsets, 2, "input must be a matrix{}")
     if len(offsets) != len(images):
         raise InvalidArgumentError(f"first dimension should be batch{TensorShape(offsets.shape)}")
     if offsets.shape[1] != 2:

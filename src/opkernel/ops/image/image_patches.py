@@ -15,11 +15,12 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, register_op
 from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size_verbose
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import NUMBERS, REAL_NUMBERS
 from opkernel.ops.nn.windows import Geometry, overlaps
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _ATTRS = ("ksizes", "strides", "rates")
 _TYPES = (
@@ -67,7 +68,7 @@ EXTRACT_IMAGE_PATCHES = register_op(
 )
 
 
-@register_kernel(EXTRACT_IMAGE_PATCHES, device="CPU", types={"T": NUMBERS}, factory=True)
+@register_kernel(EXTRACT_IMAGE_PATCHES, types={"T": NUMBERS}, factory=True)
 def extract_image_patches(
     *, ksizes: list[int], strides: list[int], rates: list[int], padding: str, T: DataType
 ) -> Callable[[Any], Any]:
@@ -78,8 +79,7 @@ def extract_image_patches(
     kind = Padding.from_string(padding)
 
     def extract(images: Any) -> Any:
-        if images.ndim != 4:
-            raise InvalidArgumentError(f"input must be 4-dimensional{TensorShape(images.shape)}")
+        require_rank(images, 4, "input must be 4-dimensional{}")
         spatial = images.shape[1:3]
         along = [
             get_windowed_output_size_verbose(*args, kind)
@@ -130,11 +130,6 @@ def _matrix(columns: g.Tensor) -> Any:
     return g.nodes.Pack([-1, columns])
 
 
-_VOLUME_TYPES = (
-    "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-)
-
-
 def _extract_volume_patches_shape(c: InferenceContext) -> None:
     """For each window of a volume its elements along the last dimension.
 
@@ -170,7 +165,7 @@ EXTRACT_VOLUME_PATCHES = register_op(
     attrs=[
         "ksizes: list(int) >= 5",
         "strides: list(int) >= 5",
-        f"T: {{{_VOLUME_TYPES}}}",
+        "T: realnumbertype",
         "padding: {'SAME', 'VALID'}",
     ],
     shape_fn=_extract_volume_patches_shape,
@@ -178,7 +173,7 @@ EXTRACT_VOLUME_PATCHES = register_op(
 )
 
 
-@register_kernel(EXTRACT_VOLUME_PATCHES, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(EXTRACT_VOLUME_PATCHES, types={"T": REAL_NUMBERS}, factory=True)
 def extract_volume_patches(
     *, ksizes: list[int], strides: list[int], padding: str, T: DataType
 ) -> Callable[[Any], Any]:
@@ -189,8 +184,7 @@ def extract_volume_patches(
     kind = Padding.from_string(padding)
 
     def extract(volumes: Any) -> Any:
-        if volumes.ndim != 5:
-            raise InvalidArgumentError(f"input must be 5-dimensional{TensorShape(volumes.shape)}")
+        require_rank(volumes, 5, "input must be 5-dimensional{}")
         spatial = volumes.shape[1:4]
         along = [
             get_windowed_output_size_verbose(size, ksize, 1, stride, kind)

@@ -259,19 +259,19 @@ def box_overlap(boxes: Array, box: Array, *, xp: Any = np) -> Array:
     return parts
 
 
-@register_kernel(NMS, device="CPU")
+@register_kernel(NMS)
 def nms(boxes: Any, scores: Any, max_output_size: Any, *, iou_threshold: float) -> Any:
     return _select(
         boxes, scores, SelectionLimits(max_output_size, np.float32(iou_threshold))
     ).indices
 
 
-@register_kernel(NMS_V2, device="CPU", types={"T": _TYPES})
+@register_kernel(NMS_V2, types={"T": _TYPES})
 def nms_v2(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any) -> Any:
     return _select(boxes, scores, SelectionLimits(max_output_size, iou_threshold)).indices
 
 
-@register_kernel(NMS_V3, device="CPU", types={"T": _TYPES})
+@register_kernel(NMS_V3, types={"T": _TYPES})
 def nms_v3(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
 ) -> Any:
@@ -279,7 +279,7 @@ def nms_v3(
     return _select(boxes, scores, limits).indices
 
 
-@register_kernel(NMS_V4, device="CPU", types={"T": _TYPES}, factory=True)
+@register_kernel(NMS_V4, types={"T": _TYPES}, factory=True)
 def nms_v4(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
     def kernel(
         boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
@@ -292,7 +292,7 @@ def nms_v4(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
     return kernel
 
 
-@register_kernel(NMS_V5, device="CPU", types={"T": _TYPES}, factory=True)
+@register_kernel(NMS_V5, types={"T": _TYPES}, factory=True)
 def nms_v5(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
     def kernel(
         boxes: Any,

@@ -16,8 +16,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.image.resize import sized_image_shape
+from opkernel.ops.input_checks import require_equal, require_rank, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _TYPES = [
     DataType.DT_UINT8,
@@ -136,7 +137,7 @@ def _kernel(interpolation: str, fill_mode: str) -> Callable[..., Any]:
     return transform
 
 
-@register_kernel(IMAGE_PROJECTIVE_TRANSFORM_V2, device="CPU", types={"dtype": _TYPES}, factory=True)
+@register_kernel(IMAGE_PROJECTIVE_TRANSFORM_V2, types={"dtype": _TYPES}, factory=True)
 def image_projective_transform_v2(
     *, interpolation: str, fill_mode: str
 ) -> Callable[[Any, Any, Any], Any]:
@@ -144,7 +145,7 @@ def image_projective_transform_v2(
     return lambda images, transforms, output_shape: transform(images, transforms, output_shape)
 
 
-@register_kernel(IMAGE_PROJECTIVE_TRANSFORM_V3, device="CPU", types={"dtype": _TYPES}, factory=True)
+@register_kernel(IMAGE_PROJECTIVE_TRANSFORM_V3, types={"dtype": _TYPES}, factory=True)
 def image_projective_transform_v3(
     *, interpolation: str, fill_mode: str
 ) -> Callable[[Any, Any, Any, Any], Any]:
@@ -155,18 +156,11 @@ def image_projective_transform_v3(
 
 
 def _output_shape(images: Any, transforms: Any, output_shape: Any) -> tuple[int, ...]:
-    if images.ndim != 4:
-        raise InvalidArgumentError("Input images must have rank 4")
+    require_rank(images, 4, "Input images must have rank 4")
     if transforms.ndim != 2 or transforms.shape[1] != 8 or len(transforms) not in (1, len(images)):
         raise InvalidArgumentError("Input transform should be num_images x 8 or 1 x 8")
-    if output_shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"output shape must be 1-dimensional{TensorShape(output_shape.shape)}"
-        )
-    if output_shape.size != 2:
-        raise InvalidArgumentError(
-            f"output shape must have two elements{TensorShape(output_shape.shape)}"
-        )
+    require_vector(output_shape, "output shape must be 1-dimensional{}")
+    require_equal(output_shape.shape, (2,), "output shape must have two elements{}")
     height, width = output_shape.tolist()
     if height <= 0 or width <= 0:
         raise InvalidArgumentError(f"output dimensions must be positive, got {height} x {width}")
@@ -175,10 +169,7 @@ def _output_shape(images: Any, transforms: Any, output_shape: Any) -> tuple[int,
 
 
 def _fill_value(fill_value: Any) -> Any:
-    if fill_value.ndim:
-        raise InvalidArgumentError(
-            f"fill_value must be a scalar, got {TensorShape(fill_value.shape)}"
-        )
+    require_scalar(fill_value, "fill_value must be a scalar, got {}")
     return fill_value[()]
 
 

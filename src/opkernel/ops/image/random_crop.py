@@ -6,11 +6,11 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/random_crop_op.cc.
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
 
 
 def random_crop_shape(c: InferenceContext) -> None:
@@ -34,7 +34,7 @@ register_op(
 )
 
 
-@register_kernel("RandomCrop", device="CPU", types={"T": REAL_NUMBERS})
+@register_kernel("RandomCrop", types={"T": REAL_NUMBERS})
 class RandomCrop(OpKernel):
     """Draws the place by the kernel's own stream."""
 
@@ -45,10 +45,8 @@ class RandomCrop(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         """Cut the part out."""
         image, size = ctx.input(0), ctx.input(1)
-        if image.ndim != 3:
-            raise InvalidArgumentError(f"input must be 3-dimensional{TensorShape(image.shape)}")
-        if size.shape != (2,):
-            raise InvalidArgumentError(f"size must have two elements{TensorShape(size.shape)}")
+        require_rank(image, 3, "input must be 3-dimensional{}")
+        require_equal(size.shape, (2,), "size must have two elements{}")
         rows, columns = (int(one) for one in size)
         if rows < 0 or columns < 0:
             raise InvalidArgumentError(f"Dimensions must be >= 0, got {rows} and {columns}")

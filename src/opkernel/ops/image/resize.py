@@ -28,7 +28,8 @@ from opkernel.ops.image.resize_sampling import (
     nearest,
     scale,
 )
-from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
+from opkernel.ops.kernel_types import REAL_NUMBERS, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -125,17 +126,14 @@ def check_size(size: Any) -> tuple[int, int]:
 
 def two_of(name: str, values: Any) -> tuple[Any, Any]:
     """The two elements of a vector, for the height and for the width."""
-    if values.ndim != 1:
-        raise InvalidArgumentError(f"{name} must be 1-dimensional{list(values.shape)}")
-    if values.size != 2:
-        raise InvalidArgumentError(f"{name} must have two elements{list(values.shape)}")
+    require_vector(values, f"{name} must be 1-dimensional{{}}")
+    require_equal(values.shape, (2,), f"{name} must have two elements{{}}")
     return values[0], values[1]
 
 
 def output_size(images: Any, size: Any, dtype: DataType) -> tuple[int, int]:
     """The new height and width, checked."""
-    if images.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional{list(images.shape)}")
+    require_rank(images, 4, "input must be 4-dimensional{}")
     height, width = check_size(size)
     if height <= 0 or width <= 0:
         raise InvalidArgumentError(f"output dimensions must be positive, got {height} and {width}")
@@ -167,9 +165,7 @@ def _between(lower: Any, upper: Any, fraction: Any, xp: Any) -> Any:
     return upper
 
 
-@register_kernel(
-    RESIZE_BILINEAR, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True
-)
+@register_kernel(RESIZE_BILINEAR, types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_bilinear(
     *, align_corners: bool, half_pixel_centers: bool, xp: Any
 ) -> Callable[[Any, Any], Any]:
@@ -197,9 +193,7 @@ def resize_bilinear(
     return kernel
 
 
-@register_kernel(
-    RESIZE_BICUBIC, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True
-)
+@register_kernel(RESIZE_BICUBIC, types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_bicubic(
     *, align_corners: bool, half_pixel_centers: bool, xp: Any
 ) -> Callable[[Any, Any], Any]:
@@ -226,9 +220,7 @@ def resize_bicubic(
     return kernel
 
 
-@register_kernel(
-    RESIZE_NEAREST_NEIGHBOR, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True
-)
+@register_kernel(RESIZE_NEAREST_NEIGHBOR, types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_nearest_neighbor(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType, xp: Any
 ) -> Callable[[Any, Any], Any]:
@@ -253,7 +245,7 @@ def _covered(x: Any, at: Area, axis: int, some: slice) -> Any:
     return np.add.reduceat(parts, at.starts[some] - whole.start, axis=axis)
 
 
-@register_kernel(RESIZE_AREA, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True)
+@register_kernel(RESIZE_AREA, types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_area(*, align_corners: bool) -> Callable[[Any, Any], Any]:
     def kernel(images: Any, size: Any) -> Any:
         height, width = output_size(images, size, DataType.DT_FLOAT)
@@ -286,6 +278,6 @@ def resize_bilinear_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
 @g.register_gradient("ResizeBicubic")
 def resize_bicubic_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     image = op.inputs[0]
-    if image.dtype not in (DataType.DT_FLOAT, DataType.DT_DOUBLE):
+    if image.dtype not in WIDE_FLOATS:
         return None, None
     return g.nodes.ResizeBicubicGrad(grad, image, **g.attrs_of(op, *_ATTRS)), None

@@ -48,7 +48,7 @@ FUSED_RESIZE_AND_PAD_CONV2D = register_op(
 )
 
 
-@register_kernel(FUSED_RESIZE_AND_PAD_CONV2D, device="CPU", types={"T": _TYPES}, factory=True)
+@register_kernel(FUSED_RESIZE_AND_PAD_CONV2D, types={"T": _TYPES}, factory=True)
 def fused_resize_and_pad_conv2d(
     *, T: DataType, resize_align_corners: bool, mode: str, strides: list[int], padding: str
 ) -> Callable[[Any, Any, Any, Any], Any]:

@@ -14,7 +14,8 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.image.resize import ALIGNMENT_ATTRS, check_alignment, check_size, size_dims
 from opkernel.ops.image.resize_sampling import cubic, linear, nearest
-from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
+from opkernel.ops.input_checks import require_rank
+from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
 
@@ -119,12 +120,8 @@ def _sums(values: Array, places: Array, size: int, axis: int) -> Array:
 
 def check_gradient(grads: Any, original_image: Any, T: DataType) -> None:
     """Refuse what is not four-dimensional or has images without pixels."""
-    if grads.ndim != 4:
-        raise InvalidArgumentError(f"input_grad must be 4-dimensional{list(grads.shape)}")
-    if original_image.ndim != 4:
-        raise InvalidArgumentError(
-            f"original_image must be 4-dimensional{list(original_image.shape)}"
-        )
+    require_rank(grads, 4, "input_grad must be 4-dimensional{}")
+    require_rank(original_image, 4, "original_image must be 4-dimensional{}")
     if 0 in grads.shape[1:3]:
         raise InvalidArgumentError("resized dimensions must be positive")
     if 0 in original_image.shape[1:3]:
@@ -134,8 +131,7 @@ def check_gradient(grads: Any, original_image: Any, T: DataType) -> None:
 
 def check_nearest_gradient(grads: Any, size: Any, T: DataType) -> tuple[int, int]:
     """The height and width of the original images; refuses what ResizeNearestNeighborGrad does."""
-    if grads.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional{list(grads.shape)}")
+    require_rank(grads, 4, "input must be 4-dimensional{}")
     new_size = check_size(size)
     if min(new_size) <= 0:
         raise InvalidArgumentError(f"shape_t's elements must be positive, got {new_size}")
@@ -143,7 +139,7 @@ def check_nearest_gradient(grads: Any, size: Any, T: DataType) -> tuple[int, int
     return new_size
 
 
-@register_kernel(RESIZE_BILINEAR_GRAD, device="CPU", types={"T": FLOATS}, factory=True)
+@register_kernel(RESIZE_BILINEAR_GRAD, types={"T": FLOATS}, factory=True)
 def resize_bilinear_grad(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType
 ) -> Callable[[Any, Any], Any]:
@@ -168,12 +164,7 @@ def resize_bilinear_grad(
     return kernel
 
 
-@register_kernel(
-    RESIZE_BICUBIC_GRAD,
-    device="CPU",
-    types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)},
-    factory=True,
-)
+@register_kernel(RESIZE_BICUBIC_GRAD, types={"T": WIDE_FLOATS}, factory=True)
 def resize_bicubic_grad(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType
 ) -> Callable[[Any, Any], Any]:
@@ -195,11 +186,7 @@ def resize_bicubic_grad(
 
 
 @register_kernel(
-    RESIZE_NEAREST_NEIGHBOR_GRAD,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    host_memory=["size"],
-    factory=True,
+    RESIZE_NEAREST_NEIGHBOR_GRAD, types={"T": REAL_NUMBERS}, host_memory=["size"], factory=True
 )
 def resize_nearest_neighbor_grad(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType

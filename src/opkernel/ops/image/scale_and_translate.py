@@ -23,6 +23,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.ops.image.resize import check_size, resize_shape, two_of
 from opkernel.ops.image.resize_grad import original_image_shape
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -227,7 +228,6 @@ def _sampling_kernel(kernel_type: str) -> SamplingKernel:
 
 @register_kernel(
     SCALE_AND_TRANSLATE,
-    device="CPU",
     types={"T": REAL_NUMBERS},
     host_memory=["size", "scale", "translation"],
     factory=True,
@@ -236,8 +236,7 @@ def scale_and_translate(*, kernel_type: str, antialias: bool) -> Callable[..., A
     sampling = _sampling_kernel(kernel_type)
 
     def kernel(images: Any, size: Any, scale: Any, translation: Any) -> Any:
-        if images.ndim != 4:
-            raise InvalidArgumentError(f"input must be 4-dimensional{list(images.shape)}")
+        require_rank(images, 4, "input must be 4-dimensional{}")
         sizes = check_size(size)
         if min(sizes) <= 0:
             raise InvalidArgumentError("output dimensions must be positive")
@@ -257,7 +256,6 @@ def scale_and_translate(*, kernel_type: str, antialias: bool) -> Callable[..., A
 
 @register_kernel(
     SCALE_AND_TRANSLATE_GRAD,
-    device="CPU",
     types={"T": DataType.DT_FLOAT},
     host_memory=["scale", "translation"],
     factory=True,
@@ -266,8 +264,7 @@ def scale_and_translate_grad(*, kernel_type: str, antialias: bool) -> Callable[.
     sampling = _sampling_kernel(kernel_type)
 
     def kernel(grads: Any, original_image: Any, scale: Any, translation: Any) -> Any:
-        if grads.ndim != 4:
-            raise InvalidArgumentError(f"input_grad must be 4-dimensional{list(grads.shape)}")
+        require_rank(grads, 4, "input_grad must be 4-dimensional{}")
         if original_image.ndim != 4:
             shape = list(original_image.shape)
             raise InvalidArgumentError(f"original_image must be 4-dimensional{shape}")

@@ -10,9 +10,9 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
-from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import register_op
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.linalg.gradients.matrix_algebra import (
     adjoint,
@@ -74,7 +74,7 @@ def _lower_factors(matrix: Any) -> Any:
     return factors
 
 
-@register_kernel(CHOLESKY, device="CPU", types={"T": NUMBERS})
+@register_kernel(CHOLESKY, types={"T": NUMBERS})
 def cholesky(tensor: Any) -> Any:
     check_square(tensor)
     if not tensor.size:
@@ -84,12 +84,11 @@ def cholesky(tensor: Any) -> Any:
     return np.where(has_none, np.tril(np.full_like(factor, np.nan)), factor)
 
 
-@register_kernel(CHOLESKY_GRAD, device="CPU", types={"T": FLOATS[2:]})
+@register_kernel(CHOLESKY_GRAD, types={"T": FLOATS[2:]})
 def cholesky_grad(l: Any, grad: Any) -> Any:  # noqa: E741 - TensorFlow's name
     check_stacks(l, grad)
     check_square(l)
-    if l.shape != grad.shape:
-        raise InvalidArgumentError("Inputs (L and grad) must have the same shape.")
+    require_equal(l.shape, grad.shape, "Inputs (L and grad) must have the same shape.")
     if not l.size:
         return grad.copy()
     result = _backwards(np.tril(l), np.tril(grad))

@@ -107,7 +107,7 @@ EIG = register_op(
 )
 
 
-@register_kernel(QR, device="CPU", types={"T": (*NUMBERS, DataType.DT_HALF)})
+@register_kernel(QR, types={"T": (*NUMBERS, DataType.DT_HALF)})
 def qr(tensor: Any, *, full_matrices: bool) -> tuple[Any, Any]:
     check_stacks(tensor)
     wide = tensor.astype(np.promote_types(tensor.dtype, np.float32), copy=False)
@@ -117,7 +117,7 @@ def qr(tensor: Any, *, full_matrices: bool) -> tuple[Any, Any]:
     return q.astype(tensor.dtype), r.astype(tensor.dtype)
 
 
-@register_kernel(SVD, device="CPU", types={"T": NUMBERS}, factory=True)
+@register_kernel(SVD, types={"T": NUMBERS}, factory=True)
 def svd(*, compute_uv: bool, full_matrices: bool) -> Callable[[Any], tuple[Any, Any, Any]]:
     def run(tensor: Any) -> tuple[Any, Any, Any]:
         check_stacks(tensor)
@@ -177,14 +177,14 @@ def _eigen(
         ) from None
 
 
-@register_kernel(SELF_ADJOINT_EIG_V2, device="CPU", types={"T": NUMBERS})
+@register_kernel(SELF_ADJOINT_EIG_V2, types={"T": NUMBERS})
 def self_adjoint_eig_v2(tensor: Any, *, compute_v: bool) -> tuple[Any, Any]:
     what = "Self-adjoint eigen decomposition"
     e, v = _eigen(tensor, compute_v, np.linalg.eigvalsh, np.linalg.eigh, _EIGH, what)
     return e.astype(tensor.dtype), v
 
 
-@register_kernel(EIG, device="CPU", types={"T": NUMBERS})
+@register_kernel(EIG, types={"T": NUMBERS})
 def eig(tensor: Any, *, compute_v: bool, T: DataType, Tout: DataType) -> tuple[Any, Any]:
     check_square(tensor)
     if Tout is not COMPLEX_OF.get(T, T):

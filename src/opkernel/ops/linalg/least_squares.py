@@ -10,12 +10,12 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.linalg.cholesky import lower_factor
 from opkernel.ops.linalg.matrices import NUMBERS, T_SPEC, adjoint, check_stacks, matrices, of_stack
 from opkernel.ops.linalg.triangular import triangular_solve
 from opkernel.ops.math.matmul import matmul_in_parts
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
 
 _PSEUDO_INVERSE = 0.8
 """The cost of the function, as `of_stack` takes it."""
@@ -43,13 +43,10 @@ MATRIX_SOLVE_LS = register_op(
 )
 
 
-@register_kernel(MATRIX_SOLVE_LS, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_SOLVE_LS, types={"T": NUMBERS})
 def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -> Any:
     check_stacks(matrix, rhs)
-    if l2_regularizer.ndim:
-        raise InvalidArgumentError(
-            f"l2_regularizer must be scalar, got shape {TensorShape(l2_regularizer.shape)}"
-        )
+    require_scalar(l2_regularizer, "l2_regularizer must be scalar, got shape {}")
     if l2_regularizer < 0:
         raise InvalidArgumentError("l2_regularizer must be >= 0.")
     rows, columns = matrix.shape[-2:]

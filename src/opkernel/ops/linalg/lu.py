@@ -13,6 +13,8 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.linalg.matrices import (
     NUMBERS,
@@ -125,13 +127,6 @@ def _determinant_shape(c: InferenceContext) -> None:
         c.set_output(i, c.subshape(c.input(0), 0, -2))
 
 
-def _lu_shape(c: InferenceContext) -> None:
-    """[..., n, n] -> the factors [..., n, n] and the permutation [..., n]."""
-    batch, size = square_matrices(c)
-    c.set_output(0, c.concatenate(batch, c.matrix(size, size)))
-    c.set_output(1, c.concatenate(batch, c.vector(size)))
-
-
 def _solve_shape(c: InferenceContext) -> None:
     """[..., n, n], [..., n, k] -> [..., n, k]."""
     batch, size = square_matrices(c)
@@ -146,7 +141,7 @@ LU = register_op(
     inputs=["input: T"],
     outputs=["lu: T", "p: output_idx_type"],
     attrs=[T_SPEC, "output_idx_type: {int32, int64} = DT_INT32"],
-    shape_fn=_lu_shape,
+    shape_fn=shape_rule("[..., n, n] -> [..., n, n], [..., n]"),
     doc="The LU decomposition of matrices, both factors in one, and the permutation of the rows.",
 )
 MATRIX_DETERMINANT = register_op(
@@ -192,14 +187,14 @@ def _invertible_factors(matrix: Any, message: str) -> _Factors:
     return factors
 
 
-@register_kernel(LU, device="CPU", types={"T": NUMBERS, "output_idx_type": INDEX})
+@register_kernel(LU, types={"T": NUMBERS, "output_idx_type": INDEX})
 def lu(tensor: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
     check_square(tensor)
     factors = _invertible_factors(tensor, "Input is not invertible.")
     return factors.lu, factors.permutation.astype(output_idx_type.numpy_dtype)
 
 
-@register_kernel(MATRIX_DETERMINANT, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_DETERMINANT, types={"T": NUMBERS})
 def matrix_determinant(tensor: Any) -> Any:
     check_square(tensor)
     factors = _factors(tensor)
@@ -208,7 +203,7 @@ def matrix_determinant(tensor: Any) -> Any:
         return np.asarray(sign * np.prod(factors.pivots, axis=-1))
 
 
-@register_kernel(LOG_MATRIX_DETERMINANT, device="CPU", types={"T": NUMBERS})
+@register_kernel(LOG_MATRIX_DETERMINANT, types={"T": NUMBERS})
 def log_matrix_determinant(tensor: Any) -> tuple[Any, Any]:
     check_square(tensor)
     factors = _factors(tensor)
@@ -221,7 +216,7 @@ def log_matrix_determinant(tensor: Any) -> tuple[Any, Any]:
     return np.asarray(sign).astype(tensor.dtype), np.asarray(log).astype(tensor.dtype)
 
 
-@register_kernel(MATRIX_INVERSE, device="CPU", types={"T": (*NUMBERS, DataType.DT_HALF)})
+@register_kernel(MATRIX_INVERSE, types={"T": (*NUMBERS, DataType.DT_HALF)})
 def matrix_inverse(tensor: Any, *, adjoint: bool) -> Any:
     check_square(tensor)
     if not tensor.size:
@@ -237,11 +232,10 @@ def check_system(matrix: Any, rhs: Any) -> None:
     """Refuse stacks of matrices that are no left and right sides of systems of equations."""
     check_stacks(matrix, rhs)
     check_square(matrix, "First input (lhs)")
-    if matrix.shape[-1] != rhs.shape[-2]:
-        raise InvalidArgumentError("Input matrix and rhs are incompatible.")
+    require_equal(matrix.shape[-1], rhs.shape[-2], "Input matrix and rhs are incompatible.")
 
 
-@register_kernel(MATRIX_SOLVE, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_SOLVE, types={"T": NUMBERS})
 def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
     check_system(matrix, rhs)
     if not matrix.size or not rhs.size:

@@ -15,14 +15,11 @@ from opkernel.device.budget import current_budget
 from opkernel.device.work_clock import LOOK_AFTER, SLOW, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
-from opkernel.types import DataType
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
+from opkernel.ops.kernel_types import COMPLEX, WIDE_FLOATS
 
-NUMBERS = (
-    DataType.DT_FLOAT,
-    DataType.DT_DOUBLE,
-    DataType.DT_COMPLEX64,
-    DataType.DT_COMPLEX128,
-)
+NUMBERS = (*WIDE_FLOATS, *COMPLEX)
 """The types that the kernels take."""
 T_SPEC = "T: {double, float, half, complex64, complex128}"
 
@@ -47,10 +44,7 @@ def square_matrices(c: InferenceContext, index: int = 0) -> tuple[ShapeHandle, D
     return batch, c.merge(rows, columns)
 
 
-def square_shape(c: InferenceContext) -> None:
-    """[..., n, n] -> [..., n, n]."""
-    batch, size = square_matrices(c)
-    c.set_output(0, c.concatenate(batch, c.matrix(size, size)))
+square_shape = shape_rule("[..., n, n] -> [..., n, n]")
 
 
 def check_stacks(*tensors: Any) -> None:
@@ -60,10 +54,9 @@ def check_stacks(*tensors: Any) -> None:
         InvalidArgumentError: ranks are below 2 or differ, or the leading dimensions differ.
     """
     for number, tensor in enumerate(tensors):
-        if tensor.ndim < 2:
-            raise InvalidArgumentError(
-                f"Input tensor {number} must have rank >= 2, got {tensor.ndim}"
-            )
+        require_rank_at_least(
+            tensor, 2, f"Input tensor {number} must have rank >= 2, got {tensor.ndim}"
+        )
     if any(tensor.ndim != tensors[0].ndim for tensor in tensors):
         raise InvalidArgumentError("All input tensors must have the same rank.")
     if any(tensor.shape[:-2] != tensors[0].shape[:-2] for tensor in tensors):
@@ -77,8 +70,7 @@ def check_square(tensor: Any, what: str = "Input matrix") -> None:
         InvalidArgumentError: it is none.
     """
     check_stacks(tensor)
-    if tensor.shape[-1] != tensor.shape[-2]:
-        raise InvalidArgumentError(f"{what} must be square.")
+    require_equal(tensor.shape[-1], tensor.shape[-2], f"{what} must be square.")
 
 
 def adjoint(tensor: Any) -> Any:

@@ -55,7 +55,7 @@ def _of_each(tensor: Any, function: Callable[[Any], Any], cost: float) -> Any:
     return found
 
 
-@register_kernel(MATRIX_SQUARE_ROOT, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_SQUARE_ROOT, types={"T": NUMBERS})
 def matrix_square_root(tensor: Any) -> Any:
     linalg = library("scipy.linalg", "MatrixSquareRoot")
 
@@ -69,7 +69,7 @@ def matrix_square_root(tensor: Any) -> Any:
     return _of_each(tensor, root, _ROOT)
 
 
-@register_kernel(MATRIX_LOGARITHM, device="CPU", types={"T": COMPLEX})
+@register_kernel(MATRIX_LOGARITHM, types={"T": COMPLEX})
 def matrix_logarithm(tensor: Any) -> Any:
     linalg = library("scipy.linalg", "MatrixLogarithm")
 

@@ -15,6 +15,7 @@ from opkernel.graph import constant
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.ops.linalg.gradients.matrix_algebra import mul, triangle
 from opkernel.ops.linalg.matrices import (
     NUMBERS,
@@ -110,20 +111,17 @@ def check_triangular_system(matrix: Any, rhs: Any) -> None:
     """Refuse what is no triangular matrix with a right side, the leading dimensions broadcast."""
     _check_ranks(matrix, rhs)
     rows, columns = matrix.shape[-2:]
-    if rows != columns:
-        raise InvalidArgumentError(
-            f"In[0] matrices in the last dimensions must be square ({rows} =/= {columns})"
-        )
+    require_equal(rows, columns, "In[0] matrices in the last dimensions must be square ({} =/= {})")
     _check_product(matrix, rhs)
 
 
-@register_kernel(MATRIX_TRIANGULAR_SOLVE, device="CPU", types={"T": NUMBERS})
+@register_kernel(MATRIX_TRIANGULAR_SOLVE, types={"T": NUMBERS})
 def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
     check_triangular_system(matrix, rhs)
     return _solved(matrix, rhs, lower, adjoint)
 
 
-@register_kernel(BANDED_TRIANGULAR_SOLVE, device="CPU", types={"T": NUMBERS})
+@register_kernel(BANDED_TRIANGULAR_SOLVE, types={"T": NUMBERS})
 def banded_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
     _check_ranks(matrix, rhs)
     for number, tensor in enumerate((matrix, rhs)):
@@ -168,17 +166,15 @@ def _solved(matrix: Any, rhs: Any, lower: bool, is_adjoint: bool) -> Any:
 
 def _check_ranks(matrix: Any, rhs: Any) -> None:
     for number, tensor in enumerate((matrix, rhs)):
-        if tensor.ndim < 2:
-            raise InvalidArgumentError(f"In[{number}] ndims must be >= 2: {tensor.ndim}")
+        require_rank_at_least(tensor, 2, f"In[{number}] ndims must be >= 2: {tensor.ndim}")
 
 
 def _check_product(matrix: Any, rhs: Any) -> None:
     """Refuse what does not fit: sizes, and leading dimensions that cannot be broadcast."""
     shapes = f"{TensorShape(matrix.shape)} {TensorShape(rhs.shape)}"
-    if matrix.shape[-1] != rhs.shape[-2]:
-        raise InvalidArgumentError(
-            f"In[0] mismatch In[1] shape: {matrix.shape[-1]} vs. {rhs.shape[-2]}: {shapes}"
-        )
+    require_equal(
+        matrix.shape[-1], rhs.shape[-2], f"In[0] mismatch In[1] shape: {{}} vs. {{}}: {shapes}"
+    )
     try:
         np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
     except ValueError:

@@ -79,7 +79,7 @@ def check_product(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> None
             )
 
 
-@register_kernel(TRIDIAGONAL_MAT_MUL, device="CPU", types={"T": NUMBERS})
+@register_kernel(TRIDIAGONAL_MAT_MUL, types={"T": NUMBERS})
 def tridiagonal_mat_mul(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> Any:
     check_product(superdiag, maindiag, subdiag, rhs)
     result = maindiag.swapaxes(-1, -2) * rhs
@@ -88,7 +88,7 @@ def tridiagonal_mat_mul(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -
     return result
 
 
-@register_kernel(TRIDIAGONAL_SOLVE, device="CPU", types={"T": NUMBERS})
+@register_kernel(TRIDIAGONAL_SOLVE, types={"T": NUMBERS})
 def tridiagonal_solve(
     diagonals: Any, rhs: Any, *, partial_pivoting: bool, perturb_singular: bool
 ) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import ResourceBase
+from opkernel.ops.input_checks import require_equal
 from opkernel.types import DataType, TensorShape
 
 Shape = tuple[int, ...]
@@ -104,10 +105,7 @@ class LookupInterface(ResourceBase):
 
     def _check_values(self, keys: Any, values: Any, key_shape: Shape, value_shape: Shape) -> None:
         wanted = self._values_shape(keys, key_shape, value_shape)
-        if values.shape != wanted:
-            raise InvalidArgumentError(
-                f"Expected shape {TensorShape(wanted)} for value, got {TensorShape(values.shape)}"
-            )
+        require_equal(wanted, values.shape, "Expected shape {} for value, got {}")
 
 
 def flat_keys(keys: Any) -> list[Any]:

@@ -19,7 +19,9 @@ from opkernel.opdef import (
     register_op,
     scalar_shape,
 )
-from opkernel.opdef.common_shapes.rules import defined_shape, fixed_shapes
+from opkernel.opdef.common_shapes.rules import defined_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.kernel_types import WIDE_FLOATS
 from opkernel.ops.lookup.dense_hash_table import MutableDenseHashTable
 from opkernel.ops.lookup.hash_tables import HashTable, MutableHashTable
 from opkernel.ops.lookup.lookup_table import LookupInterface
@@ -86,7 +88,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], OpShapeInferenceFn, str]] = {
 for _name, (_attrs, _shape_fn, _doc) in _TABLES.items():
     _keys = ["empty_key: key_dtype", "deleted_key: key_dtype"] if "Dense" in _name else []
     for _op, _output, _all_attrs, _fn, _inputs in (
-        (_name, "Ref(string)", (*_NAMES, *_DTYPES, *_attrs), fixed_shapes((2,)), _keys[:1]),
+        (_name, "Ref(string)", (*_NAMES, *_DTYPES, *_attrs), shape_rule("-> [2]"), _keys[:1]),
         (f"{_name}V2", "resource", (*_NAMES, *_DTYPES, *_attrs), _shape_fn, _keys),
         (f"Anonymous{_name}", "resource", (*_DTYPES, *_attrs), _shape_fn, _keys),
     ):
@@ -104,25 +106,24 @@ for _name, (_attrs, _shape_fn, _doc) in _TABLES.items():
 
 _INT32, _INT64, _STRING = DataType.DT_INT32, DataType.DT_INT64, DataType.DT_STRING
 _BOOL, _VARIANT, _RESOURCE = DataType.DT_BOOL, DataType.DT_VARIANT, DataType.DT_RESOURCE
-_FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
 
 _OF_TENSORS = {
-    _INT32: (_INT32, *_FLOATS),
-    _INT64: (_INT32, _INT64, _STRING, *_FLOATS),
-    _STRING: (_BOOL, _INT32, _INT64, *_FLOATS),
+    _INT32: (_INT32, *WIDE_FLOATS),
+    _INT64: (_INT32, _INT64, _STRING, *WIDE_FLOATS),
+    _STRING: (_BOOL, _INT32, _INT64, *WIDE_FLOATS),
 }
 _VALUE_TYPES: dict[str, dict[DataType, tuple[DataType, ...]]] = {
     "HashTable": {
-        _INT32: (_INT32, _STRING, *_FLOATS),
-        _INT64: (_INT32, _INT64, _STRING, *_FLOATS),
-        _STRING: (_BOOL, _INT32, _INT64, _STRING, *_FLOATS),
+        _INT32: (_INT32, _STRING, *WIDE_FLOATS),
+        _INT64: (_INT32, _INT64, _STRING, *WIDE_FLOATS),
+        _STRING: (_BOOL, _INT32, _INT64, _STRING, *WIDE_FLOATS),
     },
     "MutableHashTable": _OF_TENSORS | {_INT64: (*_OF_TENSORS[_INT64], _VARIANT)},
     "MutableHashTableOfTensors": _OF_TENSORS,
     "MutableDenseHashTable": {
-        _INT32: (_INT32, *_FLOATS),
-        _INT64: (_BOOL, _INT32, _INT64, _VARIANT, *_FLOATS),
-        _STRING: (_BOOL, _INT32, _INT64, _RESOURCE, *_FLOATS),
+        _INT32: (_INT32, *WIDE_FLOATS),
+        _INT64: (_BOOL, _INT32, _INT64, _VARIANT, *WIDE_FLOATS),
+        _STRING: (_BOOL, _INT32, _INT64, _RESOURCE, *WIDE_FLOATS),
     },
 }
 """The types of values by those of keys."""
@@ -222,6 +223,4 @@ for _name, _value_types in _VALUE_TYPES.items():
             (f"{_name}V2", LookupTableOp),
             (f"Anonymous{_name}", AnonymousLookupTableOp),
         ):
-            register_kernel(
-                _op, device="CPU", types={"key_dtype": _key_type, "value_dtype": _types}
-            )(_kernel)
+            register_kernel(_op, types={"key_dtype": _key_type, "value_dtype": _types})(_kernel)

@@ -15,12 +15,12 @@ from opkernel.opdef.common_shapes.rules import (
     checked_no_outputs,
     checked_scalar,
     checked_unknown,
-    fixed_shapes,
 )
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal, require_vector
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
-from opkernel.types import TensorShape
 
 # What the ops are
 
@@ -138,7 +138,7 @@ for _name, _inputs, _outputs, _attrs, _shape_fn, _shape_fn_v2, _doc in (
         (),
         ("keys: Tkeys", "values: Tvalues"),
         ("Tkeys: type", "Tvalues: type"),
-        checked("h", fixed_shapes((None,))),
+        checked("h", shape_rule("-> [?]")),
         export_shape,
         "All keys and values.",
     ),
@@ -184,8 +184,7 @@ class _TableKernel(OpKernel):
         raise NotImplementedError
 
 
-@register_kernel("InitializeTable", device="CPU")
-@register_kernel("InitializeTableV2", device="CPU")
+@register_kernel("InitializeTable", "InitializeTableV2")
 class InitializeTable(_TableKernel):
     """Fills a table."""
 
@@ -195,19 +194,12 @@ class InitializeTable(_TableKernel):
         ctx.match_signature([self.input_types[0], table.key_dtype, table.value_dtype], [])
         keys, values = ctx.input("keys"), ctx.input("values")
         for what, tensor in (("Keys", keys), ("Values", values)):
-            if tensor.ndim != 1:
-                raise InvalidArgumentError(
-                    f"{what} must be a vector, but received shape {TensorShape(tensor.shape)}"
-                )
-        if len(keys) != len(values):
-            raise InvalidArgumentError(
-                f"Keys and values must have the same size {len(keys)} vs {len(values)}"
-            )
+            require_vector(tensor, f"{what} must be a vector, but received shape {{}}")
+        require_equal(len(keys), len(values), "Keys and values must have the same size {} vs {}")
         table.import_values(keys, values)
 
 
-@register_kernel("LookupTableFind", device="CPU")
-@register_kernel("LookupTableFindV2", device="CPU")
+@register_kernel("LookupTableFind", "LookupTableFindV2")
 class LookupTableFind(_TableKernel):
     """Looks keys up."""
 
@@ -219,8 +211,7 @@ class LookupTableFind(_TableKernel):
         ctx.set_output(0, table.find(keys, default))
 
 
-@register_kernel("LookupTableInsert", device="CPU")
-@register_kernel("LookupTableInsertV2", device="CPU")
+@register_kernel("LookupTableInsert", "LookupTableInsertV2")
 class LookupTableInsert(_TableKernel):
     """Sets the values of keys."""
 
@@ -231,7 +222,7 @@ class LookupTableInsert(_TableKernel):
         table.insert(keys, values)
 
 
-@register_kernel("LookupTableRemoveV2", device="CPU")
+@register_kernel("LookupTableRemoveV2")
 class LookupTableRemove(_TableKernel):
     """Takes keys out."""
 
@@ -241,8 +232,7 @@ class LookupTableRemove(_TableKernel):
         table.remove(ctx.input(1))
 
 
-@register_kernel("LookupTableSize", device="CPU")
-@register_kernel("LookupTableSizeV2", device="CPU")
+@register_kernel("LookupTableSize", "LookupTableSizeV2")
 class LookupTableSize(_TableKernel):
     """The number of keys."""
 
@@ -250,8 +240,7 @@ class LookupTableSize(_TableKernel):
         ctx.set_output(0, np.int64(table.size))
 
 
-@register_kernel("LookupTableExport", device="CPU")
-@register_kernel("LookupTableExportV2", device="CPU")
+@register_kernel("LookupTableExport", "LookupTableExportV2")
 class LookupTableExport(_TableKernel):
     """All keys and values."""
 
@@ -262,8 +251,7 @@ class LookupTableExport(_TableKernel):
         ctx.set_output("values", values)
 
 
-@register_kernel("LookupTableImport", device="CPU")
-@register_kernel("LookupTableImportV2", device="CPU")
+@register_kernel("LookupTableImport", "LookupTableImportV2")
 class LookupTableImport(_TableKernel):
     """Replaces all keys and values."""
 

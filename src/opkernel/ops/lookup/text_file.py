@@ -19,10 +19,11 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOf
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import checked_no_outputs
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _HEX = re.compile(rb"\s*[+-]?0[xX][0-9a-fA-F]+\s*")
 _OF_LINE = 41
@@ -50,8 +51,7 @@ for _version, _handle, _ranks in (("", "Ref(string)", "h0"), ("V2", "resource", 
     )
 
 
-@register_kernel("InitializeTableFromTextFile", device="CPU")
-@register_kernel("InitializeTableFromTextFileV2", device="CPU")
+@register_kernel("InitializeTableFromTextFile", "InitializeTableFromTextFileV2")
 class InitializeTableFromTextFile(OpKernel):
     """Fills a table."""
 
@@ -61,15 +61,11 @@ class InitializeTableFromTextFile(OpKernel):
         self._columns = get("key_index"), get("value_index")
         self._vocab_size, self._offset = get("vocab_size"), get("offset")
         self._delimiter = get("delimiter").encode("utf-8", "surrogateescape")
-        if len(self._delimiter) != 1:
-            raise InvalidArgumentError("delimiter should be only 1 char")
+        require_equal(len(self._delimiter), 1, "delimiter should be only 1 char")
 
     def compute(self, ctx: OpKernelContext) -> None:
         name = ctx.input(1)
-        if name.ndim:
-            raise InvalidArgumentError(
-                f"filename should be a single string, but got {TensorShape(name.shape)}"
-            )
+        require_scalar(name, "filename should be a single string, but got {}")
         path = os.fsdecode(name.item())
         ctx.permissions.check_read(path)
         with resource_of_handle(ctx, LookupInterface) as table:

@@ -11,15 +11,13 @@ from typing import Any
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _MAX_RANK = 7
-_ATTR_TYPES = (
-    "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
-    "qint8, quint8, qint32, qint16, quint16, bool"
-)
+_ATTR_TYPES = "realnumbertype, quantizedtype, bool"
 _TYPES = (*REAL_NUMBERS, DataType.DT_BOOL)
 
 
@@ -69,10 +67,7 @@ ARG_MIN = _declare("ArgMin", "smallest", "int32, int64", "int32, int64")
 
 def _axis(input: Any, dimension: Any) -> int:
     """The axis, after TensorFlow's checks."""
-    if dimension.ndim != 0:
-        raise InvalidArgumentError(
-            f"dim must be a scalar, but received tensor of shape: {list(dimension.shape)}"
-        )
+    require_scalar(dimension, "dim must be a scalar, but received tensor of shape: {}")
     axis, rank = int(dimension), input.ndim
     if not -rank <= axis < rank:
         raise InvalidArgumentError(
@@ -112,7 +107,6 @@ def _search(
 
 @register_kernel(
     ARG_MAX,
-    device="CPU",
     types={"T": _TYPES, "output_type": (DataType.DT_INT16, DataType.DT_UINT16, *INDEX)},
     host_memory=["dimension"],
     factory=True,
@@ -122,11 +116,7 @@ def arg_max(*, T: DataType, output_type: DataType, xp: Any) -> Callable[[Any, An
 
 
 @register_kernel(
-    ARG_MIN,
-    device="CPU",
-    types={"T": _TYPES, "output_type": INDEX},
-    host_memory=["dimension"],
-    factory=True,
+    ARG_MIN, types={"T": _TYPES, "output_type": INDEX}, host_memory=["dimension"], factory=True
 )
 def arg_min(*, T: DataType, output_type: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     return _search(False, T, output_type, xp)

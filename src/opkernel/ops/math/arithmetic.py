@@ -13,7 +13,8 @@ from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import explicit_shape
-from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NUMBERS, REAL_NUMBERS
+from opkernel.opdef.common_shapes.elementwise import keep_contents
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NUMBERS, REAL_NUMBERS, SIGNED_INTEGERS
 from opkernel.ops.math.elementwise import (
     COMPLEX_SPEC,
     FLOATS_SPEC,
@@ -26,7 +27,6 @@ from opkernel.ops.math.elementwise import (
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, object_scalar
 
-_SIGNED = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
 _SIGNED_SPEC = "int8, int16, int32, int64"
 
 ADD = binary_op(
@@ -83,7 +83,7 @@ MINIMUM = binary_op(
     traits="keeps_not_negative value_rule=minimum int32_on_host function_gradient=yes",
 )
 
-_ADD_TYPES = (*FLOATS, *_SIGNED, DataType.DT_UINT8, *COMPLEX)
+_ADD_TYPES = (*FLOATS, *SIGNED_INTEGERS, DataType.DT_UINT8, *COMPLEX)
 register_ufunc(ADD, np.add, _ADD_TYPES)
 register_ufunc(ADD_V2, np.add, NUMBERS)
 register_ufunc(SUB, np.subtract, NUMBERS)
@@ -92,7 +92,7 @@ register_ufunc(MAXIMUM, np.maximum, REAL_NUMBERS)
 register_ufunc(MINIMUM, np.minimum, REAL_NUMBERS)
 
 
-@register_kernel(ADD, device="CPU", types={"T": DataType.DT_STRING})
+@register_kernel(ADD, types={"T": DataType.DT_STRING})
 def join_strings(x: Any, y: Any) -> Any:
     shape = np.broadcast_shapes(x.shape, y.shape)
     rows = zip(*(np.broadcast_to(one, shape).flat for one in (x, y)), strict=True)
@@ -143,9 +143,9 @@ SQUARE = unary_op(
     traits="cheap even not_negative int32_on_host function_gradient=yes",
 )
 
-register_ufunc(ABS, np.absolute, (*FLOATS, *_SIGNED))
-register_ufunc(NEG, np.negative, (*FLOATS, *_SIGNED, *COMPLEX))
-register_ufunc(SIGN, np.sign, _SIGNED)
+register_ufunc(ABS, np.absolute, (*FLOATS, *SIGNED_INTEGERS))
+register_ufunc(NEG, np.negative, (*FLOATS, *SIGNED_INTEGERS, *COMPLEX))
+register_ufunc(SIGN, np.sign, SIGNED_INTEGERS)
 register_flushed(SIGN, np.sign, FLOATS)
 register_ufunc(SQUARE, np.square, NUMBERS)
 
@@ -163,9 +163,7 @@ def add_n_shape(c: InferenceContext) -> None:
     for i in reversed(range(c.num_inputs() - 1)):
         shape = c.merge(c.input(i), shape)
     c.set_output(0, shape)
-    held = c.input_handle_shapes_and_types(0)
-    if held is not None:
-        c.set_output_handle_shapes_and_types(0, held)
+    keep_contents(c)
 
 
 ADD_N = register_op(
@@ -194,7 +192,7 @@ ACCUMULATE_N_V2 = register_op(
 )
 
 
-@register_kernel(ADD_N, device="CPU", types={"T": NUMBERS})
+@register_kernel(ADD_N, types={"T": NUMBERS})
 def add_n(inputs: list[Any]) -> Any:
     first = inputs[0]
     for i, tensor in enumerate(inputs):
@@ -211,7 +209,7 @@ def add_n(inputs: list[Any]) -> Any:
     return total
 
 
-@register_kernel(ADD_N, device="CPU", types={"T": DataType.DT_VARIANT})
+@register_kernel(ADD_N, types={"T": DataType.DT_VARIANT})
 def add_variants(inputs: list[Any]) -> Any:
     """The sum of scalars whose values define addition (`__add__`)."""
     if any(tensor.ndim for tensor in inputs):

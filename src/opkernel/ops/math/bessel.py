@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
-from opkernel.errors import InvalidArgumentError
 from opkernel.libraries import library
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.math.elementwise import FLOATS_SPEC, flush_subnormals
 from opkernel.ops.registration import register_kernel
@@ -93,7 +93,7 @@ def _register(name: str, function: str, doc: str, types: tuple[DataType, ...]) -
         doc=doc,
     )
     kernel: Callable[..., Any] = partial(_computed, name=name, function=function)
-    register_kernel(op, device="CPU", types={"T": types}, kind="elementwise")(lambda x: kernel(x))
+    register_kernel(op, types={"T": types}, kind="elementwise")(lambda x: kernel(x))
 
 
 for _name, (_function, _doc) in _BESSEL.items():
@@ -130,13 +130,12 @@ def check_betainc_shapes(a: Any, b: Any, x: Any) -> None:
     """Refuse tensors of different shapes, of which scalars have any."""
     shapes = [TensorShape(one.shape) for one in (a, b, x) if one.ndim]
     for shape in shapes[1:]:
-        if shape != shapes[0]:
-            raise InvalidArgumentError(
-                f"Shapes of a, b, and x must all be equal or scalars; got {shapes[0]} and {shape}"
-            )
+        require_equal(
+            shapes[0], shape, "Shapes of a, b, and x must all be equal or scalars; got {} and {}"
+        )
 
 
-@register_kernel(BETAINC, device="CPU", types={"T": _WIDE}, kind="same_shapes")
+@register_kernel(BETAINC, types={"T": _WIDE}, kind="same_shapes")
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Computed in double: SciPy's function of floats loses what TensorFlow's keeps."""
     check_betainc_shapes(a, b, x)

@@ -14,6 +14,13 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unknown_shape
+from opkernel.ops.input_checks import (
+    require_equal,
+    require_rank,
+    require_rank_at_most,
+    require_scalar,
+    require_vector,
+)
 from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -29,10 +36,7 @@ BUCKETIZE = register_op(
 
 
 @register_kernel(
-    BUCKETIZE,
-    device="CPU",
-    types={"T": (*INDEX, DataType.DT_FLOAT, DataType.DT_DOUBLE)},
-    factory=True,
+    BUCKETIZE, types={"T": (*INDEX, DataType.DT_FLOAT, DataType.DT_DOUBLE)}, factory=True
 )
 def bucketize(*, boundaries: list[float], xp: Any) -> Callable[[Any], Any]:
     edges = np.array(boundaries, np.float32)
@@ -75,7 +79,7 @@ Values outside the range count in the first or in the last part.
 )
 
 
-@register_kernel(HISTOGRAM_FIXED_WIDTH, device="CPU", types={"T": REAL_NUMBERS, "dtype": INDEX})
+@register_kernel(HISTOGRAM_FIXED_WIDTH, types={"T": REAL_NUMBERS, "dtype": INDEX})
 def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: DataType) -> Any:
     _check(values, value_range, nbins)
     low, high = value_range.astype(np.float64)  # first, as integers may overflow
@@ -86,12 +90,9 @@ def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: D
 
 
 def _check(values: Any, value_range: Any, nbins: Any) -> None:
-    if value_range.ndim != 1:
-        raise InvalidArgumentError("value_range should be a vector.")
-    if value_range.shape[0] != 2:
-        raise InvalidArgumentError("value_range should be a vector of 2 elements.")
-    if nbins.ndim != 0:
-        raise InvalidArgumentError("nbins should be a scalar.")
+    require_vector(value_range, "value_range should be a vector.")
+    require_equal(value_range.shape[0], 2, "value_range should be a vector of 2 elements.")
+    require_scalar(nbins, "nbins should be a scalar.")
     low, high = value_range
     if not low < high:
         raise InvalidArgumentError(
@@ -151,8 +152,7 @@ def sparse_bincount_shape(c: InferenceContext) -> None:
     if size is None:
         c.set_output(0, c.unknown_shape())
         return
-    if size.ndim:
-        raise InvalidArgumentError(f"Shape must be rank 0 but is rank {size.ndim}")
+    require_scalar(size, f"Shape must be rank 0 but is rank {size.ndim}")
     _check_size(int(size))
     dense_shape = c.input_tensor(2)
     if dense_shape is None:
@@ -221,8 +221,7 @@ class Bins:
     @classmethod
     def of(cls, size: Any, dtype: DataType, binary: bool = False) -> "Bins":
         """Bins for the input `size`, which must be a scalar that is not negative."""
-        if size.ndim != 0:
-            raise InvalidArgumentError(f"Shape must be rank 0 but is rank {size.ndim}")
+        require_scalar(size, f"Shape must be rank 0 but is rank {size.ndim}")
         return cls(_check_size(int(size)), dtype, binary)
 
     def check_weights(self, values: Any, weights: Any) -> None:
@@ -261,7 +260,7 @@ class Bins:
         return counts
 
 
-@register_kernel(BINCOUNT, device="CPU", types={"T": NUMBERS})
+@register_kernel(BINCOUNT, types={"T": NUMBERS})
 def bincount(arr: Any, size: Any, weights: Any, *, T: DataType) -> Array:
     bins = Bins.of(size, T)
     return bins.count(np.ravel(arr), np.ravel(weights), None, 1).reshape(bins.size)
@@ -271,7 +270,7 @@ _Kernel = Callable[..., Array]
 
 
 def _register(op: Any) -> Callable[[_Kernel], _Kernel]:
-    return register_kernel(op, device="CPU", types={"T": NUMBERS, "Tidx": INDEX})
+    return register_kernel(op, types={"T": NUMBERS, "Tidx": INDEX})
 
 
 @_register(DENSE_BINCOUNT)
@@ -289,8 +288,7 @@ def dense_bincount(
 
 def dense_bins(input: Any, size: Any, weights: Any, T: DataType, binary_output: bool) -> Bins:
     """The bins of DenseBincount; raises InvalidArgumentError where the shapes do not fit."""
-    if input.ndim > 2:
-        raise InvalidArgumentError(f"Shape must be at most rank 2 but is rank {input.ndim}")
+    require_rank_at_most(input, 2, f"Shape must be at most rank 2 but is rank {input.ndim}")
     bins = Bins.of(size, T, binary_output)
     if weights.shape != input.shape and weights.size > 0:
         raise InvalidArgumentError(
@@ -308,12 +306,10 @@ def ragged_bincount(
     ends, flat = np.ravel(splits), np.ravel(values)
     if ends.size == 0:
         raise InvalidArgumentError("Splits must be non-empty")
-    if ends[0] != 0:
-        raise InvalidArgumentError(f"Splits must start with 0, not with {ends[0]}")
-    if ends[-1] != flat.size:
-        raise InvalidArgumentError(
-            f"Splits must end with the number of values, got {ends[-1]} instead of {flat.size}"
-        )
+    require_equal(ends[0], 0, "Splits must start with 0, not with {}")
+    require_equal(
+        ends[-1], flat.size, "Splits must end with the number of values, got {} instead of {}"
+    )
     # A value belongs to the first row that ends behind it.
     rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(flat.size), side="right") - 1
     return bins.count(flat, _as_many(weights, flat), rows, ends.size - 1)
@@ -349,19 +345,15 @@ def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
         ("values", values, 1),
         ("shape", dense_shape, 1),
     ):
-        if tensor.ndim != rank:
-            raise InvalidArgumentError(
-                f"Sparse {part} must be rank {rank} but is rank {tensor.ndim}"
-            )
+        require_rank(tensor, rank, f"Sparse {part} must be rank {rank} but is rank {tensor.ndim}")
     if indices.shape[0] != values.shape[0]:
         raise InvalidArgumentError(
             f"Number of elements in indices ({indices.shape[0]}) and values ({values.shape[0]}) "
             "do not match"
         )
-    if indices.shape[1] != dense_shape.shape[0]:
-        raise InvalidArgumentError(
-            f"Index rank ({indices.shape[1]}) and shape rank ({dense_shape.shape[0]}) do not match"
-        )
+    require_equal(
+        indices.shape[1], dense_shape.shape[0], "Index rank ({}) and shape rank ({}) do not match"
+    )
     outside = ((indices < 0) | (indices >= dense_shape)).any(axis=1)
     if outside.any():
         where = int(outside.argmax())

@@ -64,7 +64,7 @@ register_body(RIGHT_SHIFT, right_shift, INTEGERS)
 _BITS_OF_BYTE = np.array([byte.bit_count() for byte in range(256)], np.uint8)
 
 
-@register_kernel(POPULATION_COUNT, device="CPU", types={"T": INTEGERS}, kind="elementwise")
+@register_kernel(POPULATION_COUNT, types={"T": INTEGERS}, kind="elementwise")
 def population_count(x: Any) -> Any:
     octets = np.ascontiguousarray(np.asarray(x)[..., np.newaxis]).view(np.uint8)
     return _BITS_OF_BYTE[octets].sum(axis=-1, dtype=np.uint8)

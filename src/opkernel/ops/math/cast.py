@@ -16,7 +16,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import forward_input
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.kernel_types import COMPLEX, FLOAT8, FLOATS, INTEGERS, POD, REAL_OF
+from opkernel.ops.kernel_types import ALL_QUANTIZED, COMPLEX, FLOAT8, FLOATS, INTEGERS, POD, REAL_OF
 from opkernel.ops.math.complex_numbers import complex_from_parts
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
@@ -36,16 +36,9 @@ CAST = register_op(
     "narrower float lacks, too, in place of rounding.",
 )
 
-_QUANTIZED = (
-    DataType.DT_QINT8,
-    DataType.DT_QUINT8,
-    DataType.DT_QINT16,
-    DataType.DT_QUINT16,
-    DataType.DT_QINT32,
-)
-_PLAIN = frozenset((*POD, *_QUANTIZED))
+_PLAIN = frozenset((*POD, *ALL_QUANTIZED))
 _INT4 = frozenset((DataType.DT_INT4, DataType.DT_UINT4))
-_WHOLE = frozenset((*INTEGERS, *_QUANTIZED))
+_WHOLE = frozenset((*INTEGERS, *ALL_QUANTIZED))
 
 _DIGITS = {
     DataType.DT_DOUBLE: 53,
@@ -74,7 +67,7 @@ _TRUNCATING = {
 """The pairs of types that `Truncate` makes a difference for."""
 
 
-@register_kernel(CAST, device="CPU", kind="elementwise", factory=True)
+@register_kernel(CAST, kind="elementwise", factory=True)
 def cast(*, SrcT: DataType, DstT: DataType, Truncate: bool, xp: Any) -> Convert:
     source, target = SrcT.base, DstT.base
     if source == target:
@@ -174,7 +167,7 @@ BITCAST = register_op(
 )
 
 
-@register_kernel(BITCAST, device="CPU", kind="view", factory=True)
+@register_kernel(BITCAST, kind="view", factory=True)
 def bitcast(*, T: DataType, type: DataType) -> Convert:
     dtype = type.numpy_dtype
     if T.size == type.size:
@@ -194,16 +187,7 @@ def bitcast(*, T: DataType, type: DataType) -> Convert:
     return join
 
 
-_CONTINUOUS = frozenset(
-    {
-        DataType.DT_HALF,
-        DataType.DT_BFLOAT16,
-        DataType.DT_FLOAT,
-        DataType.DT_DOUBLE,
-        DataType.DT_COMPLEX64,
-        DataType.DT_COMPLEX128,
-    }
-)
+_CONTINUOUS = frozenset((*FLOATS, *COMPLEX))
 
 
 @g.register_gradient("Cast")

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import (
     broadcast_binary_op_output_shape,
     broadcast_binary_op_shape,
     unchanged_shape,
 )
-from opkernel.ops.kernel_types import POD_OR_STRING, REAL_NUMBERS
+from opkernel.ops.input_checks import require_equal
+from opkernel.ops.kernel_types import ALL_QUANTIZED, POD_OR_STRING, REAL_NUMBERS, WIDE_FLOATS
 from opkernel.ops.math.elementwise import POINTWISE, binary_op, register_ufunc
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -40,14 +40,7 @@ def equality_shape(c: InferenceContext) -> None:
     c.set_output(0, broadcast_binary_op_output_shape(c, c.input(0), c.input(1), strict))
 
 
-_EQUALITY_TYPES = (
-    *POD_OR_STRING,
-    DataType.DT_QINT8,
-    DataType.DT_QUINT8,
-    DataType.DT_QINT16,
-    DataType.DT_QUINT16,
-    DataType.DT_QINT32,
-)
+_EQUALITY_TYPES = (*POD_OR_STRING, *ALL_QUANTIZED)
 
 
 def _declare_equality(name: str, ufunc: np.ufunc, doc: str, of_other_shapes: bool) -> OpHandle:
@@ -63,7 +56,7 @@ def _declare_equality(name: str, ufunc: np.ufunc, doc: str, of_other_shapes: boo
         doc=doc,
     )
 
-    @register_kernel(op, device="CPU", types={"T": _EQUALITY_TYPES}, factory=True)
+    @register_kernel(op, types={"T": _EQUALITY_TYPES}, factory=True)
     def make(*, incompatible_shape_error: bool, xp: Any) -> Callable[[Any, Any], Any]:
         compare: Callable[[Any, Any], Any] = getattr(xp, ufunc.__name__)
         if incompatible_shape_error:
@@ -102,21 +95,14 @@ APPROXIMATE_EQUAL = register_op(
 )
 
 
-@register_kernel(
-    APPROXIMATE_EQUAL,
-    device="CPU",
-    types={"T": [DataType.DT_FLOAT, DataType.DT_DOUBLE]},
-    factory=True,
-)
+@register_kernel(APPROXIMATE_EQUAL, types={"T": WIDE_FLOATS}, factory=True)
 def approximate_equal(*, T: DataType, tolerance: float, xp: Any) -> Callable[[Any, Any], Any]:
     bound = T.numpy_dtype.type(tolerance)
 
     def compare(x: Any, y: Any) -> Any:
-        if x.shape != y.shape:
-            raise InvalidArgumentError(
-                f"x and y must be of the same shape. x shape: {list(x.shape)}. "
-                f"y shape: {list(y.shape)}"
-            )
+        require_equal(
+            x.shape, y.shape, "x and y must be of the same shape. x shape: {}. y shape: {}"
+        )
         return xp.abs(x - y) < bound
 
     return compare
@@ -132,7 +118,7 @@ def _declare_logical(name: str, ufunc: np.ufunc, doc: str) -> OpHandle:
         is_commutative=True,
         doc=doc,
     )
-    register_kernel(op, device="CPU", kind="elementwise")(ufunc)
+    register_kernel(op, kind="elementwise")(ufunc)
     return op
 
 
@@ -146,4 +132,4 @@ LOGICAL_NOT = register_op(
     traits=f"{POINTWISE} involution value_rule=logical_not function_gradient=none",
     doc="Whether `x` is false.",
 )
-register_kernel(LOGICAL_NOT, device="CPU", kind="elementwise")(np.logical_not)
+register_kernel(LOGICAL_NOT, kind="elementwise")(np.logical_not)

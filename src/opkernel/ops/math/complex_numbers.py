@@ -62,9 +62,7 @@ MAKE_COMPLEX = register_op(
 
 for _complex, _real in REAL_OF.items():
 
-    @register_kernel(
-        MAKE_COMPLEX, device="CPU", types={"T": _real, "Tout": _complex}, kind="elementwise"
-    )
+    @register_kernel(MAKE_COMPLEX, types={"T": _real, "Tout": _complex}, kind="elementwise")
     def make_complex(real: Any, imag: Any, *, xp: Any) -> Any:
         return complex_from_parts(real, imag, xp)
 
@@ -94,9 +92,7 @@ def _declare_part(name: str, doc: str, part: Callable[[Any, Any], Any]) -> OpHan
     )
     for complex_type, real_type in REAL_OF.items():
 
-        @register_kernel(
-            op, device="CPU", types={"T": complex_type, "Tout": real_type}, kind="elementwise"
-        )
+        @register_kernel(op, types={"T": complex_type, "Tout": real_type}, kind="elementwise")
         def kernel(input: Any, *, xp: Any) -> Any:
             return part(input, xp)
 
@@ -122,7 +118,7 @@ COMPLEX_ABS = register_op(
 )
 
 
-@register_kernel(COMPLEX_ABS, device="CPU", types={"T": COMPLEX}, kind="elementwise", factory=True)
+@register_kernel(COMPLEX_ABS, types={"T": COMPLEX}, kind="elementwise", factory=True)
 def complex_abs(*, construction: OpKernelConstruction, T: DataType, xp: Any) -> Callable[..., Any]:
     construction.match_signature([T], [REAL_OF[T]])
     ufunc: Callable[..., Any] = xp.abs

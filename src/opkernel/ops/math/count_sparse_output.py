@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.kernel_types import INDEX, INTEGERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -29,12 +31,6 @@ def dense_count_shape(c: InferenceContext) -> None:
     if c.num_elements(weights).value != 0:
         values = c.merge(weights, values)
     _set_counts(c, c.rank(values))
-
-
-def sparse_count_shape(c: InferenceContext) -> None:
-    """A sparse tensor of the given rank."""
-    rank = c.dim(c.with_rank(c.input(0), 2), 1)
-    set_outputs(c, [c.matrix(None, rank), c.vector(None), c.vector(rank)])
 
 
 def ragged_count_shape(c: InferenceContext) -> None:
@@ -74,7 +70,7 @@ SPARSE_COUNT_SPARSE_OUTPUT = register_op(
     inputs=["indices: int64", "values: T", "dense_shape: int64", "weights: output_type"],
     outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
     attrs=_ATTRS,
-    shape_fn=sparse_count_shape,
+    shape_fn=shape_rule("[?, rank] -> [?, rank], [?], [rank]"),
     doc="How often each value is in a sparse vector, or in each row of a sparse matrix.",
 )
 
@@ -91,8 +87,8 @@ class _Counter:
 
     minlength: int
     maxlength: int
-    is_binary: bool
-    dtype: DataType
+    binary_output: bool
+    output_type: DataType
 
     def count(self, values: Any, weights: Any, rows: Any, num_rows: int | None) -> Any:
         """Indices, counts and shape; the counts of a vector if `num_rows` is None."""
@@ -119,9 +115,9 @@ class _Counter:
         return indices, counts, np.array([num_rows, width], np.int64)
 
     def _sums(self, weights: Any, is_first: Any) -> Any:
-        dtype = self.dtype.numpy_dtype
+        dtype = self.output_type.numpy_dtype
         starts = np.flatnonzero(is_first)
-        if self.is_binary:
+        if self.binary_output:
             return np.ones(starts.size, dtype)
         if weights is None:
             return np.diff(np.append(starts, is_first.size)).astype(dtype)
@@ -142,16 +138,9 @@ def _check_weights(values: Any, weights: Any) -> None:
 _Kernel = Callable[..., Any]
 
 
-@register_kernel(DENSE_COUNT_SPARSE_OUTPUT, device="CPU", types=_TYPES)
-def dense_count(
-    values: Any,
-    weights: Any,
-    *,
-    minlength: int,
-    maxlength: int,
-    binary_output: bool,
-    output_type: DataType,
-) -> Any:
+@register_kernel(DENSE_COUNT_SPARSE_OUTPUT, types=_TYPES)
+@from_attrs(counter=_Counter)
+def dense_count(values: Any, weights: Any, *, counter: _Counter) -> Any:
     if values.ndim not in (1, 2):
         raise InvalidArgumentError(
             f"Input must be a 1 or 2-dimensional tensor. Got: {TensorShape(values.shape)}"
@@ -159,73 +148,42 @@ def dense_count(
     _check_weights(values, weights)
     if 0 in values.shape:
         raise InvalidArgumentError("Invalid input: Shapes dimension cannot be 0.")
-    counter = _Counter(minlength, maxlength, binary_output, output_type)
     if values.ndim == 1:
         return counter.count(values, weights, None, None)
     rows = np.repeat(np.arange(values.shape[0]), values.shape[1])
     return counter.count(values, weights, rows, values.shape[0])
 
 
-@register_kernel(RAGGED_COUNT_SPARSE_OUTPUT, device="CPU", types=_TYPES)
-def ragged_count(
-    splits: Any,
-    values: Any,
-    weights: Any,
-    *,
-    minlength: int,
-    maxlength: int,
-    binary_output: bool,
-    output_type: DataType,
-) -> Any:
+@register_kernel(RAGGED_COUNT_SPARSE_OUTPUT, types=_TYPES)
+@from_attrs(counter=_Counter)
+def ragged_count(splits: Any, values: Any, weights: Any, *, counter: _Counter) -> Any:
     _check_weights(values, weights)
     ends, size = splits.reshape(-1), values.size
     if ends.size < 2:
         raise InvalidArgumentError("Must provide at least 2 elements for the splits argument")
-    if ends[0] != 0:
-        raise InvalidArgumentError(f"Splits must start with 0, not with {ends[0]}")
-    if ends[-1] != size:
-        raise InvalidArgumentError(
-            f"Splits must end with the number of values, got {ends[-1]} instead of {size}"
-        )
+    require_equal(ends[0], 0, "Splits must start with 0, not with {}")
+    require_equal(ends[-1], size, "Splits must end with the number of values, got {} instead of {}")
     # The row goes on while its end, or that of a later one, is not past the value.
     rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(size), side="right") - 1
-    counter = _Counter(minlength, maxlength, binary_output, output_type)
     return counter.count(values, weights, rows, ends.size - 1)
 
 
-@register_kernel(SPARSE_COUNT_SPARSE_OUTPUT, device="CPU", types=_TYPES)
+@register_kernel(SPARSE_COUNT_SPARSE_OUTPUT, types=_TYPES)
+@from_attrs(counter=_Counter)
 def sparse_count(
-    indices: Any,
-    values: Any,
-    dense_shape: Any,
-    weights: Any,
-    *,
-    minlength: int,
-    maxlength: int,
-    binary_output: bool,
-    output_type: DataType,
+    indices: Any, values: Any, dense_shape: Any, weights: Any, *, counter: _Counter
 ) -> Any:
     _check_sparse(indices, values, dense_shape)
     _check_weights(values, weights)
-    counter = _Counter(minlength, maxlength, binary_output, output_type)
     if dense_shape.size == 1:
         return counter.count(values, weights, None, None)
     return counter.count(values, weights, indices[:, 0], int(dense_shape[0]))
 
 
 def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
-    if indices.ndim != 2:
-        raise InvalidArgumentError(
-            f"Input indices must be a 2-dimensional tensor. Got: {TensorShape(indices.shape)}"
-        )
-    if values.ndim != 1:
-        raise InvalidArgumentError(
-            f"Input values must be a vector. Got: {TensorShape(values.shape)}"
-        )
-    if dense_shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"Input shape must be a vector. Got: {TensorShape(dense_shape.shape)}"
-        )
+    require_rank(indices, 2, "Input indices must be a 2-dimensional tensor. Got: {}")
+    require_vector(values, "Input values must be a vector. Got: {}")
+    require_vector(dense_shape, "Input shape must be a vector. Got: {}")
     if values.size != indices.shape[0]:
         raise InvalidArgumentError(
             f"Number of values must match first dimension of indices. Got {values.size} values, "

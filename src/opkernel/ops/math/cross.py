@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import opkernel.gradients as g
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.errors import FailedPreconditionError
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 
@@ -24,26 +25,20 @@ def cross_shape(c: InferenceContext) -> None:
     c.set_output(0, both)
 
 
-_TYPES = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-
 CROSS = register_op(
     "Cross",
     inputs=["a: T", "b: T"],
     outputs=["product: T"],
-    attrs=[f"T: {{{_TYPES}}}"],
+    attrs=["T: realnumbertype"],
     shape_fn=cross_shape,
     doc="The cross products of the vectors in the last dimension, of size 3, of `a` and `b`.",
 )
 
 
-@register_kernel(CROSS, device="CPU", types={"T": REAL_NUMBERS})
+@register_kernel(CROSS, types={"T": REAL_NUMBERS})
 def cross(a: Any, b: Any, *, xp: Any) -> Any:
-    if a.shape != b.shape:
-        raise InvalidArgumentError(
-            f"Both inputs must be of same shape: {list(a.shape)} vs. {list(b.shape)}"
-        )
-    if a.ndim < 1:
-        raise InvalidArgumentError(f"Input must be at least 1D{list(a.shape)}")
+    require_equal(a.shape, b.shape, "Both inputs must be of same shape: {} vs. {}")
+    require_rank_at_least(a, 1, "Input must be at least 1D{}")
     if a.shape[-1] != 3:
         raise FailedPreconditionError("Cross-products are only defined for 3-element vectors.")
     (a0, a1, a2), (b0, b1, b2) = ([v[..., i] for i in range(3)] for v in (a, b))

@@ -13,7 +13,7 @@ import numpy as np
 
 from opkernel.errors import InternalError, InvalidArgumentError, OpError
 from opkernel.opdef import OpHandle
-from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, INTEGERS
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, INTEGERS, WIDE_FLOATS
 from opkernel.ops.math.complex_numbers import complex_quotient
 from opkernel.ops.math.elementwise import (
     COMPLEX_SPEC,
@@ -27,7 +27,6 @@ from opkernel.ops.math.elementwise import (
     unary_op,
 )
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
 
 _INTEGERS_SPEC = "uint8, int8, uint16, int16, int32, uint32, uint64, int64"
 _NUMBERS_SPEC = f"{FLOATS_SPEC}, {_INTEGERS_SPEC}, {COMPLEX_SPEC}"
@@ -154,13 +153,11 @@ def floor_mod(x: Any, y: Any, *, xp: Any) -> Any:
     return xp.where(wrong_side, remainder + y, remainder)
 
 
-_WIDE_FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
-
 register_body(FLOOR_DIV, floor_div, FLOATS)
 register_body(TRUNCATE_DIV, truncate_div, FLOATS)
 register_body(FLOOR_MOD, floor_mod, FLOATS)
-register_flushed(MOD, np.fmod, _WIDE_FLOATS)
-register_flushed(TRUNCATE_MOD, np.fmod, _WIDE_FLOATS)
+register_flushed(MOD, np.fmod, WIDE_FLOATS)
+register_flushed(TRUNCATE_MOD, np.fmod, WIDE_FLOATS)
 
 
 def truncated_quotient(x: Any, y: Any) -> Any:
@@ -176,7 +173,7 @@ def _register_integer_kernel(
 ) -> None:
     """Register `function` for integers; an element divided by zero raises."""
 
-    @register_kernel(op, device="CPU", types={"T": types})
+    @register_kernel(op, types={"T": types})
     def checked(x: Any, y: Any) -> Any:
         result = function(x, y)
         if result.size and not y.all():

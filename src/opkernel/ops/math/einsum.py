@@ -15,6 +15,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import KernelRegistry
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import einsum_shape, parse_einsum_equation
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NARROW_FLOATS
 from opkernel.ops.math.matmul import Multiply, matmul_in_parts
 from opkernel.ops.registration import register_kernel
@@ -82,10 +83,9 @@ def _plan(equation: str, ranks: tuple[int, ...]) -> _Plan:
         InvalidArgumentError: it breaks the grammar, or does not fit the ranks.
     """
     inputs, output_subscript = parse_einsum_equation(equation)
-    if len(inputs) != len(ranks):
-        raise InvalidArgumentError(
-            f"Expected {len(inputs)} inputs for equation {equation} but got: {len(ranks)}"
-        )
+    require_equal(
+        len(inputs), len(ranks), f"Expected {{}} inputs for equation {equation} but got: {{}}"
+    )
     operands = tuple(
         _labels(s, rank, i) for i, (s, rank) in enumerate(zip(inputs, ranks, strict=True))
     )
@@ -208,7 +208,7 @@ def register_einsum(
     """Register kernels that multiply batches of matrices in a certain way."""
     types = {"T": (*FLOATS, *INDEX, *COMPLEX)}
     make = EinsumKernels(multiply).einsum
-    register_kernel(EINSUM, device="CPU", types=types, factory=True, registry=registry)(make)
+    register_kernel(EINSUM, types=types, factory=True, registry=registry)(make)
 
 
 register_einsum()

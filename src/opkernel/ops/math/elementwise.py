@@ -81,7 +81,7 @@ def binary_op(
 
 def register_ufunc(op: OpHandle, ufunc: np.ufunc, types: Types) -> None:
     """Register a ufunc as the CPU kernel of `op` for `types`."""
-    register_kernel(op, device="CPU", types={"T": types}, kind="elementwise")(ufunc)
+    register_kernel(op, types={"T": types}, kind="elementwise")(ufunc)
 
 
 def register_body(
@@ -99,7 +99,7 @@ def register_body(
     float.
     """
 
-    @register_kernel(op, device="CPU", types={"T": types}, kind=kind, factory=True)
+    @register_kernel(op, types={"T": types}, kind=kind, factory=True)
     def make(*, T: DataType, xp: Any) -> Callable[..., Any]:
         return kernel_of_body(body, T, xp, in_float=in_float)
 

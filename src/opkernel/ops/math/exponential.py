@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.ops.kernel_types import COMPLEX, FLOATS
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, SIGNED_INTEGERS, WIDE_FLOATS
 from opkernel.ops.math.complex_numbers import complex_from_parts, complex_quotient
 from opkernel.ops.math.elementwise import (
     COMPLEX_SPEC,
@@ -59,7 +59,6 @@ XLOG1PY = binary_op(
     "Xlog1py", _PAIR_SPEC, "`x * log1p(y)`; 0 where `x` is 0.", traits="function_gradient=yes"
 )
 
-_SIGNED = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
 
 register_ufunc(EXP, np.exp, _TYPES)
 register_ufunc(EXPM1, np.expm1, _TYPES)
@@ -67,7 +66,7 @@ register_ufunc(LOG1P, np.log1p, FLOATS)
 register_ufunc(SQRT, np.sqrt, _TYPES)
 register_ufunc(LOG, np.log, COMPLEX)
 register_flushed(LOG, np.log, FLOATS)
-register_ufunc(POW, np.power, _SIGNED)  # of integers it refuses negative powers
+register_ufunc(POW, np.power, SIGNED_INTEGERS)  # of integers it refuses negative powers
 
 
 def complex_log1p(x: Any, *, xp: Any) -> Any:
@@ -98,11 +97,11 @@ def sigmoid(x: Any, *, xp: Any) -> Any:
 _SMALL = 1 << 10
 
 
-@register_kernel(SIGMOID, device="CPU", types={"T": _TYPES}, kind="elementwise", factory=True)
+@register_kernel(SIGMOID, types={"T": _TYPES}, kind="elementwise", factory=True)
 def sigmoid_kernel(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
     """Small arrays of floats, which recurrent cells have, are computed in place."""
     general = kernel_of_body(sigmoid, T, xp)
-    if xp is not np or T not in (DataType.DT_FLOAT, DataType.DT_DOUBLE):
+    if xp is not np or T not in WIDE_FLOATS:
         return general
     one = np.ones((), T.numpy_dtype)  # Python's number would take as long as the addition
 

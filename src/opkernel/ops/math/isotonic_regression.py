@@ -77,9 +77,9 @@ _RESULT = {
     DataType.DT_INT64: DataType.DT_DOUBLE,
 }
 for _type, _result in _RESULT.items():
-    register_kernel(
-        ISOTONIC_REGRESSION, device="CPU", types={"T": [_type], "output_dtype": [_result]}
-    )(isotonic_regression)
+    register_kernel(ISOTONIC_REGRESSION, types={"T": [_type], "output_dtype": [_result]})(
+        isotonic_regression
+    )
 
 
 @g.register_gradient("IsotonicRegression")

@@ -21,14 +21,7 @@ from opkernel.types import DataType, as_dtype
 Reduce = Callable[[Any, tuple[int, ...]], Any]
 """Folds an array over axes, all of them in range and no two equal."""
 
-_REAL = (
-    "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
-    "qint8, quint8, qint32, qint16, quint16"
-)
-_NUMERIC = (
-    "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
-    "qint16, quint16, uint16, complex128, half, uint32, uint64"
-)
+_REAL = "realnumbertype, quantizedtype"
 _BLAS_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _BLAS_FROM = 4096  # elements, from which on a matrix product pays
 _FEW = 9000  # elements, of which OpenBLAS leaves a product with ones to one thread by itself
@@ -57,12 +50,12 @@ def _declare(name: str, what: str, types: str | None, traits: str = "") -> OpHan
 SUM = _declare(
     "Sum",
     "The sum",
-    _NUMERIC,
+    "numbertype",
     traits="keeps_not_negative value_rule=sum int32_on_host function_gradient=yes",
 )
-PROD = _declare("Prod", "The product", _NUMERIC, traits="value_rule=prod int32_on_host")
-MEAN = _declare("Mean", "The mean", _NUMERIC, traits="keeps_not_negative function_gradient=yes")
-EUCLIDEAN_NORM = _declare("EuclideanNorm", "The square root of the sum of squares", _NUMERIC)
+PROD = _declare("Prod", "The product", "numbertype", traits="value_rule=prod int32_on_host")
+MEAN = _declare("Mean", "The mean", "numbertype", traits="keeps_not_negative function_gradient=yes")
+EUCLIDEAN_NORM = _declare("EuclideanNorm", "The square root of the sum of squares", "numbertype")
 MAX = _declare(
     "Max",
     "The largest element",
@@ -178,19 +171,19 @@ def _fold(T: DataType, xp: Any, name: Literal["sum", "prod"], keep_dims: bool) -
     return lambda x, axes: fold(x, axes).astype(T.numpy_dtype)
 
 
-@register_kernel(SUM, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(SUM, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def sum_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     """Integers wrap around; half and bfloat16 accumulate in float."""
     return _kernel(_fold(T, xp, "sum", keep_dims))
 
 
-@register_kernel(PROD, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(PROD, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def prod(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     """Integers wrap around; half and bfloat16 accumulate in float."""
     return _kernel(_fold(T, xp, "prod", keep_dims))
 
 
-@register_kernel(MEAN, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(MEAN, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def mean(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     """Integers are summed in 64 bits and divided towards zero; the mean of nothing is NaN."""
     if T.is_integer:
@@ -226,7 +219,7 @@ def _integer_mean(xp: Any, keep_dims: bool, T: DataType) -> Reduce:
     return average
 
 
-@register_kernel(EUCLIDEAN_NORM, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(EUCLIDEAN_NORM, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def euclidean_norm(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     """Everything in `T`: integers wrap around, and the root is truncated."""
     total = _fold(T, xp, "sum", keep_dims)
@@ -258,27 +251,27 @@ def _extremum(xp: Any, name: Literal["max", "min"], keep_dims: bool, T: DataType
     return fold
 
 
-@register_kernel(MAX, device="CPU", types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(MAX, types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
 def max_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     return _kernel(_extremum(xp, "max", keep_dims, T))
 
 
-@register_kernel(MIN, device="CPU", types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(MIN, types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
 def min_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     return _kernel(_extremum(xp, "min", keep_dims, T))
 
 
-@register_kernel(ALL, device="CPU", types={"Tidx": INDEX}, host_memory=["reduction_indices"])
+@register_kernel(ALL, types={"Tidx": INDEX}, host_memory=["reduction_indices"])
 def all_(input: Any, reduction_indices: Any, *, keep_dims: bool, xp: Any) -> Any:
     return xp.all(input, axis=reduction_axes(reduction_indices, input.ndim), keepdims=keep_dims)
 
 
-@register_kernel(ANY, device="CPU", types={"Tidx": INDEX}, host_memory=["reduction_indices"])
+@register_kernel(ANY, types={"Tidx": INDEX}, host_memory=["reduction_indices"])
 def any_(input: Any, reduction_indices: Any, *, keep_dims: bool, xp: Any) -> Any:
     return xp.any(input, axis=reduction_axes(reduction_indices, input.ndim), keepdims=keep_dims)
 
 
-@register_kernel(L2_LOSS, device="CPU", types={"T": FLOATS})
+@register_kernel(L2_LOSS, types={"T": FLOATS})
 def l2_loss(t: Any, *, T: DataType, xp: Any) -> Any:
     """Half and bfloat16 are squared in their type and accumulate in float."""
     accumulator = np.float32 if T in NARROW_FLOATS else T.numpy_dtype

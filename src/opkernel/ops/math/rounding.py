@@ -13,7 +13,7 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape
-from opkernel.ops.kernel_types import FLOATS, INDEX
+from opkernel.ops.kernel_types import FLOATS, INDEX, WIDE_FLOATS
 from opkernel.ops.math.elementwise import (
     COMPLEX_SPEC,
     FLOATS_SPEC,
@@ -22,9 +22,6 @@ from opkernel.ops.math.elementwise import (
     register_ufunc,
     unary_op,
 )
-from opkernel.types import DataType
-
-_WIDE_FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
 
 FLOOR = unary_op(
     "Floor",
@@ -67,12 +64,12 @@ NEXT_AFTER = register_op(
 
 register_flushed(FLOOR, np.floor, FLOATS)
 register_flushed(CEIL, np.ceil, FLOATS)
-register_ufunc(RINT, np.rint, _WIDE_FLOATS)
+register_ufunc(RINT, np.rint, WIDE_FLOATS)
 register_ufunc(ROUND, np.rint, FLOATS)
 register_ufunc(IS_NAN, np.isnan, FLOATS)
 register_ufunc(IS_INF, np.isinf, FLOATS)
 register_ufunc(IS_FINITE, np.isfinite, FLOATS)
-register_ufunc(NEXT_AFTER, np.nextafter, _WIDE_FLOATS)
+register_ufunc(NEXT_AFTER, np.nextafter, WIDE_FLOATS)
 
 
 def round_integer(x: Any, *, xp: Any) -> Any:

@@ -14,13 +14,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph import constant
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import FLOATS, INDEX, NUMBERS
 from opkernel.ops.registration import register_kernel
-
-_NUMERIC = (
-    "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
-    "qint16, quint16, uint16, complex128, half, uint32, uint64"
-)
 
 
 def _declare(name: str, what: str, types: str) -> OpHandle:
@@ -44,8 +40,8 @@ reverse: start at the end.
     )
 
 
-CUMSUM = _declare("Cumsum", "The sum", _NUMERIC)
-CUMPROD = _declare("Cumprod", "The product", _NUMERIC)
+CUMSUM = _declare("Cumsum", "The sum", "numbertype")
+CUMPROD = _declare("Cumprod", "The product", "numbertype")
 CUMULATIVE_LOGSUMEXP = _declare(
     "CumulativeLogsumexp",
     "The logarithm of the sum of the exponentials",
@@ -62,8 +58,7 @@ def scan_axis(axis: Any, rank: int) -> int:
     Raises:
         InvalidArgumentError: it is no scalar, or out of range.
     """
-    if axis.ndim != 0:
-        raise InvalidArgumentError(f"ScanOp: axis must be a scalar, not {list(axis.shape)}")
+    require_scalar(axis, "ScanOp: axis must be a scalar, not {}")
     index = int(axis)
     index = index + rank if index < 0 else index
     if not 0 <= index < rank:
@@ -102,22 +97,18 @@ def _cumulative(name: Literal["cumsum", "cumprod"], xp: Any) -> Scan:
     return lambda x, axis: function(x, axis=axis, dtype=x.dtype)
 
 
-@register_kernel(CUMSUM, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(CUMSUM, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def cumsum(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
     return _kernel(_cumulative("cumsum", xp), 0, exclusive, reverse, xp)
 
 
-@register_kernel(CUMPROD, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+@register_kernel(CUMPROD, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
 def cumprod(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
     return _kernel(_cumulative("cumprod", xp), 1, exclusive, reverse, xp)
 
 
 @register_kernel(
-    CUMULATIVE_LOGSUMEXP,
-    device="CPU",
-    types={"T": FLOATS, "Tidx": INDEX},
-    host_memory=["axis"],
-    factory=True,
+    CUMULATIVE_LOGSUMEXP, types={"T": FLOATS, "Tidx": INDEX}, host_memory=["axis"], factory=True
 )
 def cumulative_logsumexp(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
     """An exclusive scan starts with -inf.

@@ -12,8 +12,10 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import segment_reduction_with_num_segments_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar, require_vector
 from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -22,19 +24,6 @@ from opkernel.types import DataType
 Array = np.ndarray[Any, Any]
 Reduction = Literal["Sum", "Prod", "Max", "Min"]
 
-_REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-_NUMERIC = (
-    "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
-    "qint16, quint16, uint16, complex128, half, uint32, uint64"
-)
-
-
-def segment_reduction_shape(c: InferenceContext) -> None:
-    """Data [rows, rest...] and ids [rows] -> [?, rest...]."""
-    data = c.with_rank_at_least(c.input(0), 1)
-    c.with_rank(c.input(1), 1)
-    c.set_output(0, c.concatenate(c.vector(c.unknown_dim()), c.subshape(data, 1)))
-
 
 def _declare_sorted(name: str, types: str) -> OpHandle:
     return register_op(
@@ -42,7 +31,7 @@ def _declare_sorted(name: str, types: str) -> OpHandle:
         inputs=["data: T", "segment_ids: Tindices"],
         outputs=["output: T"],
         attrs=[f"T: {{{types}}}", "Tindices: {int32, int64}"],
-        shape_fn=segment_reduction_shape,
+        shape_fn=shape_rule("[?, ...], [?] -> [?, ...]"),
         doc=f"{name} of the rows of `data` of each segment; `segment_ids`, [rows], is sorted.",
     )
 
@@ -68,22 +57,22 @@ segment_ids: the segment of each part; its shape is how that of `data` begins.
     )
 
 
-SEGMENT_SUM = _declare_sorted("Sum", _NUMERIC)
-SEGMENT_PROD = _declare_sorted("Prod", _NUMERIC)
-SEGMENT_MEAN = _declare_sorted("Mean", _NUMERIC)
-SEGMENT_MAX = _declare_sorted("Max", _REAL)
-SEGMENT_MIN = _declare_sorted("Min", _REAL)
+SEGMENT_SUM = _declare_sorted("Sum", "numbertype")
+SEGMENT_PROD = _declare_sorted("Prod", "numbertype")
+SEGMENT_MEAN = _declare_sorted("Mean", "numbertype")
+SEGMENT_MAX = _declare_sorted("Max", "realnumbertype")
+SEGMENT_MIN = _declare_sorted("Min", "realnumbertype")
 
 _NO_KERNEL = "no_kernel=tensorflow"
-SEGMENT_SUM_V2 = _declare_counted("SegmentSumV2", _NUMERIC, traits=_NO_KERNEL)
-SEGMENT_PROD_V2 = _declare_counted("SegmentProdV2", _NUMERIC, traits=_NO_KERNEL)
-SEGMENT_MAX_V2 = _declare_counted("SegmentMaxV2", _REAL, traits=_NO_KERNEL)
-SEGMENT_MIN_V2 = _declare_counted("SegmentMinV2", _REAL, traits=_NO_KERNEL)
+SEGMENT_SUM_V2 = _declare_counted("SegmentSumV2", "numbertype", traits=_NO_KERNEL)
+SEGMENT_PROD_V2 = _declare_counted("SegmentProdV2", "numbertype", traits=_NO_KERNEL)
+SEGMENT_MAX_V2 = _declare_counted("SegmentMaxV2", "realnumbertype", traits=_NO_KERNEL)
+SEGMENT_MIN_V2 = _declare_counted("SegmentMinV2", "realnumbertype", traits=_NO_KERNEL)
 
-UNSORTED_SEGMENT_SUM = _declare_counted("UnsortedSegmentSum", _NUMERIC, "int16, int32, int64")
-UNSORTED_SEGMENT_PROD = _declare_counted("UnsortedSegmentProd", _NUMERIC)
-UNSORTED_SEGMENT_MAX = _declare_counted("UnsortedSegmentMax", _REAL)
-UNSORTED_SEGMENT_MIN = _declare_counted("UnsortedSegmentMin", _REAL)
+UNSORTED_SEGMENT_SUM = _declare_counted("UnsortedSegmentSum", "numbertype", "int16, int32, int64")
+UNSORTED_SEGMENT_PROD = _declare_counted("UnsortedSegmentProd", "numbertype")
+UNSORTED_SEGMENT_MAX = _declare_counted("UnsortedSegmentMax", "realnumbertype")
+UNSORTED_SEGMENT_MIN = _declare_counted("UnsortedSegmentMin", "realnumbertype")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +138,8 @@ def check_sorted_ids(ids: Array) -> None:
 
 def _segments(data: Any, ids: Any, T: DataType, gap: int) -> tuple[Runs, Array]:
     """The runs of the ids, and the output [last segment + 1, rest...], filled with `gap`."""
-    if data.ndim < 1:
-        raise InvalidArgumentError("input must be at least rank 1")
-    if ids.ndim != 1:
-        raise InvalidArgumentError("segment_ids should be a vector.")
+    require_rank_at_least(data, 1, "input must be at least rank 1")
+    require_vector(ids, "segment_ids should be a vector.")
     if ids.shape[0] != data.shape[0]:
         raise InvalidArgumentError("segment_ids should be the same size as dimension 0 of input.")
     check_sorted_ids(ids)
@@ -181,12 +168,10 @@ _SORTED: dict[Reduction, OpHandle] = {
 }
 for _reduction, _op in _SORTED.items():
     _types = NUMBERS if _reduction in ("Sum", "Prod") else REAL_NUMBERS
-    register_kernel(_op, device="CPU", types={"T": _types, "Tindices": INDEX})(
-        _sorted_kernel(_reduction)
-    )
+    register_kernel(_op, types={"T": _types, "Tindices": INDEX})(_sorted_kernel(_reduction))
 
 
-@register_kernel(SEGMENT_MEAN, device="CPU", types={"T": NUMBERS, "Tindices": INDEX})
+@register_kernel(SEGMENT_MEAN, types={"T": NUMBERS, "Tindices": INDEX})
 def segment_mean(data: Any, segment_ids: Any, *, T: DataType) -> Any:
     """Sums and counts in `T`; integers are divided towards zero."""
     runs, output = _segments(data, segment_ids, T, 0)
@@ -208,10 +193,7 @@ def num_segments_of(tensor: Any) -> int:
     Raises:
         InvalidArgumentError: it is no scalar, or negative.
     """
-    if tensor.ndim != 0:
-        raise InvalidArgumentError(
-            f"num_segments should be a scalar, not shape {list(tensor.shape)}"
-        )
+    require_scalar(tensor, "num_segments should be a scalar, not shape {}")
     if tensor < 0:
         raise InvalidArgumentError(f"Input num_segments == {tensor} must not be negative.")
     return int(tensor)
@@ -279,6 +261,4 @@ _UNSORTED: dict[Reduction, OpHandle] = {
 }
 for _reduction, _op in _UNSORTED.items():
     _types = NUMBERS if _reduction in ("Sum", "Prod") else REAL_NUMBERS
-    register_kernel(_op, device="CPU", types={"T": _types, "Tindices": WIDE_INDEX})(
-        _unsorted_kernel(_reduction)
-    )
+    register_kernel(_op, types={"T": _types, "Tindices": WIDE_INDEX})(_unsorted_kernel(_reduction))

@@ -12,6 +12,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeAndType, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape, unchanged_shape
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.ops.kernel_types import ALL, COMPLEX, FLOATS, POD
 from opkernel.ops.math.complex_numbers import complex_from_parts
 from opkernel.ops.math.elementwise import flush_subnormals
@@ -31,10 +32,7 @@ def _set_held_resources(c: InferenceContext) -> None:
         )
     merged = []
     for one, another in zip(held, other, strict=True):
-        if one.dtype != another.dtype:
-            raise InvalidArgumentError(
-                f"Trying to merge handles of type {one.dtype} and {another.dtype}"
-            )
+        require_equal(one.dtype, another.dtype, "Trying to merge handles of type {} and {}")
         merged.append(ShapeAndType(c.merge(one.shape, another.shape), one.dtype))
     c.set_output_handle_shapes_and_types(0, merged)
 
@@ -81,7 +79,7 @@ SELECT_V2 = register_op(
 )
 
 
-@register_kernel(SELECT, device="CPU", types={"T": ALL})
+@register_kernel(SELECT, types={"T": ALL})
 def select(condition: Any, t: Any, e: Any, *, xp: Any) -> Any:
     if condition.ndim == 0:
         _check_same_size(t, e)
@@ -94,16 +92,13 @@ def select(condition: Any, t: Any, e: Any, *, xp: Any) -> Any:
 
 
 def _check_same_size(t: Any, e: Any) -> None:
-    if t.shape != e.shape:
-        raise InvalidArgumentError(
-            "'then' and 'else' must have the same size.  but received: "
-            f"{list(t.shape)} vs. {list(e.shape)}"
-        )
+    require_equal(
+        t.shape, e.shape, "'then' and 'else' must have the same size.  but received: {} vs. {}"
+    )
 
 
 def _check_rows(condition: Any, t: Any, e: Any) -> None:
-    if t.ndim == 0:
-        raise InvalidArgumentError("'then' must be at least a vector, but saw shape: []")
+    require_rank_at_least(t, 1, "'then' must be at least a vector, but saw shape: []")
     if t.shape[0] != condition.size:
         raise InvalidArgumentError(
             "Number of batches of 'then' must match size of 'cond', but saw: "
@@ -121,7 +116,7 @@ def _check_same_shape(condition: Any, t: Any, e: Any) -> None:
             )
 
 
-@register_kernel(SELECT_V2, device="CPU", types={"T": ALL}, kind="elementwise")
+@register_kernel(SELECT_V2, types={"T": ALL}, kind="elementwise")
 def select_v2(condition: Any, t: Any, e: Any, *, xp: Any) -> Any:
     try:
         return xp.where(condition, t, e)
@@ -152,7 +147,7 @@ WHERE = register_op(
 _MAX_RANK_OF_WHERE = 8
 
 
-@register_kernel(WHERE, device="CPU", types={"T": POD}, factory=True)
+@register_kernel(WHERE, types={"T": POD}, factory=True)
 def where(*, T: DataType) -> Any:
     def indices(tensor: Any) -> Any:
         if T == DataType.DT_HALF:
@@ -188,19 +183,19 @@ _CLIPPED_INTEGERS = (
 )
 
 
-@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": _CLIPPED_INTEGERS})
+@register_kernel(CLIP_BY_VALUE, types={"T": _CLIPPED_INTEGERS})
 def clip_integers(t: Any, clip_value_min: Any, clip_value_max: Any, *, xp: Any) -> Any:
     _check_bounds(t, clip_value_min, clip_value_max)
     return xp.maximum(xp.minimum(t, clip_value_max), clip_value_min)
 
 
-@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": FLOATS})
+@register_kernel(CLIP_BY_VALUE, types={"T": FLOATS})
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, *, xp: Any) -> Any:
     _check_bounds(t, clip_value_min, clip_value_max)
     return _clip(t, clip_value_min, clip_value_max, xp)
 
 
-@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": COMPLEX})
+@register_kernel(CLIP_BY_VALUE, types={"T": COMPLEX})
 def clip_complex(t: Any, clip_value_min: Any, clip_value_max: Any, *, xp: Any) -> Any:
     _check_bounds(t, clip_value_min, clip_value_max)
     real = _clip(t.real, clip_value_min.real, clip_value_max.real, xp)

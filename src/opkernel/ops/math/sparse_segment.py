@@ -14,6 +14,12 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.opdef.shapes.shape_handles import DimensionHandle
+from opkernel.ops.input_checks import (
+    require_equal,
+    require_rank_at_least,
+    require_scalar,
+    require_vector,
+)
 from opkernel.ops.kernel_types import FLOATS, INDEX, NARROW_FLOATS, REAL_NUMBERS
 from opkernel.ops.math.segment import Runs, check_sorted_ids
 from opkernel.ops.registration import register_kernel
@@ -66,7 +72,6 @@ def sparse_segment_grad_v2_shape(c: InferenceContext) -> None:
     c.set_output(1, c.vector(c.unknown_dim()))
 
 
-_REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
 _FLOATING = "bfloat16, half, float, double"
 _INDEX = "{int32, int64} = DT_INT32"
 _KINDS: tuple[Mean, ...] = ("Sum", "Mean", "SqrtN")
@@ -89,7 +94,7 @@ def _declare(kind: Mean, with_num_segments: bool) -> OpHandle:
         ],
         outputs=["output: T"],
         attrs=[
-            f"T: {{{_REAL if kind == 'Sum' else _FLOATING}}}",
+            f"T: {{{'realnumbertype' if kind == 'Sum' else _FLOATING}}}",
             f"Tidx: {_INDEX}",
             *counted,
             f"Tsegmentids: {_INDEX}",
@@ -125,8 +130,7 @@ def _summed(
     _check_vectors(indices, segment_ids)
     if segments is not None and segments < 0:
         raise InvalidArgumentError("segment ids must be >= 0")
-    if data.ndim < 1:
-        raise InvalidArgumentError("Shape must be at least rank 1")
+    require_rank_at_least(data, 1, "Shape must be at least rank 1")
     last = int(segment_ids[-1]) if segment_ids.size else -1
     if last >= _MAX_SEGMENT:
         raise InvalidArgumentError(
@@ -151,10 +155,8 @@ def _summed(
 
 def _check_vectors(indices: Any, segment_ids: Any) -> None:
     for name, tensor in (("indices", indices), ("segment_ids", segment_ids)):
-        if tensor.ndim != 1:
-            raise InvalidArgumentError(f"{name} should be a vector.")
-    if indices.size != segment_ids.size:
-        raise InvalidArgumentError("segment_ids and indices should have same size.")
+        require_vector(tensor, f"{name} should be a vector.")
+    require_equal(indices.size, segment_ids.size, "segment_ids and indices should have same size.")
 
 
 def _check_indices(indices: Any, rows: int) -> None:
@@ -182,10 +184,7 @@ def _counted_kernel(kind: Mean) -> Callable[..., Array]:
     def reduced(
         data: Any, indices: Any, segment_ids: Any, num_segments: Any, *, T: DataType
     ) -> Array:
-        if num_segments.ndim != 0:
-            raise InvalidArgumentError(
-                f"num_segments should be a scalar, not shape {list(num_segments.shape)}"
-            )
+        require_scalar(num_segments, "num_segments should be a scalar, not shape {}")
         return _summed(data, indices, segment_ids, int(num_segments), kind, T)
 
     return reduced
@@ -196,8 +195,7 @@ def _spread(
 ) -> tuple[Array, Array]:
     """The sums of the segments' gradients for each index that is there, and these, ascending."""
     _check_vectors(indices, segment_ids)
-    if grad.ndim < 1:
-        raise InvalidArgumentError("Index must be less than 0, got 0")
+    require_rank_at_least(grad, 1, "Index must be less than 0, got 0")
     if rows < 0:
         raise InvalidArgumentError(f"Expected a non-negative size, got {rows}")
     if rows == 0 or indices.size == 0:
@@ -231,8 +229,7 @@ def _grad_kernel(kind: Mean) -> Callable[..., Array]:
     def gradient(
         grad: Any, indices: Any, segment_ids: Any, output_dim0: Any, *, T: DataType
     ) -> Array:
-        if output_dim0.ndim != 0:
-            raise InvalidArgumentError("output_dim0 should be a scalar.")
+        require_scalar(output_dim0, "output_dim0 should be a scalar.")
         sums, places = _spread(grad, indices, segment_ids, output_dim0, kind, T)
         shape = check_allocation((int(output_dim0), *grad.shape[1:]), T)
         output = np.zeros(shape, T.numpy_dtype)
@@ -246,8 +243,7 @@ def _grad_v2_kernel(kind: Mean) -> Callable[..., tuple[Array, Array]]:
     def gradient(
         grad: Any, indices: Any, segment_ids: Any, dense_output_dim0: Any, *, T: DataType
     ) -> tuple[Array, Array]:
-        if dense_output_dim0.ndim != 0:
-            raise InvalidArgumentError("dense_output_dim0 should be a scalar.")
+        require_scalar(dense_output_dim0, "dense_output_dim0 should be a scalar.")
         return _spread(grad, indices, segment_ids, dense_output_dim0, kind, T)
 
     return gradient
@@ -256,8 +252,8 @@ def _grad_v2_kernel(kind: Mean) -> Callable[..., tuple[Array, Array]]:
 for _kind in _KINDS:
     _indexed = {"Tidx": INDEX, "Tsegmentids": INDEX}
     _types = {"T": REAL_NUMBERS if _kind == "Sum" else FLOATS, **_indexed}
-    register_kernel(_declare(_kind, False), device="CPU", types=_types)(_kernel(_kind))
-    register_kernel(_declare(_kind, True), device="CPU", types=_types)(_counted_kernel(_kind))
+    register_kernel(_declare(_kind, False), types=_types)(_kernel(_kind))
+    register_kernel(_declare(_kind, True), types=_types)(_counted_kernel(_kind))
     _grad = _declare_grad(
         f"SparseSegment{_kind}Grad",
         "output_dim0",
@@ -272,8 +268,8 @@ for _kind in _KINDS:
         sparse_segment_grad_v2_shape,
         f"The rows of the gradient of SparseSegment{_kind} that need not be 0, and their indices.",
     )
-    register_kernel(_grad, device="CPU", types={"T": FLOATS, **_indexed})(_grad_kernel(_kind))
-    register_kernel(_grad_v2, device="CPU", types={"T": FLOATS, **_indexed})(_grad_v2_kernel(_kind))
+    register_kernel(_grad, types={"T": FLOATS, **_indexed})(_grad_kernel(_kind))
+    register_kernel(_grad_v2, types={"T": FLOATS, **_indexed})(_grad_v2_kernel(_kind))
 
 
 def _gradient(kind: str) -> g.GradientFunction:

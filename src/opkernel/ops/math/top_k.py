@@ -19,6 +19,13 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import by_rows
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import (
+    require_rank,
+    require_rank_at_least,
+    require_scalar,
+    require_vector,
+)
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
@@ -26,7 +33,6 @@ from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
 
-_REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
 _SORT_ALL_BELOW = 64  # so few columns are sorted faster than parted
 
 
@@ -44,12 +50,6 @@ def top_k_shape(c: InferenceContext) -> None:
     c.set_output(1, shape)
 
 
-def in_top_k_shape(c: InferenceContext) -> None:
-    """[batch, classes], [batch] -> [batch]."""
-    predictions, targets = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 1)
-    c.set_output(0, c.vector(c.merge(c.dim(predictions, 0), c.dim(targets, 0))))
-
-
 def nth_element_shape(c: InferenceContext) -> None:
     """[..., m] -> [...]."""
     shape = c.with_rank_at_least(c.input(0), 1)
@@ -65,7 +65,7 @@ TOP_K = register_op(
     "TopK",
     inputs=["input: T"],
     outputs=["values: T", "indices: int32"],
-    attrs=["k: int >= 0", "sorted: bool = true", f"T: {{{_REAL}}}"],
+    attrs=["k: int >= 0", "sorted: bool = true", "T: realnumbertype"],
     shape_fn=top_k_shape,
     deprecated=(7, "Use TopKV2 instead"),
     doc="The `k` largest elements of each row of `input`, with k as an attr.",
@@ -78,7 +78,7 @@ TOP_K_V2 = register_op(
     outputs=["values: T", "indices: index_type"],
     attrs=[
         "sorted: bool = true",
-        f"T: {{{_REAL}}}",
+        "T: realnumbertype",
         "Tk: {int16, int32, int64} = DT_INT32",
         "index_type: {int16, int32, int64} = DT_INT32",
     ],
@@ -95,7 +95,7 @@ IN_TOP_K = register_op(
     inputs=["predictions: float", "targets: T"],
     outputs=["precision: bool"],
     attrs=["k: int", "T: {int32, int64} = DT_INT32"],
-    shape_fn=in_top_k_shape,
+    shape_fn=shape_rule("[batch, ?], [batch] -> [batch]"),
     doc="Whether fewer than `k` classes are predicted more strongly than the target, by example.",
 )
 
@@ -104,7 +104,7 @@ IN_TOP_K_V2 = register_op(
     inputs=["predictions: float", "targets: T", "k: T"],
     outputs=["precision: bool"],
     attrs=["T: {int32, int64} = DT_INT32"],
-    shape_fn=in_top_k_shape,
+    shape_fn=shape_rule("[batch, ?], [batch] -> [batch]"),
     doc="Whether fewer than `k` classes are predicted more strongly than the target, by example.",
 )
 
@@ -112,7 +112,7 @@ NTH_ELEMENT = register_op(
     "NthElement",
     inputs=["input: T", "n: int32"],
     outputs=["values: T"],
-    attrs=["reverse: bool = false", f"T: {{{_REAL}}}"],
+    attrs=["reverse: bool = false", "T: realnumbertype"],
     shape_fn=nth_element_shape,
     doc="The `n`-th smallest element of each row, counted from 0; with `reverse` the n-th largest.",
 )
@@ -237,24 +237,21 @@ _TOP_K_TYPES = {"T": REAL_NUMBERS, "index_type": WIDE_INDEX}
 
 
 # TensorFlow constrains this kernel by an attr that the op lacks, so that none is ever found.
-@register_kernel(TOP_K, device="CPU", types=_TOP_K_TYPES)
+@register_kernel(TOP_K, types=_TOP_K_TYPES)
 def top_k(input: Any, *, k: int, sorted: bool) -> tuple[Array, Array]:
     return top_k_of_rows(input, k, sorted, DataType.DT_INT32)
 
 
-@register_kernel(TOP_K_V2, device="CPU", types=_TOP_K_TYPES)
+@register_kernel(TOP_K_V2, types=_TOP_K_TYPES)
 def top_k_v2(input: Any, k: Any, *, sorted: bool, index_type: DataType) -> tuple[Array, Array]:
-    if k.ndim != 0:
-        raise InvalidArgumentError(f"k must be scalar, got shape {list(k.shape)}")
+    require_scalar(k, "k must be scalar, got shape {}")
     return top_k_of_rows(input, int(k), sorted, index_type)
 
 
 def _in_top_k(predictions: Any, targets: Any, k: int, xp: Any) -> Any:
     """A row with a target out of range, or an element that is not finite, is not in."""
-    if predictions.ndim != 2:
-        raise InvalidArgumentError("predictions must be 2-dimensional")
-    if targets.ndim != 1:
-        raise InvalidArgumentError("targets must be 1-dimensional")
+    require_rank(predictions, 2, "predictions must be 2-dimensional")
+    require_vector(targets, "targets must be 1-dimensional")
     if predictions.shape[0] != targets.shape[0]:
         raise InvalidArgumentError(
             f"First dimension of predictions {predictions.shape[0]} must match length of targets "
@@ -273,32 +270,27 @@ def _in_top_k(predictions: Any, targets: Any, k: int, xp: Any) -> Any:
 _IN_TOP_K_HOST = ["predictions", "targets", "precision"]
 
 
-@register_kernel(
-    IN_TOP_K, device="CPU", types={"T": INDEX}, host_memory=_IN_TOP_K_HOST, factory=True
-)
+@register_kernel(IN_TOP_K, types={"T": INDEX}, host_memory=_IN_TOP_K_HOST, factory=True)
 def in_top_k(*, k: int, xp: Any) -> Callable[[Any, Any], Any]:
     return partial(_in_top_k, k=int32_attr("k", k), xp=xp)
 
 
-@register_kernel(IN_TOP_K_V2, device="CPU", types={"T": INDEX}, host_memory=[*_IN_TOP_K_HOST, "k"])
+@register_kernel(IN_TOP_K_V2, types={"T": INDEX}, host_memory=[*_IN_TOP_K_HOST, "k"])
 def in_top_k_v2(predictions: Any, targets: Any, k: Any, *, xp: Any) -> Any:
-    if k.ndim != 0:
-        raise InvalidArgumentError(f"k must be 0-D, got shape {list(k.shape)}")
+    require_scalar(k, "k must be 0-D, got shape {}")
     return _in_top_k(predictions, targets, int(k), xp)
 
 
-@register_kernel(NTH_ELEMENT, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(NTH_ELEMENT, types={"T": REAL_NUMBERS}, factory=True)
 def nth_element(*, reverse: bool, T: DataType) -> Callable[[Any, Any], Any]:
     """NaN counts as larger than all numbers."""
 
     def nth(input: Any, n: Any) -> Any:
-        if n.ndim != 0:
-            raise InvalidArgumentError(f"N must be scalar but has rank {n.ndim}")
+        require_scalar(n, f"N must be scalar but has rank {n.ndim}")
         place = int(n)
         if place < 0:
             raise InvalidArgumentError(f"n must be non-negative but is {place}")
-        if input.ndim < 1:
-            raise InvalidArgumentError(f"Input must be at least rank 1 but is rank {input.ndim}")
+        require_rank_at_least(input, 1, f"Input must be at least rank 1 but is rank {input.ndim}")
         if input.shape[-1] <= place:
             raise InvalidArgumentError(f"Input must have last dimension > n = {place}")
         place = input.shape[-1] - 1 - place if reverse else place
@@ -381,10 +373,7 @@ APPROX_TOP_K = register_op(
 
 
 @register_kernel(
-    APPROX_TOP_K,
-    device="CPU",
-    types={"T": REAL_NUMBERS},
-    attrs={"reduction_dimension": [-1], "is_max_k": True},
+    APPROX_TOP_K, types={"T": REAL_NUMBERS}, attrs={"reduction_dimension": [-1], "is_max_k": True}
 )
 def approx_top_k(input: Any, *, k: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return top_k_of_rows(input, k, True, DataType.DT_INT32)

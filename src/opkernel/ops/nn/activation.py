@@ -75,7 +75,7 @@ SOFTPLUS = _activation("Softplus", "log(exp(features) + 1).", traits="growing")
 SOFTSIGN = _activation("Softsign", "features / (abs(features) + 1).")
 
 
-@register_kernel(RELU, device="CPU", types={"T": REAL_NUMBERS}, kind="elementwise", factory=True)
+@register_kernel(RELU, types={"T": REAL_NUMBERS}, kind="elementwise", factory=True)
 @cache
 def relu(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
     """One call of the namespace's maximum; NaN stays NaN."""
@@ -88,7 +88,7 @@ def _zero(dtype: DataType) -> Any:
     return np.zeros((), dtype.numpy_dtype)
 
 
-@register_kernel(RELU6, device="CPU", types={"T": REAL_NUMBERS}, kind="elementwise", factory=True)
+@register_kernel(RELU6, types={"T": REAL_NUMBERS}, kind="elementwise", factory=True)
 def relu6(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
     """NaN stays NaN."""
     zero, six = T.numpy_dtype.type(0), T.numpy_dtype.type(6)
@@ -104,9 +104,7 @@ def relu6(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
 
 
 # OpDef and kernels do not agree in TensorFlow: no node can ask for an integer LeakyRelu.
-@register_kernel(
-    LEAKY_RELU, device="CPU", types={"T": REAL_NUMBERS}, kind="elementwise", factory=True
-)
+@register_kernel(LEAKY_RELU, types={"T": REAL_NUMBERS}, kind="elementwise", factory=True)
 def leaky_relu(*, alpha: float, T: DataType, xp: Any) -> Callable[[Any], Any]:
     """The slope is rounded to the type of the features."""
     slope = float(T.numpy_dtype.type(alpha))
@@ -201,7 +199,7 @@ SOFTSIGN_GRAD = _gradient_op("SoftsignGrad")
 def _register(
     op: OpHandle, body: Callable[..., Any], types: Types = FLOATS, *, in_float: bool = False
 ) -> None:
-    @register_kernel(op, device="CPU", types={"T": types}, kind="same_shapes", factory=True)
+    @register_kernel(op, types={"T": types}, kind="same_shapes", factory=True)
     def make(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
         return _checked(op.name, kernel_of_body(body, T, xp, in_float=in_float))
 
@@ -263,9 +261,7 @@ _register(SOFTPLUS_GRAD, softplus_grad)
 _register(SOFTSIGN_GRAD, softsign_grad)
 
 
-@register_kernel(
-    LEAKY_RELU_GRAD, device="CPU", types={"T": REAL_NUMBERS}, kind="same_shapes", factory=True
-)
+@register_kernel(LEAKY_RELU_GRAD, types={"T": REAL_NUMBERS}, kind="same_shapes", factory=True)
 def leaky_relu_grad(*, alpha: float, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     slope = float(T.numpy_dtype.type(alpha))
 

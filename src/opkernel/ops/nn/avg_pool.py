@@ -24,6 +24,7 @@ from opkernel.opdef.common_shapes import (
     avg_pool_shape,
     pool3d_shape,
 )
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import FLOATS, NARROW_FLOATS
 from opkernel.ops.nn.geometry import check_rank, sizes_from_tensor
 from opkernel.ops.nn.pooling import Pool, channels_last_pool
@@ -126,7 +127,7 @@ _COUNTED = {DataType.DT_HALF: 2048, DataType.DT_BFLOAT16: 256}
 """As far as a narrow float can count: TensorFlow counts elements in the type of the images."""
 
 
-@register_kernel(AVG_POOL, device="CPU", types={"T": FLOATS}, factory=True)
+@register_kernel(AVG_POOL, types={"T": FLOATS}, factory=True)
 @from_attrs(pool=partial(channels_last_pool, "AvgPoolingOp"))
 def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
     """Images in layout NHWC only, as in TensorFlow."""
@@ -140,7 +141,7 @@ def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
     return pooled
 
 
-@register_kernel(AVG_POOL_3D, device="CPU", types={"T": _VOLUME_TYPES}, factory=True)
+@register_kernel(AVG_POOL_3D, types={"T": _VOLUME_TYPES}, factory=True)
 @from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
 def avg_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
     """Volumes in layout NDHWC only, as in TensorFlow."""
@@ -211,21 +212,14 @@ def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
     return out
 
 
-@register_kernel(
-    AVG_POOL_GRAD,
-    device="CPU",
-    types={"T": FLOATS},
-    host_memory=["orig_input_shape"],
-    factory=True,
-)
+@register_kernel(AVG_POOL_GRAD, types={"T": FLOATS}, host_memory=["orig_input_shape"], factory=True)
 @from_attrs(pool=partial(channels_last_pool, "AvgPoolingGradOp"))
 def avg_pool_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     """Channels and batch of the gradient need not be those of the input: see `_flat_start`."""
 
     def gradient_by_input(orig_input_shape: Array, gradient: Array) -> Array:
         sizes = sizes_from_tensor("orig_input_shape", orig_input_shape)
-        if len(sizes) != 4:
-            raise InvalidArgumentError(f"orig_input_shape must have 4 elements, got {len(sizes)}")
+        require_equal(len(sizes), 4, "orig_input_shape must have 4 elements, got {}")
         check_rank("out_backprop", gradient, 4)
         _refuse_depth(pool)
         return _flat_start(_share_out(gradient, sizes[1:3], pool), sizes)
@@ -248,11 +242,7 @@ def _flat_start(values: Array, shape: tuple[int, ...]) -> Array:
 
 
 @register_kernel(
-    AVG_POOL_3D_GRAD,
-    device="CPU",
-    types={"T": _VOLUME_TYPES},
-    host_memory=["orig_input_shape"],
-    factory=True,
+    AVG_POOL_3D_GRAD, types={"T": _VOLUME_TYPES}, host_memory=["orig_input_shape"], factory=True
 )
 @from_attrs(pool=partial(channels_last_pool, "AvgPooling3dGradOp", rank=5))
 def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
@@ -260,8 +250,7 @@ def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
 
     def gradient_by_input(orig_input_shape: Array, gradient: Array) -> Array:
         sizes = sizes_from_tensor("orig_input_shape", orig_input_shape)
-        if len(sizes) != 5:
-            raise InvalidArgumentError(f"orig_input_shape must have 5 elements, got {len(sizes)}")
+        require_equal(len(sizes), 5, "orig_input_shape must have 5 elements, got {}")
         check_rank("out_backprop", gradient, 5)
         if (sizes[0], sizes[-1]) != (gradient.shape[0], gradient.shape[-1]):
             raise InvalidArgumentError(
@@ -276,21 +265,13 @@ def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
 _ATTRS = ("ksize", "strides", "padding", "data_format")
 
 
-@g.register_gradient("AvgPool")
+@g.register_gradient("AvgPool", "AvgPool3D")
 def avg_pool_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return g.nodes.AvgPoolGrad(g.shape_of(op.inputs[0]), grad, **g.attrs_of(op, *_ATTRS))
+    back = getattr(g.nodes, f"{op.type}Grad")
+    return back(g.shape_of(op.inputs[0]), grad, **g.attrs_of(op, *_ATTRS))
 
 
-@g.register_gradient("AvgPoolGrad")
+@g.register_gradient("AvgPoolGrad", "AvgPool3DGrad")
 def avg_pool_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return None, g.nodes.AvgPool(grad, **g.attrs_of(op, *_ATTRS))
-
-
-@g.register_gradient("AvgPool3D")
-def avg_pool3d_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return g.nodes.AvgPool3DGrad(g.shape_of(op.inputs[0]), grad, **g.attrs_of(op, *_ATTRS))
-
-
-@g.register_gradient("AvgPool3DGrad")
-def avg_pool3d_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return None, g.nodes.AvgPool3D(grad, **g.attrs_of(op, *_ATTRS))
+    pool = getattr(g.nodes, op.type.removesuffix("Grad"))
+    return None, pool(grad, **g.attrs_of(op, *_ATTRS))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import (
     fused_batch_norm_ex_shape,
@@ -20,16 +21,25 @@ from opkernel.opdef.common_shapes import (
     fused_batch_norm_v3_shape,
 )
 from opkernel.opdef.shapes.tensor_format import TensorFormat
+from opkernel.ops.input_checks import require_equal, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
-__all__ = ["IMAGES", "T_AND_U", "VOLUMES", "Channels", "check_length", "check_vector"]
+__all__ = [
+    "IMAGES",
+    "MIXED_TYPES",
+    "T_AND_U",
+    "VOLUMES",
+    "Channels",
+    "check_length",
+    "check_vector",
+]
 
 IMAGES = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 VOLUMES = "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'"
 T_AND_U = ("T: {half, bfloat16, float}", "U: {float}")
 
-_MIXED_TYPES: dict[str, DataType | Sequence[DataType]] = {
+MIXED_TYPES: dict[str, DataType | Sequence[DataType]] = {
     "T": (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT),
     "U": DataType.DT_FLOAT,
 }
@@ -137,8 +147,7 @@ class Channels:
 
 
 def check_vector(name: str, vector: Any) -> None:
-    if vector.ndim != 1:
-        raise InvalidArgumentError(f"{name} must be 1-dimensional{list(vector.shape)}")
+    require_vector(vector, f"{name} must be 1-dimensional{{}}")
 
 
 def check_length(name: str, vector: Any, channels: int) -> None:
@@ -153,10 +162,15 @@ class _Normalise:
     """The kernel of a node: normalised tensor, mean, variance, and both for the gradient."""
 
     def __init__(
-        self, epsilon: float, factor: float, data_format: str, is_training: bool, xp: Any
+        self,
+        epsilon: float,
+        exponential_avg_factor: float,
+        data_format: str,
+        is_training: bool,
+        xp: Any,
     ) -> None:
         self.epsilon = epsilon
-        self.factor = factor
+        self.factor = exponential_avg_factor
         self.is_training = is_training
         self.channels = Channels(data_format, xp)
         self.xp = xp
@@ -218,34 +232,19 @@ class _Normalise:
         return (y, *(self.xp.asarray(v, copy=True) for v in (mean, variance, mean, variance)))
 
 
-def _kernel(
-    *,
-    epsilon: float,
-    exponential_avg_factor: float,
-    data_format: str,
-    is_training: bool,
-    xp: Any,
-) -> Callable[..., Any]:
-    return _Normalise(epsilon, exponential_avg_factor, data_format, is_training, xp)
+@from_attrs(normalise=_Normalise)
+def _kernel(*, normalise: _Normalise) -> Callable[..., Any]:
+    return normalise
 
 
-register_kernel(FUSED_BATCH_NORM, device="CPU", types={"T": DataType.DT_FLOAT}, factory=True)(
-    _kernel
-)
-register_kernel(FUSED_BATCH_NORM_V2, device="CPU", types=_MIXED_TYPES, factory=True)(_kernel)
+register_kernel(FUSED_BATCH_NORM, types={"T": DataType.DT_FLOAT}, factory=True)(_kernel)
+register_kernel(FUSED_BATCH_NORM_V2, types=MIXED_TYPES, factory=True)(_kernel)
 
 
-@register_kernel(FUSED_BATCH_NORM_V3, device="CPU", types=_MIXED_TYPES, factory=True)
-def fused_batch_norm_v3(
-    *,
-    epsilon: float,
-    exponential_avg_factor: float,
-    data_format: str,
-    is_training: bool,
-    xp: Any,
-) -> Callable[..., Any]:
+@register_kernel(FUSED_BATCH_NORM_V3, types=MIXED_TYPES, factory=True)
+@from_attrs(normalise=_Normalise)
+def fused_batch_norm_v3(*, normalise: _Normalise, xp: Any) -> Callable[..., Any]:
     """The third reserve space is a scalar 0: only cuDNN has a use for it."""
-    normalise = _Normalise(epsilon, exponential_avg_factor, data_format, is_training, xp)
 
     def kernel(x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
         results = normalise(x, scale, offset, mean, variance)
@@ -256,34 +255,25 @@ def fused_batch_norm_v3(
 
 @register_kernel(
     FUSED_BATCH_NORM_EX,
-    device="CPU",
     types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT), "U": DataType.DT_FLOAT},
     factory=True,
 )
+@from_attrs(normalise=_Normalise)
 def fused_batch_norm_ex(
-    *,
-    epsilon: float,
-    exponential_avg_factor: float,
-    activation_mode: str,
-    data_format: str,
-    is_training: bool,
-    xp: Any,
+    *, normalise: _Normalise, activation_mode: str, xp: Any
 ) -> Callable[..., Any]:
     """TensorFlow has this on the CPU with oneDNN only, for graphs that its optimiser rewrote."""
     if activation_mode not in ("Identity", "Relu"):
         raise InvalidArgumentError(f"Unsupported activation mode: {activation_mode}")
-    normalise = _Normalise(epsilon, exponential_avg_factor, data_format, is_training, xp)
 
     def kernel(
         x: Any, scale: Any, offset: Any, mean: Any, variance: Any, side_input: Sequence[Any]
     ) -> Any:
         y, *statistics = normalise(x, scale, offset, mean, variance)
         for side in side_input:
-            if side.shape != y.shape:
-                raise InvalidArgumentError(
-                    f"side_input shape must be equal to input shape: {list(side.shape)} != "
-                    f"{list(y.shape)}"
-                )
+            require_equal(
+                side.shape, y.shape, "side_input shape must be equal to input shape: {} != {}"
+            )
             y = y + side
         if activation_mode == "Relu":
             y = xp.maximum(y, y.dtype.type(0))

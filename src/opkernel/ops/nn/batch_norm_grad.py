@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import fused_batch_norm_grad_shape
 from opkernel.opdef.shapes.tensor_format import TensorFormat
 from opkernel.ops.nn.batch_norm import (
     IMAGES,
+    MIXED_TYPES,
     T_AND_U,
     VOLUMES,
     Channels,
@@ -23,11 +25,6 @@ from opkernel.ops.nn.batch_norm import (
 )
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
-
-_MIXED_TYPES: dict[str, DataType | Sequence[DataType]] = {
-    "T": (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT),
-    "U": DataType.DT_FLOAT,
-}
 
 
 def _declare(
@@ -121,22 +118,19 @@ def _check(
         check_length(name, vector, count)
 
 
-def _kernel(*, epsilon: float, data_format: str, is_training: bool, xp: Any) -> Callable[..., Any]:
-    return _gradient(epsilon, data_format, is_training, xp)
+@from_attrs(gradient=_gradient)
+def _kernel(*, gradient: Callable[..., Any]) -> Callable[..., Any]:
+    return gradient
 
 
-register_kernel(FUSED_BATCH_NORM_GRAD, device="CPU", types={"T": DataType.DT_FLOAT}, factory=True)(
-    _kernel
-)
-register_kernel(FUSED_BATCH_NORM_GRAD_V2, device="CPU", types=_MIXED_TYPES, factory=True)(_kernel)
+register_kernel(FUSED_BATCH_NORM_GRAD, types={"T": DataType.DT_FLOAT}, factory=True)(_kernel)
+register_kernel(FUSED_BATCH_NORM_GRAD_V2, types=MIXED_TYPES, factory=True)(_kernel)
 
 
-@register_kernel(FUSED_BATCH_NORM_GRAD_V3, device="CPU", types=_MIXED_TYPES, factory=True)
-def fused_batch_norm_grad_v3(
-    *, epsilon: float, data_format: str, is_training: bool, xp: Any
-) -> Callable[..., Any]:
+@register_kernel(FUSED_BATCH_NORM_GRAD_V3, types=MIXED_TYPES, factory=True)
+@from_attrs(gradient=_gradient)
+def fused_batch_norm_grad_v3(*, gradient: Callable[..., Any]) -> Callable[..., Any]:
     """The third reserve space is not read: only cuDNN has a use for it."""
-    gradient = _gradient(epsilon, data_format, is_training, xp)
 
     def kernel(dy: Any, x: Any, scale: Any, mean: Any, variance: Any, _unused: Any) -> Any:
         return gradient(dy, x, scale, mean, variance)

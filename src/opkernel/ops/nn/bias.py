@@ -56,12 +56,12 @@ BIAS_ADD_GRAD = register_op(
 )
 
 
-@register_kernel(BIAS_ADD, device="CPU", types={"T": NUMBERS}, factory=True)
+@register_kernel(BIAS_ADD, types={"T": NUMBERS}, factory=True)
 def bias_add(*, data_format: str, xp: Any) -> Callable[[Any, Any], Any]:
     return _channels_first(xp) if data_format == "NCHW" else _channels_last(xp)
 
 
-@register_kernel(BIAS_ADD_V1, device="CPU", types={"T": NUMBERS}, factory=True)
+@register_kernel(BIAS_ADD_V1, types={"T": NUMBERS}, factory=True)
 def bias_add_v1(*, xp: Any) -> Callable[[Any, Any], Any]:
     return _channels_last(xp)
 
@@ -98,7 +98,7 @@ def _refuse(value: Any, bias: Any, axis: int) -> None:
     )
 
 
-@register_kernel(BIAS_ADD_GRAD, device="CPU", types={"T": NUMBERS}, factory=True)
+@register_kernel(BIAS_ADD_GRAD, types={"T": NUMBERS}, factory=True)
 def bias_add_grad(*, data_format: str, T: DataType, xp: Any) -> Callable[[Any], Any]:
     """Integers wrap around. Half and bfloat16 are rounded where TensorFlow rounds them.
 

@@ -14,6 +14,8 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_rank, require_vector
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.nn.softmax import shifted_exponentials, sum_along_last
 from opkernel.ops.registration import register_kernel
@@ -39,14 +41,6 @@ def softmax_cross_entropy_shape(c: InferenceContext) -> None:
         c.doubt_output(1)
 
 
-def sparse_softmax_cross_entropy_shape(c: InferenceContext) -> None:
-    """Logits are a matrix, labels a vector with one entry a row."""
-    logits, labels = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 1)
-    batch = c.merge(c.dim(logits, 0), c.dim(labels, 0))
-    c.set_output(0, c.vector(batch))
-    c.set_output(1, c.replace_dim(logits, 0, batch))
-
-
 SOFTMAX_CROSS_ENTROPY = register_op(
     "SoftmaxCrossEntropyWithLogits",
     inputs=["features: T", "labels: T"],
@@ -67,7 +61,7 @@ SPARSE_SOFTMAX_CROSS_ENTROPY = register_op(
     inputs=["features: T", "labels: Tlabels"],
     outputs=["loss: T", "backprop: T"],
     attrs=[_FLOAT_SPEC, "Tlabels: {int32, int64} = DT_INT64"],
-    shape_fn=sparse_softmax_cross_entropy_shape,
+    shape_fn=shape_rule("[batch, classes], [batch] -> [batch], [batch, classes]"),
     doc="""The cross entropy of each row of softmax(features) with the certainty of one class.
 
     features: Logits, [batch, classes].
@@ -78,7 +72,7 @@ SPARSE_SOFTMAX_CROSS_ENTROPY = register_op(
 )
 
 
-@register_kernel(SOFTMAX_CROSS_ENTROPY, device="CPU", types={"T": FLOATS})
+@register_kernel(SOFTMAX_CROSS_ENTROPY, types={"T": FLOATS})
 def softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tuple[Any, Any]:
     """Where a probability and its label are 0 the loss is NaN, as in TensorFlow."""
     features, labels = _matrices(features, labels, xp)
@@ -89,7 +83,7 @@ def softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tuple[Any, 
     return loss, exponentials / sums - labels
 
 
-@register_kernel(SPARSE_SOFTMAX_CROSS_ENTROPY, device="CPU", types={"T": FLOATS, "Tlabels": INDEX})
+@register_kernel(SPARSE_SOFTMAX_CROSS_ENTROPY, types={"T": FLOATS, "Tlabels": INDEX})
 def sparse_softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tuple[Any, Any]:
     _check_sparse(features, labels)
     if features.size == 0:
@@ -125,10 +119,8 @@ def _matrices(features: Any, labels: Any, xp: Any) -> tuple[Any, Any]:
 
 
 def _check_sparse(features: Any, labels: Any) -> None:
-    if features.ndim != 2:
-        raise InvalidArgumentError(f"logits must be 2-D, but got shape {list(features.shape)}")
-    if labels.ndim != 1:
-        raise InvalidArgumentError(f"labels must be 1-D, but got shape {list(labels.shape)}")
+    require_rank(features, 2, "logits must be 2-D, but got shape {}")
+    require_vector(labels, "labels must be 1-D, but got shape {}")
     if features.shape[0] != labels.shape[0]:
         raise InvalidArgumentError(
             "logits and labels must have the same first dimension, got logits shape "

@@ -14,30 +14,22 @@ from opkernel.device.made_bytes import MadeBytes, making_bytes
 from opkernel.device.work_clock import SLOW, WorkClock, array_work, in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import DimensionHandle, InferenceContext, register_op
+from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_rank, require_vector
+from opkernel.ops.kernel_types import WIDE_FLOATS
 from opkernel.ops.nn.ctc_loss import log_sum
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
-_TYPES = {"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}
-
-
-def _batch_size(c: InferenceContext) -> DimensionHandle:
-    inputs, lengths = check_input_ranks(c, 3, 1)
-    return c.merge(c.dim(inputs, 1), c.dim(lengths, 0))
-
-
-def ctc_greedy_decoder_shape(c: InferenceContext) -> None:
-    """A sparse matrix of labels, and a number for each sequence."""
-    batch = _batch_size(c)
-    decoded = c.unknown_dim()
-    set_outputs(c, [c.matrix(decoded, 2), c.vector(decoded), c.vector(2), c.matrix(batch, 1)])
+_TYPES = {"T": WIDE_FLOATS}
 
 
 def ctc_beam_search_decoder_shape(c: InferenceContext) -> None:
     """`top_paths` sparse matrices of labels, and as many numbers for each sequence."""
-    batch = _batch_size(c)
+    inputs, lengths = check_input_ranks(c, 3, 1)
+    batch = c.merge(c.dim(inputs, 1), c.dim(lengths, 0))
     paths = c.get_attr("top_paths")
     indices = [c.matrix(None, 2) for _ in range(paths)]
     values = [c.vector(None) for _ in range(paths)]
@@ -59,7 +51,9 @@ CTC_GREEDY_DECODER = register_op(
         "blank_index: int = -1",
         "T: {float, double} = DT_FLOAT",
     ],
-    shape_fn=ctc_greedy_decoder_shape,
+    shape_fn=shape_rule(
+        "[time, batch, classes], [batch] -> [decoded, 2], [decoded], [2], [batch, 1]"
+    ),
     doc="The labels of the largest input of each step, without blanks, as a sparse matrix.",
 )
 CTC_BEAM_SEARCH_DECODER = register_op(
@@ -83,12 +77,10 @@ CTC_BEAM_SEARCH_DECODER = register_op(
 
 
 def _check_inputs(inputs: Any, lengths: Any) -> None:
-    if inputs.ndim != 3:
-        raise InvalidArgumentError("inputs is not a 3-Tensor")
+    require_rank(inputs, 3, "inputs is not a 3-Tensor")
     if not inputs.size:
         raise InvalidArgumentError("inputs must not be empty")
-    if lengths.ndim != 1:
-        raise InvalidArgumentError("sequence_length is not a vector")
+    require_vector(lengths, "sequence_length is not a vector")
     steps, batch, _ = inputs.shape
     if len(lengths) != batch:
         raise FailedPreconditionError(
@@ -110,7 +102,7 @@ def _sparse(sequences: Sequence[Sequence[int]]) -> tuple[Any, Any, Any]:
     return np.stack((rows, places), axis=1), values, np.array([len(counts), max(counts)])
 
 
-@register_kernel(CTC_GREEDY_DECODER, device="CPU", types=_TYPES)
+@register_kernel(CTC_GREEDY_DECODER, types=_TYPES)
 def ctc_greedy_decoder(
     inputs: Any, sequence_length: Any, *, merge_repeated: bool, blank_index: int
 ) -> tuple[Any, Any, Any, Any]:
@@ -277,7 +269,7 @@ def _against_total(beam: _Beam) -> float:
     return -beam.total
 
 
-@register_kernel(CTC_BEAM_SEARCH_DECODER, device="CPU", types=_TYPES)
+@register_kernel(CTC_BEAM_SEARCH_DECODER, types=_TYPES)
 def ctc_beam_search_decoder(
     inputs: Any, sequence_length: Any, *, beam_width: int, top_paths: int, merge_repeated: bool
 ) -> tuple[list[Any], list[Any], list[Any], Any]:

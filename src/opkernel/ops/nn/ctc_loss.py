@@ -20,8 +20,10 @@ import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_rank
+from opkernel.ops.kernel_types import WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices
 from opkernel.types import DataType, TensorShape
@@ -74,13 +76,9 @@ def _float_log1p(x: Any) -> Any:
     return np.where(is_large, _LN2_HIGH, _FLOAT(0)) - (rest - f)
 
 
-def ctc_loss_shape(c: InferenceContext) -> None:
-    """A loss for each sequence, a gradient for each input."""
-    inputs, indices, values, lengths = check_input_ranks(c, 3, 2, 1, 1)
-    c.merge(c.dim(indices, 0), c.dim(values, 0))
-    batch = c.merge(c.dim(inputs, 1), c.dim(lengths, 0))
-    set_outputs(c, [c.vector(batch), c.replace_dim(inputs, 1, batch)])
-
+_SHAPE = shape_rule(
+    "[time, batch, classes], [n, ?], [n], [batch] -> [batch], [time, batch, classes]"
+)
 
 _ATTRS = [
     "preprocess_collapse_repeated: bool = false",
@@ -94,7 +92,7 @@ CTC_LOSS = register_op(
     inputs=["inputs: T", *_LABELS],
     outputs=["loss: T", "gradient: T"],
     attrs=[*_ATTRS, "T: {float, double} = DT_FLOAT"],
-    shape_fn=ctc_loss_shape,
+    shape_fn=_SHAPE,
     doc="The loss of connectionist temporal classification, and its gradient.",
 )
 CTC_LOSS_V2 = register_op(
@@ -102,7 +100,7 @@ CTC_LOSS_V2 = register_op(
     inputs=["inputs: float", *_LABELS],
     outputs=["loss: float", "gradient: float"],
     attrs=_ATTRS,
-    shape_fn=ctc_loss_shape,
+    shape_fn=_SHAPE,
     traits="no_kernel=tensorflow",
     doc="The loss of connectionist temporal classification, and its gradient; GPUs compute it.",
 )
@@ -126,7 +124,7 @@ class _Paths(NamedTuple):
     skips: Any
 
 
-@register_kernel(CTC_LOSS, device="CPU", types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)})
+@register_kernel(CTC_LOSS, types={"T": WIDE_FLOATS})
 def ctc_loss(
     inputs: Any,
     labels_indices: Any,
@@ -169,10 +167,7 @@ def _check_inputs(inputs: Any, indices: Any, values: Any, lengths: Any) -> None:
         ("labels_values", values, 1),
         ("sequence_length", lengths, 1),
     ):
-        if tensor.ndim != rank:
-            raise InvalidArgumentError(
-                f"{name} is not of rank {rank}: it has shape {TensorShape(tensor.shape)}"
-            )
+        require_rank(tensor, rank, f"{name} is not of rank {rank}: it has shape {{}}")
     steps, batch, _ = inputs.shape
     if not steps or not batch:
         raise InvalidArgumentError("Max time or first dimension of input cannot be 0.")

@@ -120,4 +120,4 @@ for _label in ("", "host"):
         (DATA_FORMAT_DIM_MAP, data_format_dim_map),
         (DATA_FORMAT_VEC_PERMUTE, data_format_vec_permute),
     ):
-        register_kernel(_op, device="CPU", types={"T": INDEX}, label=_label, factory=True)(_make)
+        register_kernel(_op, types={"T": INDEX}, label=_label, factory=True)(_make)

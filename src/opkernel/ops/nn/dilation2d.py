@@ -13,10 +13,12 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import allocate
+from opkernel.kernel import allocate, from_attrs
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes.rules import outputs_as_inputs
 from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size_verbose
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.nn.geometry import check_length, check_rank, check_shape
 from opkernel.ops.nn.window_reductions import lowest
@@ -77,10 +79,6 @@ def _dilation2d_shape(c: InferenceContext) -> None:
     c.set_output(0, c.make_shape([c.dim(image, 0), *space, c.dim(filter_, 2)]))
 
 
-def _copied_filter_shape(c: InferenceContext) -> None:
-    c.set_output(0, c.input(1))
-
-
 def _declare(
     name: str,
     inputs: Sequence[str],
@@ -122,7 +120,7 @@ BACKPROP_FILTER = _declare(
     "Dilation2DBackpropFilter",
     ["input: T", "filter: T", "out_backprop: T"],
     "filter_backprop: T",
-    _copied_filter_shape,
+    outputs_as_inputs(1),
     "The gradient of Dilation2D by its filter.",
 )
 
@@ -138,19 +136,16 @@ def _rule(strides: Sequence[int], rates: Sequence[int], padding: str) -> _Rule:
 def _checked_geometry(x: Array, filters: Array, rule: _Rule) -> Geometry:
     check_rank("input", x, 4)
     check_rank("filter", filters, 3)
-    if x.shape[3] != filters.shape[2]:
-        raise InvalidArgumentError(
-            f"input and filter must have the same depth: {x.shape[3]} vs {filters.shape[2]}"
-        )
+    require_equal(
+        x.shape[3], filters.shape[2], "input and filter must have the same depth: {} vs {}"
+    )
     return rule.geometry(x.shape[1:3], filters.shape[:2])
 
 
-@register_kernel(DILATION2D, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
-def dilation2d(
-    *, strides: list[int], rates: list[int], padding: str
-) -> Callable[[Array, Array], Array]:
+@register_kernel(DILATION2D, types={"T": REAL_NUMBERS}, factory=True)
+@from_attrs(rule=_rule)
+def dilation2d(*, rule: _Rule) -> Callable[[Array, Array], Array]:
     """Sums that are NaN, or not above the least finite value, count as absent."""
-    rule = _rule(strides, rates, padding)
 
     def dilated(x: Array, filters: Array) -> Array:
         geometry = _checked_geometry(x, filters, rule)
@@ -196,12 +191,10 @@ def _give_to_first_elements(out: Array, gradient: Array, geometry: Geometry) -> 
     np.add.at(out, tuple(place[inside] for place in places), values[inside])
 
 
-@register_kernel(BACKPROP_INPUT, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
-def backprop_input(
-    *, strides: list[int], rates: list[int], padding: str
-) -> Callable[[Array, Array, Array], Array]:
+@register_kernel(BACKPROP_INPUT, types={"T": REAL_NUMBERS}, factory=True)
+@from_attrs(rule=_rule)
+def backprop_input(*, rule: _Rule) -> Callable[[Array, Array, Array], Array]:
     """A window without a largest sum gives its gradient to its first element."""
-    rule = _rule(strides, rates, padding)
 
     def gradient_by_input(x: Array, filters: Array, gradient: Array) -> Array:
         geometry, chosen = _gradient_parts(x, filters, gradient, rule)
@@ -216,12 +209,10 @@ def backprop_input(
     return gradient_by_input
 
 
-@register_kernel(BACKPROP_FILTER, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
-def backprop_filter(
-    *, strides: list[int], rates: list[int], padding: str
-) -> Callable[[Array, Array, Array], Array]:
+@register_kernel(BACKPROP_FILTER, types={"T": REAL_NUMBERS}, factory=True)
+@from_attrs(rule=_rule)
+def backprop_filter(*, rule: _Rule) -> Callable[[Array, Array, Array], Array]:
     """A window without a largest sum gives its gradient to the first element of the filter."""
-    rule = _rule(strides, rates, padding)
 
     def gradient_by_filter(x: Array, filters: Array, gradient: Array) -> Array:
         geometry, chosen = _gradient_parts(x, filters, gradient, rule)

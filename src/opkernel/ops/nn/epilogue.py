@@ -15,6 +15,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.records import dataclass
+from opkernel.types import TensorShape
 
 FUSION_ATTRS = [
     "fused_ops: list(string) = []",
@@ -80,7 +81,7 @@ class Fusion:
         for arg in args:
             if arg.ndim != 1:
                 raise InvalidArgumentError(
-                    f"bias or statistics must be 1-dimensional, got shape {list(arg.shape)}"
+                    f"bias or statistics must be 1-dimensional, got shape {TensorShape(arg.shape)}"
                 )
             _check_shape("bias or statistics", arg, shape[-1:])
         if residual is not None:

@@ -14,8 +14,11 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.nn.activation import check_same_shape
 from opkernel.ops.registration import register_kernel
@@ -27,13 +30,6 @@ _DOC = """Rounds to the nearest of 2 ** num_bits evenly spaced values between mi
     {of} min and max, moved so that 0 is one of the values.
     narrow_range: There is one value less, at the lower end.
     """
-
-
-def vars_shape(c: InferenceContext) -> None:
-    """Input 0; the range is two scalars."""
-    unchanged_shape(c)
-    c.with_rank(c.input(1), 0)
-    c.with_rank(c.input(2), 0)
 
 
 def vars_gradient_shape(c: InferenceContext) -> None:
@@ -95,7 +91,7 @@ FAKE_QUANT_VARS = register_op(
     inputs=_VARS_INPUTS,
     outputs=["outputs: float"],
     attrs=_ATTRS,
-    shape_fn=vars_shape,
+    shape_fn=shape_rule("_, [], [] -> in0"),
     doc=_DOC.format(of="The scalars"),
 )
 FAKE_QUANT_VARS_GRADIENT = register_op(
@@ -168,30 +164,22 @@ def _bounds(num_bits: int, narrow_range: bool) -> tuple[int, int]:
     return int(narrow_range), 2**num_bits - 1
 
 
-def _grid_of_attrs(
-    minimum: float, maximum: float, num_bits: int, narrow_range: bool, xp: Any
-) -> _Grid:
+def _grid_of_attrs(min: float, max: float, num_bits: int, narrow_range: bool, xp: Any) -> _Grid:
     bounds = _bounds(num_bits, narrow_range)
-    if not minimum < maximum:
-        raise InvalidArgumentError(
-            f"min has to be smaller than max, was: {minimum:g} >= {maximum:g}"
-        )
-    return _Grid.nudged(np.float32(minimum), np.float32(maximum), bounds, xp)
+    if not min < max:
+        raise InvalidArgumentError(f"min has to be smaller than max, was: {min:g} >= {max:g}")
+    return _Grid.nudged(np.float32(min), np.float32(max), bounds, xp)
 
 
-@register_kernel(FAKE_QUANT_ARGS, device="CPU", kind="elementwise", factory=True)
-def fake_quant_args(
-    *, min: float, max: float, num_bits: int, narrow_range: bool, xp: Any
-) -> Callable[[Any], Any]:
-    grid = _grid_of_attrs(min, max, num_bits, narrow_range, xp)
+@register_kernel(FAKE_QUANT_ARGS, kind="elementwise", factory=True)
+@from_attrs(grid=_grid_of_attrs)
+def fake_quant_args(*, grid: _Grid, xp: Any) -> Callable[[Any], Any]:
     return lambda inputs: grid.quantize(inputs, xp)
 
 
-@register_kernel(FAKE_QUANT_ARGS_GRADIENT, device="CPU", factory=True)
-def fake_quant_args_gradient(
-    *, min: float, max: float, num_bits: int, narrow_range: bool, xp: Any
-) -> Callable[[Any, Any], Any]:
-    grid = _grid_of_attrs(min, max, num_bits, narrow_range, xp)
+@register_kernel(FAKE_QUANT_ARGS_GRADIENT, factory=True)
+@from_attrs(grid=_grid_of_attrs)
+def fake_quant_args_gradient(*, grid: _Grid) -> Callable[[Any, Any], Any]:
 
     def kernel(gradients: Any, inputs: Any) -> Any:
         check_same_shape(FAKE_QUANT_ARGS_GRADIENT.name, gradients, inputs)
@@ -202,8 +190,7 @@ def fake_quant_args_gradient(
 
 def _check_range(rank: int, inputs: Any, low: Any, high: Any) -> None:
     for name, limit in (("min", low), ("max", high)):
-        if limit.ndim != rank:
-            raise InvalidArgumentError(f"`{name}` must be rank {rank} but is rank {limit.ndim}")
+        require_rank(limit, rank, f"`{name}` must be rank {rank} but is rank {limit.ndim}")
         if rank and inputs.shape[-1:] != limit.shape:
             expected = inputs.shape[-1] if inputs.ndim else "an input of rank 1 or more"
             raise InvalidArgumentError(
@@ -211,65 +198,57 @@ def _check_range(rank: int, inputs: Any, low: Any, high: Any) -> None:
             )
 
 
-def _quantize(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
-    """The kernel for a range given as scalars (rank 0) or as vectors."""
-    bounds = _bounds(num_bits, narrow_range)
+def _quantize(rank: int) -> Callable[..., Callable[..., Any]]:
+    """Makes the kernels for a range given as scalars (rank 0) or as vectors."""
 
-    def kernel(inputs: Any, low: Any, high: Any) -> Any:
-        _check_range(rank, inputs, low, high)
-        low, high = (flush_subnormals(limit, xp) for limit in (low, high))
-        outputs = _Grid.nudged(low, high, bounds, xp).quantize(inputs, xp)
-        return xp.where((low == 0) & (high == 0), xp.zeros_like(inputs), outputs)
+    @from_attrs(bounds=_bounds)
+    def make(*, bounds: tuple[int, int], xp: Any) -> Callable[..., Any]:
+        def kernel(inputs: Any, low: Any, high: Any) -> Any:
+            _check_range(rank, inputs, low, high)
+            low, high = (flush_subnormals(limit, xp) for limit in (low, high))
+            outputs = _Grid.nudged(low, high, bounds, xp).quantize(inputs, xp)
+            return xp.where((low == 0) & (high == 0), xp.zeros_like(inputs), outputs)
 
-    return kernel
+        return kernel
+
+    return make
 
 
-def _gradient(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
-    """The gradient for a range given as scalars (rank 0) or as vectors."""
-    bounds = _bounds(num_bits, narrow_range)
+def _gradient(rank: int) -> Callable[..., Callable[..., Any]]:
+    """Makes the gradients for a range given as scalars (rank 0) or as vectors."""
 
-    def kernel(gradients: Any, inputs: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
-        if gradients.shape != inputs.shape:
-            raise InvalidArgumentError(
-                "gradient and input must be the same size, got "
-                f"{list(gradients.shape)} and {list(inputs.shape)}"
+    @from_attrs(bounds=_bounds)
+    def make(*, bounds: tuple[int, int], xp: Any) -> Callable[..., Any]:
+        def kernel(gradients: Any, inputs: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
+            require_equal(
+                gradients.shape,
+                inputs.shape,
+                "gradient and input must be the same size, got {} and {}",
             )
-        _check_range(rank, inputs, low, high)
-        low, high = (flush_subnormals(limit, xp) for limit in (low, high))
-        grid = _Grid.nudged(low, high, bounds, xp)
-        is_empty = (low == 0) & (high == 0)
-        axes = tuple(range(inputs.ndim - rank))
+            _check_range(rank, inputs, low, high)
+            low, high = (flush_subnormals(limit, xp) for limit in (low, high))
+            grid = _Grid.nudged(low, high, bounds, xp)
+            is_empty = (low == 0) & (high == 0)
+            axes = tuple(range(inputs.ndim - rank))
 
-        def sums(where: Any) -> Any:
-            products = xp.where(is_empty, xp.zeros_like(gradients), gradients * where)
-            return xp.sum(products, axis=axes)
+            def sums(where: Any) -> Any:
+                products = xp.where(is_empty, xp.zeros_like(gradients), gradients * where)
+                return xp.sum(products, axis=axes)
 
-        inside = xp.where(is_empty, gradients, gradients * grid.contains(inputs))
-        return inside, sums(inputs < grid.low), sums(inputs > grid.high)
+            inside = xp.where(is_empty, gradients, gradients * grid.contains(inputs))
+            return inside, sums(inputs < grid.low), sums(inputs > grid.high)
 
-    return kernel
+        return kernel
 
-
-@register_kernel(FAKE_QUANT_VARS, device="CPU", factory=True)
-def fake_quant_vars(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
-    return _quantize(0, num_bits, narrow_range, xp)
+    return make
 
 
-@register_kernel(FAKE_QUANT_VARS_GRADIENT, device="CPU", factory=True)
-def fake_quant_vars_gradient(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
-    return _gradient(0, num_bits, narrow_range, xp)
-
-
-@register_kernel(FAKE_QUANT_PER_CHANNEL, device="CPU", factory=True)
-def fake_quant_per_channel(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
-    return _quantize(1, num_bits, narrow_range, xp)
-
-
-@register_kernel(FAKE_QUANT_PER_CHANNEL_GRADIENT, device="CPU", factory=True)
-def fake_quant_per_channel_gradient(
-    *, num_bits: int, narrow_range: bool, xp: Any
-) -> Callable[..., Any]:
-    return _gradient(1, num_bits, narrow_range, xp)
+for _rank, _op, _gradient_op in (
+    (0, FAKE_QUANT_VARS, FAKE_QUANT_VARS_GRADIENT),
+    (1, FAKE_QUANT_PER_CHANNEL, FAKE_QUANT_PER_CHANNEL_GRADIENT),
+):
+    register_kernel(_op, factory=True)(_quantize(_rank))
+    register_kernel(_gradient_op, factory=True)(_gradient(_rank))
 
 
 @g.register_gradient("FakeQuantWithMinMaxArgs", not_derivative="it passes the rounding unchanged")
@@ -278,15 +257,11 @@ def args_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return g.nodes.FakeQuantWithMinMaxArgsGradient(grad, op.inputs[0], **attrs)
 
 
-@g.register_gradient("FakeQuantWithMinMaxVars", not_derivative="it passes the rounding unchanged")
+@g.register_gradient(
+    "FakeQuantWithMinMaxVars",
+    "FakeQuantWithMinMaxVarsPerChannel",
+    not_derivative="it passes the rounding unchanged",
+)
 def vars_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     attrs = g.attrs_of(op, "num_bits", "narrow_range")
-    return g.nodes.FakeQuantWithMinMaxVarsGradient(grad, *op.inputs, **attrs)
-
-
-@g.register_gradient(
-    "FakeQuantWithMinMaxVarsPerChannel", not_derivative="it passes the rounding unchanged"
-)
-def per_channel_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    attrs = g.attrs_of(op, "num_bits", "narrow_range")
-    return g.nodes.FakeQuantWithMinMaxVarsPerChannelGradient(grad, *op.inputs, **attrs)
+    return getattr(g.nodes, f"{op.type}Gradient")(grad, *op.inputs, **attrs)

@@ -24,9 +24,10 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.philox import Philox, words_one_by_one
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape, as_dtype
+from opkernel.types import DataType, as_dtype
 
 __all__ = ["RegionSource"]
 
@@ -93,8 +94,7 @@ def _fractional_pool_shape(c: InferenceContext) -> None:
     """
     images = c.with_rank(c.input(0), 4)
     ratios = c.get_attr("pooling_ratio")
-    if len(ratios) != 4:
-        raise InvalidArgumentError("pooling_ratio field must specify 4 dimensions")
+    require_equal(len(ratios), 4, "pooling_ratio field must specify 4 dimensions")
     dims = [_pooled(c, c.dim(images, i), ratio, i) for i, ratio in enumerate(ratios)]
     set_outputs(c, [c.make_shape(dims), c.vector(dims[1]), c.vector(dims[2])])
     c.doubt_output(1)
@@ -147,8 +147,7 @@ FRACTIONAL_MAX_POOL_GRAD = register_op(
 
 
 def _check_pool(ratios: list[float], deterministic: bool, seed: int, seed2: int) -> None:
-    if len(ratios) != 4:
-        raise InvalidArgumentError("pooling_ratio field must specify 4 dimensions")
+    require_equal(len(ratios), 4, "pooling_ratio field must specify 4 dimensions")
     for ratio in ratios:
         if not ratio >= 1:
             raise InvalidArgumentError(f"pooling_ratio cannot be smaller than 1, got: {ratio:g}")
@@ -185,8 +184,7 @@ def _pool(reduce: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _counts(value: Any, ratios: list[float]) -> list[int]:
-    if value.ndim != 4:
-        raise InvalidArgumentError(f"tensor_in must be 4-dimensional{TensorShape(value.shape)}")
+    require_rank(value, 4, "tensor_in must be 4-dimensional{}")
     for axis, (size, ratio) in enumerate(zip(value.shape, ratios, strict=True)):
         if size < ratio:
             raise InvalidArgumentError(
@@ -243,20 +241,15 @@ def _sizes(windows: tuple[Any, Any]) -> Any:
     return lasts - firsts + 1
 
 
-register_kernel(FRACTIONAL_AVG_POOL, device="CPU", types={"T": _TYPES}, factory=True)(_pool(_mean))
-register_kernel(FRACTIONAL_MAX_POOL, device="CPU", types={"T": _TYPES}, factory=True)(
-    _pool(_largest)
-)
+register_kernel(FRACTIONAL_AVG_POOL, types={"T": _TYPES}, factory=True)(_pool(_mean))
+register_kernel(FRACTIONAL_MAX_POOL, types={"T": _TYPES}, factory=True)(_pool(_largest))
 
 
 def _given_windows(
     name: str, sequence: Any, count: int, size: int, overlapping: bool
 ) -> tuple[Any, Any]:
     """The windows that a sequence tells, clipped to the input."""
-    if sequence.ndim != 1:
-        raise InvalidArgumentError(
-            f"{name}_pooling_sequence must be a vector, received shape {TensorShape(sequence.shape)}"
-        )
+    require_vector(sequence, f"{name}_pooling_sequence must be a vector, received shape {{}}")
     if len(sequence) < count + 1:
         raise InvalidArgumentError(
             f"{name}_seq_tensor must have at least {count + 1} elements, but got {len(sequence)}"
@@ -274,7 +267,7 @@ def _given_windows(
     return firsts, lasts
 
 
-@register_kernel(FRACTIONAL_AVG_POOL_GRAD, device="CPU", types={"T": _TYPES})
+@register_kernel(FRACTIONAL_AVG_POOL_GRAD, types={"T": _TYPES})
 def fractional_avg_pool_grad(
     orig_input_tensor_shape: Any,
     out_backprop: Any,
@@ -297,12 +290,10 @@ def fractional_avg_pool_grad(
 
 
 def _original_shape(original: Any, grad: Any) -> tuple[int, ...]:
-    if original.shape != (4,):
-        raise InvalidArgumentError(
-            "original input tensor shape must be 1-dimensional and 4 elements"
-        )
-    if grad.ndim != 4:
-        raise InvalidArgumentError(f"out_backprop must be 4-dimensional{TensorShape(grad.shape)}")
+    require_equal(
+        original.shape, (4,), "original input tensor shape must be 1-dimensional and 4 elements"
+    )
+    require_rank(grad, 4, "out_backprop must be 4-dimensional{}")
     if not grad.size:
         raise InvalidArgumentError(f"out_backprop must be positive for all dimension, got:{0}")
     shape: list[int] = original.tolist()
@@ -334,7 +325,7 @@ def _pairs(windows: tuple[Any, Any]) -> tuple[Any, Any]:
     return numbers, firsts[numbers] + np.arange(len(numbers)) - begins[numbers]
 
 
-@register_kernel(FRACTIONAL_MAX_POOL_GRAD, device="CPU", types={"T": _TYPES})
+@register_kernel(FRACTIONAL_MAX_POOL_GRAD, types={"T": _TYPES})
 def fractional_max_pool_grad(
     orig_input: Any,
     orig_output: Any,
@@ -345,10 +336,7 @@ def fractional_max_pool_grad(
     overlapping: bool,
 ) -> Any:
     for name, tensor in (("orig_input", orig_input), ("orig_output", orig_output)):
-        if tensor.ndim != 4:
-            raise InvalidArgumentError(
-                f"{name} should be a tensor of rank 4, got {TensorShape(tensor.shape)}"
-            )
+        require_rank(tensor, 4, f"{name} should be a tensor of rank 4, got {{}}")
     if out_backprop.shape != orig_output.shape or not out_backprop.size or not orig_input.size:
         raise InvalidArgumentError(
             f"out_backprop {list(out_backprop.shape)} should have the shape of orig_output "

@@ -17,6 +17,7 @@ from opkernel.opdef.shapes.windowed_output import (
     get_explicit_padding_for_dim,
     get_windowed_output_size_verbose,
 )
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.nn.windows import Array, Geometry
 from opkernel.records import dataclass
@@ -107,8 +108,7 @@ def windows_from_attrs(
 
 def check_length(name: str, values: Sequence[int], length: int) -> None:
     """Refuse an attr or a tensor without one int32 for each dimension."""
-    if len(values) != length:
-        raise InvalidArgumentError(f"Sliding window {name} field must specify {length} dimensions")
+    require_equal(length, len(values), f"Sliding window {name} field must specify {{}} dimensions")
     for value in values:
         int32_attr(name, value)
 
@@ -139,10 +139,7 @@ def spatial_attr(
 
 def check_rank(name: str, array: Array, rank: int) -> None:
     """Refuse an input that has not `rank` dimensions."""
-    if array.ndim != rank:
-        raise InvalidArgumentError(
-            f"{name} must be {rank}-dimensional, got shape {list(array.shape)}"
-        )
+    require_rank(array, rank, f"{name} must be {rank}-dimensional, got shape {{}}")
 
 
 def check_shape(name: str, actual: Sequence[int], expected: Sequence[int]) -> None:
@@ -159,8 +156,7 @@ def sizes_from_tensor(name: str, tensor: Array) -> tuple[int, ...]:
     Raises:
         InvalidArgumentError: it is no vector, or a size is negative.
     """
-    if tensor.ndim != 1:
-        raise InvalidArgumentError(f"{name} input must be 1-dim, not {tensor.ndim}")
+    require_vector(tensor, f"{name} input must be 1-dim, not {tensor.ndim}")
     sizes = tuple(tensor.tolist())
     if any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"elements of {name} must be >= 0, not {list(sizes)}")

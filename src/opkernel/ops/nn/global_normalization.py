@@ -10,6 +10,7 @@ from typing import Any
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -67,8 +68,7 @@ GLOBAL_NORMALIZATION_GRAD = register_op(
 
 
 def _check(t: Any, *vectors: Any) -> None:
-    if t.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional{list(t.shape)}")
+    require_rank(t, 4, "input must be 4-dimensional{}")
     for vector in vectors:
         if vector.shape != t.shape[3:]:
             raise InvalidArgumentError(
@@ -77,7 +77,7 @@ def _check(t: Any, *vectors: Any) -> None:
             )
 
 
-@register_kernel(GLOBAL_NORMALIZATION, device="CPU", types={"T": _TYPES})
+@register_kernel(GLOBAL_NORMALIZATION, types={"T": _TYPES})
 def global_normalization(
     t: Any,
     m: Any,
@@ -94,7 +94,7 @@ def global_normalization(
     return (t - m) * (factor * gamma if scale_after_normalization else factor) + beta
 
 
-@register_kernel(GLOBAL_NORMALIZATION_GRAD, device="CPU", types={"T": _TYPES})
+@register_kernel(GLOBAL_NORMALIZATION_GRAD, types={"T": _TYPES})
 def global_normalization_grad(
     t: Any,
     m: Any,
@@ -107,10 +107,7 @@ def global_normalization_grad(
     xp: Any,
 ) -> Any:
     _check(t, m, v, gamma)
-    if backprop.shape != t.shape:
-        raise InvalidArgumentError(
-            f"backprop must have the shape of the input {list(t.shape)}, got {list(backprop.shape)}"
-        )
+    require_equal(t.shape, backprop.shape, "backprop must have the shape of the input {}, got {}")
     if not scale_after_normalization:
         gamma = xp.ones_like(gamma)
     shifted = v + variance_epsilon

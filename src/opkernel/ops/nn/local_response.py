@@ -15,6 +15,7 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -70,7 +71,7 @@ def _near(depth: int, radius: int, xp: Any) -> Any:
     return near.astype(np.float32)
 
 
-@register_kernel(LRN, device="CPU", types=_TYPES, factory=True)
+@register_kernel(LRN, types=_TYPES, factory=True)
 def lrn(
     *, depth_radius: int, bias: float, alpha: float, beta: float, xp: Any
 ) -> Callable[[Any], Any]:
@@ -81,8 +82,7 @@ def lrn(
     _check_radius(depth_radius)
 
     def kernel(image: Any) -> Any:
-        if image.ndim != 4:
-            raise InvalidArgumentError(f"in must be 4-dimensional, got {list(image.shape)}")
+        require_rank(image, 4, "in must be 4-dimensional, got {}")
         squares = (image * image).astype(np.float32, copy=False)
         sums = xp.matmul(squares, _near(image.shape[-1], depth_radius, xp))
         norm = sums.astype(image.dtype, copy=False) * alpha + bias
@@ -99,7 +99,7 @@ def _power(norm: Any, exponent: float, xp: Any) -> Any:
     return power if exponent.is_integer() else xp.where(norm < 0, norm.dtype.type(np.nan), power)
 
 
-@register_kernel(LRN_GRAD, device="CPU", types=_TYPES, factory=True)
+@register_kernel(LRN_GRAD, types=_TYPES, factory=True)
 def lrn_grad(
     *, depth_radius: int, bias: float, alpha: float, beta: float, xp: Any
 ) -> Callable[[Any, Any, Any], Any]:

@@ -29,7 +29,7 @@ from opkernel.ops.kernel_types import NARROW_FLOATS, REAL_NUMBERS
 from opkernel.ops.nn.pooling import (
     Pool,
     channels_last_pool,
-    check_channels_last,
+    padded_channels_last_pool,
     pool_from_attrs,
     sizes_in_tensor,
 )
@@ -161,22 +161,14 @@ def max_pool_of(x: Array, pool: Pool) -> Array:
     return result.astype(x.dtype, copy=False)
 
 
-@register_kernel(MAX_POOL, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
-def max_pool(
-    *,
-    ksize: list[int],
-    strides: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Callable[[Array], Array]:
+@register_kernel(MAX_POOL, types={"T": REAL_NUMBERS}, factory=True)
+@from_attrs(pool=partial(padded_channels_last_pool, "MaxPoolingOp"))
+def max_pool(*, pool: Pool) -> Callable[[Array], Array]:
     """Images in layout NHWC only, as in TensorFlow."""
-    check_channels_last("MaxPoolingOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding, explicit_paddings)
     return lambda x: max_pool_of(x, pool)
 
 
-@register_kernel(MAX_POOL_V2, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(MAX_POOL_V2, types={"T": REAL_NUMBERS}, factory=True)
 def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Array], Array]:
     """Images in layout NHWC, or in NCHW_VECT_C, where each vector is an image of its own."""
     if data_format == "NCHW":
@@ -202,7 +194,6 @@ def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Ar
 
 @register_kernel(
     MAX_POOL_WITH_ARGMAX,
-    device="CPU",
     types={"T": REAL_NUMBERS, "Targmax": (DataType.DT_INT32, DataType.DT_INT64)},
     factory=True,
 )
@@ -238,12 +229,7 @@ def flat_indices(chosen: Array, shape: tuple[int, ...], geometry: Geometry) -> A
     return indices
 
 
-@register_kernel(
-    MAX_POOL_3D,
-    device="CPU",
-    types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)},
-    factory=True,
-)
+@register_kernel(MAX_POOL_3D, types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)}, factory=True)
 @from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
 def max_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
     """Volumes in layout NDHWC only; the padding counts as the least finite value."""

@@ -29,6 +29,7 @@ from opkernel.ops.nn.pooling import (
     Pool,
     channels_last_pool,
     check_channels_last,
+    padded_channels_last_pool,
     pool_from_attrs,
     sizes_in_tensor,
 )
@@ -107,16 +108,17 @@ MAX_POOL_GRAD_V2 = _declare(
     max_pool_grad_shape,
     "MaxPoolGrad, whose windows are inputs.",
 )
+_ARGMAX_ATTRS = [
+    *_window_attrs(4),
+    _PADDING,
+    "include_batch_in_index: bool = false",
+    "Targmax: {int32, int64}",
+    "T: realnumbertype",
+]
 MAX_POOL_GRAD_WITH_ARGMAX = _declare(
     "MaxPoolGradWithArgmax",
     ["input: T", "grad: T", "argmax: Targmax"],
-    [
-        *_window_attrs(4),
-        _PADDING,
-        "include_batch_in_index: bool = false",
-        "Targmax: {int32, int64}",
-        "T: realnumbertype",
-    ],
+    _ARGMAX_ATTRS,
     max_pool_grad_shape,
     "The gradient of MaxPoolWithArgmax by its input, given where the maxima are.",
 )
@@ -150,13 +152,7 @@ MAX_POOL_GRAD_GRAD_V2 = _declare(
 _declare(
     "MaxPoolGradGradWithArgmax",
     ["input: T", "grad: T", "argmax: Targmax"],
-    [
-        *_window_attrs(4),
-        _PADDING,
-        "include_batch_in_index: bool = false",
-        "Targmax: {int32, int64}",
-        "T: realnumbertype",
-    ],
+    _ARGMAX_ATTRS,
     _forward_shape(max_pool_shape, 1, 2),
     "The gradient of MaxPoolGradWithArgmax by its gradient.",
     traits="no_kernel=tensorflow",
@@ -198,21 +194,13 @@ def _max_pool_grad_grad(x: Array, y: Array, gradient: Array, pool: Pool) -> Arra
     return out
 
 
-@register_kernel(MAX_POOL_GRAD, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
-def max_pool_grad(
-    *,
-    ksize: list[int],
-    strides: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-) -> Gradient:
-    check_channels_last("MaxPoolingGradOp", data_format)
-    pool = pool_from_attrs(ksize, strides, padding, explicit_paddings)
+@register_kernel(MAX_POOL_GRAD, types={"T": REAL_NUMBERS}, factory=True)
+@from_attrs(pool=partial(padded_channels_last_pool, "MaxPoolingGradOp"))
+def max_pool_grad(*, pool: Pool) -> Gradient:
     return lambda x, y, gradient: _max_pool_grad(x, y, gradient, pool)
 
 
-@register_kernel(MAX_POOL_GRAD_GRAD, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+@register_kernel(MAX_POOL_GRAD_GRAD, types={"T": REAL_NUMBERS}, factory=True)
 @from_attrs(pool=partial(channels_last_pool, "MaxPoolingGradGradOp"))
 def max_pool_grad_grad(*, pool: Pool) -> Gradient:
     return lambda x, y, gradient: _max_pool_grad_grad(x, y, gradient, pool)
@@ -244,20 +232,13 @@ for _op, _name, _compute in (
     (MAX_POOL_GRAD_V2, "MaxPoolingGradOp", _max_pool_grad),
     (MAX_POOL_GRAD_GRAD_V2, "MaxPoolingGradGradOp", _max_pool_grad_grad),
 ):
-    register_kernel(
-        _op,
-        device="CPU",
-        types={"T": REAL_NUMBERS},
-        host_memory=["ksize", "strides"],
-        factory=True,
-    )(_with_sizes(_name, _compute))
+    register_kernel(_op, types={"T": REAL_NUMBERS}, host_memory=["ksize", "strides"], factory=True)(
+        _with_sizes(_name, _compute)
+    )
 
 
 @register_kernel(
-    MAX_POOL_GRAD_WITH_ARGMAX,
-    device="CPU",
-    types={"T": REAL_NUMBERS, "Targmax": DataType.DT_INT64},
-    factory=True,
+    MAX_POOL_GRAD_WITH_ARGMAX, types={"T": REAL_NUMBERS, "Targmax": DataType.DT_INT64}, factory=True
 )
 @from_attrs(pool=pool_from_attrs)
 def max_pool_grad_with_argmax(*, pool: Pool, include_batch_in_index: bool) -> Gradient:
@@ -284,15 +265,11 @@ def max_pool_grad_with_argmax(*, pool: Pool, include_batch_in_index: bool) -> Gr
 
 @register_kernel(
     MAX_POOL_3D_GRAD,
-    device="CPU",
     types={"T": DataType.DT_BFLOAT16, "TInput": DataType.DT_BFLOAT16},
     factory=True,
 )
 @register_kernel(
-    MAX_POOL_3D_GRAD,
-    device="CPU",
-    types={"T": DataType.DT_FLOAT, "TInput": DataType.DT_FLOAT},
-    factory=True,
+    MAX_POOL_3D_GRAD, types={"T": DataType.DT_FLOAT, "TInput": DataType.DT_FLOAT}, factory=True
 )
 @from_attrs(pool=partial(channels_last_pool, "MaxPooling3dGradOp", rank=5))
 def max_pool_3d_grad(*, pool: Pool) -> Gradient:
@@ -312,10 +289,7 @@ def max_pool_3d_grad(*, pool: Pool) -> Gradient:
 
 
 @register_kernel(
-    MAX_POOL_3D_GRAD_GRAD,
-    device="CPU",
-    types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)},
-    factory=True,
+    MAX_POOL_3D_GRAD_GRAD, types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)}, factory=True
 )
 def max_pool_3d_grad_grad(
     *, ksize: list[int], strides: list[int], padding: str, data_format: str

@@ -123,6 +123,19 @@ def padded_pool_in_layout(
     return pool_from_attrs(ksize, strides, padding, explicit_paddings, data_format=data_format)
 
 
+def padded_channels_last_pool(
+    op: str,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> Pool:
+    """The windows of MaxPool's attrs for kernels of `op` on the CPU; raises as `channels_last_pool`."""
+    check_channels_last(op, data_format)
+    return pool_from_attrs(ksize, strides, padding, explicit_paddings)
+
+
 def channels_last_pool(
     op: str,
     ksize: Sequence[int],

@@ -19,12 +19,13 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
+from opkernel.ops.kernel_types import WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
 
-_TYPES = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
 _MAX_BITS = 62
 
 
@@ -156,10 +157,9 @@ def given_range(tensor: Array, low: Array, high: Array, axis: int) -> Range:
     """
     if axis != -1:
         for name, end in (("min", low), ("max", high)):
-            if end.ndim != 1:
-                raise InvalidArgumentError(
-                    f"Shape must be rank 1 for input_{name}_tensor when the axis is specified"
-                )
+            require_vector(
+                end, f"Shape must be rank 1 for input_{name}_tensor when the axis is specified"
+            )
             if end.size != tensor.shape[axis]:
                 raise InvalidArgumentError(
                     f"input_{name}_tensor has {end.size} elements for {tensor.shape[axis]} slices"
@@ -239,8 +239,7 @@ def quantize_and_dequantize(
         given = None
         if range_given:
             for name, end in (("min", input_min), ("max", input_max)):
-                if end.ndim:
-                    raise InvalidArgumentError(f"input_{name} must be a scalar.")
+                require_scalar(end, f"input_{name} must be a scalar.")
             given = _known_range(tensor, input_min, input_max, axis)
         return _round_trip(tensor, given, axis, integers, round_mode == "HALF_UP")
 
@@ -248,10 +247,10 @@ def quantize_and_dequantize(
 
 
 for _op in (QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V4):
-    register_kernel(_op, device="CPU", types={"T": _TYPES}, factory=True)(quantize_and_dequantize)
+    register_kernel(_op, types={"T": WIDE_FLOATS}, factory=True)(quantize_and_dequantize)
 
 
-@register_kernel(QUANTIZE_AND_DEQUANTIZE, device="CPU", types={"T": _TYPES}, factory=True)
+@register_kernel(QUANTIZE_AND_DEQUANTIZE, types={"T": WIDE_FLOATS}, factory=True)
 def quantize_and_dequantize_v1(
     *,
     signed_input: bool,
@@ -267,7 +266,7 @@ def quantize_and_dequantize_v1(
     return lambda tensor: _round_trip(tensor, given, -1, integers, half_up=False)
 
 
-@register_kernel(QUANTIZE_AND_DEQUANTIZE_V3, device="CPU", types={"T": _TYPES}, factory=True)
+@register_kernel(QUANTIZE_AND_DEQUANTIZE_V3, types={"T": WIDE_FLOATS}, factory=True)
 def quantize_and_dequantize_v3(
     *, signed_input: bool, range_given: bool, narrow_range: bool, axis: int
 ) -> Callable[[Any, Any, Any, Any], Any]:
@@ -291,19 +290,14 @@ def quantize_and_dequantize_v3(
     return kernel
 
 
-@g.register_gradient("QuantizeAndDequantize", not_derivative="it passes the rounding unchanged")
+@g.register_gradient(
+    "QuantizeAndDequantize",
+    "QuantizeAndDequantizeV2",
+    "QuantizeAndDequantizeV3",
+    not_derivative="it passes the rounding unchanged",
+)
 def quantize_and_dequantize_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return grad
-
-
-@g.register_gradient("QuantizeAndDequantizeV2", not_derivative="it passes the rounding unchanged")
-def quantize_and_dequantize_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return grad, None, None
-
-
-@g.register_gradient("QuantizeAndDequantizeV3", not_derivative="it passes the rounding unchanged")
-def quantize_and_dequantize_v3_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return grad, None, None, None
+    return [grad, *[None] * (len(op.inputs) - 1)]
 
 
 @g.register_gradient("QuantizeAndDequantizeV4", not_derivative="it passes the rounding unchanged")
@@ -329,25 +323,18 @@ QUANTIZE_AND_DEQUANTIZE_V4_GRAD = register_op(
     "QuantizeAndDequantizeV4Grad",
     inputs=["gradients: T", "input: T", "input_min: T", "input_max: T"],
     outputs=["input_backprop: T", "input_min_backprop: T", "input_max_backprop: T"],
-    attrs=["T: {bfloat16, half, float, double}", "axis: int = -1"],
+    attrs=[_T, "axis: int = -1"],
     shape_fn=quantize_and_dequantize_grad_shape,
     doc="The gradient where `input` is in its range, 0 elsewhere and for the range.",
 )
 
 
-@register_kernel(
-    QUANTIZE_AND_DEQUANTIZE_V4_GRAD,
-    device="CPU",
-    types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)},
-    factory=True,
-)
+@register_kernel(QUANTIZE_AND_DEQUANTIZE_V4_GRAD, types={"T": WIDE_FLOATS}, factory=True)
 def quantize_and_dequantize_v4_grad(*, axis: int, xp: Any) -> Callable[..., Any]:
-    if axis < -1:
-        raise InvalidArgumentError(f"Axis must be at least -1. Found {axis}")
+    _check_axis(axis)
 
     def kernel(gradients: Any, tensor: Any, input_min: Any, input_max: Any) -> Any:
-        if gradients.shape != tensor.shape:
-            raise InvalidArgumentError("gradient and input must be the same size")
+        require_equal(gradients.shape, tensor.shape, "gradient and input must be the same size")
         low, high = (
             _end(name, end, tensor.shape, axis)
             for name, end in (("input_min", input_min), ("input_max", input_max))
@@ -365,8 +352,7 @@ def _end(name: str, end: Any, shape: tuple[int, ...], axis: int) -> Any:
         InvalidArgumentError: it is not a scalar, or not one value for each slice along `axis`.
     """
     if axis == -1:
-        if end.ndim:
-            raise InvalidArgumentError(f"{name} must be a scalar if axis is unspecified")
+        require_scalar(end, f"{name} must be a scalar if axis is unspecified")
         return end
     if axis >= len(shape):
         raise InvalidArgumentError(

@@ -15,6 +15,7 @@ Source: TensorFlow core/ops/rnn_ops.cc, core/kernels/rnn/lstm_ops.{h,cc}, gru_op
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,9 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -32,6 +34,12 @@ __all__ = ["LSTM_INPUTS", "LSTM_OUTPUTS", "LSTM_TYPES", "LstmWeights", "check_gr
 LSTM_INPUTS = ["x: T", "cs_prev: T", "h_prev: T", "w: T", "wci: T", "wcf: T", "wco: T", "b: T"]
 LSTM_OUTPUTS = ["i: T", "cs: T", "f: T", "o: T", "ci: T", "co: T", "h: T"]
 LSTM_TYPES = (DataType.DT_HALF, DataType.DT_FLOAT)
+_LSTM_ATTRS = [
+    "forget_bias: float = 1.0",
+    "cell_clip: float = 3.0",
+    "use_peephole: bool = false",
+    "T: {half, float}",
+]
 _LSTM_DOC = """
     cs_prev, h_prev: [batch, cells]: the state and the output before.
     w, b: [inputs + cells, 4 cells] and [4 cells], the gates in the order {order}.
@@ -63,12 +71,7 @@ LSTM_BLOCK_CELL = register_op(
     "LSTMBlockCell",
     inputs=LSTM_INPUTS,
     outputs=LSTM_OUTPUTS,
-    attrs=[
-        "forget_bias: float = 1.0",
-        "cell_clip: float = 3.0",
-        "use_peephole: bool = false",
-        "T: {half, float}",
-    ],
+    attrs=_LSTM_ATTRS,
     shape_fn=cell_shape,
     doc=f"""One step of an LSTM.
 
@@ -78,12 +81,7 @@ BLOCK_LSTM = register_op(
     "BlockLSTM",
     inputs=["seq_len_max: int64", *LSTM_INPUTS],
     outputs=LSTM_OUTPUTS,
-    attrs=[
-        "forget_bias: float = 1.0",
-        "cell_clip: float = 3.0",
-        "use_peephole: bool = false",
-        "T: {half, float}",
-    ],
+    attrs=_LSTM_ATTRS,
     shape_fn=block_lstm_shape,
     doc=f"""An LSTM over the first `seq_len_max` steps of a sequence; zeros after them.
 
@@ -117,13 +115,11 @@ GRU_BLOCK_CELL = register_op(
 
 def check_rank(rank: int, **tensors: Any) -> None:
     for name, tensor in tensors.items():
-        if tensor.ndim != rank:
-            raise InvalidArgumentError(f"{name} must be rank {rank} but is rank {tensor.ndim}")
+        require_rank(tensor, rank, f"{name} must be rank {rank} but is rank {tensor.ndim}")
 
 
 def check_size(what: str, size: int, expected: int) -> None:
-    if size != expected:
-        raise InvalidArgumentError(f"{what}: {size} vs. {expected}")
+    require_equal(size, expected, f"{what}: {{}} vs. {{}}")
 
 
 def _sigmoid(x: Any, xp: Any) -> Any:
@@ -186,11 +182,9 @@ class _LstmCell(NamedTuple):
         return i, cs, f, o, ci, co, co * o
 
 
-@register_kernel(LSTM_BLOCK_CELL, device="CPU", types={"T": LSTM_TYPES}, factory=True)
-def lstm_block_cell(
-    *, forget_bias: float, cell_clip: float, use_peephole: bool, T: DataType, xp: Any
-) -> Callable[..., Any]:
-    cell = _LstmCell((0, 1, 2, 3), forget_bias, cell_clip, use_peephole, xp)
+@register_kernel(LSTM_BLOCK_CELL, types={"T": LSTM_TYPES}, factory=True)
+@from_attrs(cell=partial(_LstmCell, (0, 1, 2, 3)))
+def lstm_block_cell(*, cell: _LstmCell, T: DataType, xp: Any) -> Callable[..., Any]:
 
     def kernel(
         x: Any, cs_prev: Any, h_prev: Any, w: Any, wci: Any, wcf: Any, wco: Any, b: Any
@@ -219,8 +213,7 @@ def _block_lstm(cell: _LstmCell, T: DataType) -> Callable[..., Any]:
         b: Any,
     ) -> Any:
         check_rank(0, **{"`seq_len_max_tensor`": seq_len_max})
-        if x.ndim != 3:
-            raise InvalidArgumentError("x must be 3D")
+        require_rank(x, 3, "x must be 3D")
         weights = LstmWeights.checked(x, cs_prev, h_prev, w, wci, wcf, wco, b)
         steps, inputs = int(seq_len_max), x.shape[2]
         if steps > x.shape[0]:
@@ -241,19 +234,19 @@ def _block_lstm(cell: _LstmCell, T: DataType) -> Callable[..., Any]:
     return kernel
 
 
-@register_kernel(BLOCK_LSTM, device="CPU", types={"T": LSTM_TYPES}, factory=True)
-def block_lstm(
-    *, forget_bias: float, cell_clip: float, use_peephole: bool, T: DataType
-) -> Callable[..., Any]:
-    return _block_lstm(_LstmCell((0, 1, 2, 3), forget_bias, cell_clip, use_peephole, np), T)
+@register_kernel(BLOCK_LSTM, types={"T": LSTM_TYPES}, factory=True)
+@from_attrs(cell=partial(_LstmCell, (0, 1, 2, 3), xp=np))
+def block_lstm(*, cell: _LstmCell, T: DataType) -> Callable[..., Any]:
+    return _block_lstm(cell, T)
 
 
-@register_kernel(BLOCK_LSTM_V2, device="CPU", types={"T": LSTM_TYPES}, factory=True)
-def block_lstm_v2(*, cell_clip: float, use_peephole: bool, T: DataType) -> Callable[..., Any]:
-    return _block_lstm(_LstmCell((0, 2, 1, 3), 0.0, cell_clip, use_peephole, np), T)
+@register_kernel(BLOCK_LSTM_V2, types={"T": LSTM_TYPES}, factory=True)
+@from_attrs(cell=partial(_LstmCell, (0, 2, 1, 3), 0.0, xp=np))
+def block_lstm_v2(*, cell: _LstmCell, T: DataType) -> Callable[..., Any]:
+    return _block_lstm(cell, T)
 
 
-@register_kernel(GRU_BLOCK_CELL, device="CPU", types={"T": DataType.DT_FLOAT})
+@register_kernel(GRU_BLOCK_CELL, types={"T": DataType.DT_FLOAT})
 def gru_block_cell(
     x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any, *, xp: Any
 ) -> Any:
@@ -268,11 +261,9 @@ def gru_block_cell(
 def check_gru(x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any) -> None:
     """Raise InvalidArgumentError unless the tensors fit each other."""
     for name, tensor in (("x", x), ("h_prev", h_prev), ("w_ru", w_ru), ("w_c", w_c)):
-        if tensor.ndim != 2:
-            raise InvalidArgumentError(f"Rank of {name} must be 2, got {tensor.ndim}")
+        require_rank(tensor, 2, f"Rank of {name} must be 2, got {tensor.ndim}")
     for name, tensor in (("b_ru", b_ru), ("b_c", b_c)):
-        if tensor.ndim != 1:
-            raise InvalidArgumentError(f"Rank of {name} must be 1, got {tensor.ndim}")
+        require_vector(tensor, f"Rank of {name} must be 1, got {tensor.ndim}")
     cells = h_prev.shape[1]
     rows = x.shape[1] + cells
     check_size("h_prev.dims(0) != batch_size", h_prev.shape[0], x.shape[0])
@@ -287,19 +278,11 @@ def check_gru(x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any) -> 
 _OF_STATES = "it is that of cs and h alone"
 
 
-@g.register_gradient("BlockLSTM", not_derivative=_OF_STATES)
+@g.register_gradient("BlockLSTM", "BlockLSTMV2", not_derivative=_OF_STATES)
 def block_lstm_gradient(op: g.Operation, *grads: Any) -> g.Gradients:
-    return _gradients(op, grads, g.nodes.BlockLSTMGrad)
-
-
-@g.register_gradient("BlockLSTMV2", not_derivative=_OF_STATES)
-def block_lstm_v2_gradient(op: g.Operation, *grads: Any) -> g.Gradients:
-    return _gradients(op, grads, g.nodes.BlockLSTMGradV2)
-
-
-def _gradients(op: g.Operation, grads: Any, layer_back: Any) -> g.Gradients:
     """The gradients by all but the length; those of the gates count as zero."""
     by_state, by_output = grads[1], grads[6]
+    layer_back = getattr(g.nodes, op.type.replace("LSTM", "LSTMGrad"))
     found = layer_back(
         *op.inputs, *op.outputs, by_state, by_output, **g.attrs_of(op, "use_peephole")
     )

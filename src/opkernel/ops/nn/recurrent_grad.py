@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.nn.recurrent import (
     LSTM_INPUTS,
     LSTM_OUTPUTS,
@@ -45,16 +46,6 @@ def lstm_block_cell_grad_shape(c: InferenceContext) -> None:
         c.set_output(output, c.vector(cells))
 
 
-def gru_block_cell_grad_shape(c: InferenceContext) -> None:
-    """The gradients of x, twice [batch, cells], and [batch, 2 cells]."""
-    x, state, weights = (c.with_rank(c.input(i), 2) for i in range(3))
-    batch = c.dim(x, 0)
-    c.set_output(0, x)
-    for output in (1, 2):
-        c.set_output(output, c.matrix(batch, c.dim(state, 1)))
-    c.set_output(3, c.matrix(batch, c.dim(weights, 1)))
-
-
 LSTM_BLOCK_CELL_GRAD = register_op(
     "LSTMBlockCellGrad",
     inputs=[*LSTM_INPUTS, *LSTM_OUTPUTS[:-1], "cs_grad: T", "h_grad: T"],
@@ -80,7 +71,9 @@ GRU_BLOCK_CELL_GRAD = register_op(
     ],
     outputs=["d_x: T", "d_h_prev: T", "d_c_bar: T", "d_r_bar_u_bar: T"],
     attrs=["T: {float}"],
-    shape_fn=gru_block_cell_grad_shape,
+    shape_fn=shape_rule(
+        "[batch, ?], [?, cells], [?, gates] -> in0, [batch, cells], [batch, cells], [batch, gates]"
+    ),
     doc="The gradients of a GRUBlockCell by its inputs, and by what the tanh and the gates took.",
 )
 
@@ -117,7 +110,7 @@ class _Backwards(NamedTuple):
         return back, np.concatenate([gate for _, gate in ordered], axis=1), peepholes
 
 
-@register_kernel(LSTM_BLOCK_CELL_GRAD, device="CPU", types={"T": LSTM_TYPES}, factory=True)
+@register_kernel(LSTM_BLOCK_CELL_GRAD, types={"T": LSTM_TYPES}, factory=True)
 def lstm_block_cell_grad(*, use_peephole: bool, T: DataType) -> Callable[..., Any]:
     def kernel(x: Any, cs_prev: Any, h_prev: Any, *others: Any) -> Any:
         check_rank(2, x=x)
@@ -134,10 +127,7 @@ def lstm_block_cell_grad(*, use_peephole: bool, T: DataType) -> Callable[..., An
 def _check_cells(shape: tuple[int, ...], tensors: Sequence[Any]) -> None:
     """Raise InvalidArgumentError unless tensors are of the shape of the state."""
     for tensor in tensors:
-        if tensor.shape != shape:
-            raise InvalidArgumentError(
-                f"{list(tensor.shape)} is not the shape of the state, {list(shape)}"
-            )
+        require_equal(tensor.shape, shape, "{} is not the shape of the state, {}")
 
 
 def _through_time(
@@ -172,7 +162,7 @@ def _through_time(
 
 
 def _register_block_lstm_grad(op: str, order: tuple[int, int, int, int]) -> None:
-    @register_kernel(op, device="CPU", types={"T": LSTM_TYPES}, factory=True)
+    @register_kernel(op, types={"T": LSTM_TYPES}, factory=True)
     def block_lstm_grad(*, use_peephole: bool, T: DataType) -> Callable[..., Any]:
         def kernel(seq_len_max: Any, x: Any, cs_prev: Any, h_prev: Any, *others: Any) -> Any:
             check_rank(0, **{"`seq_len_max_tensor`": seq_len_max})
@@ -191,7 +181,7 @@ _register_block_lstm_grad("BlockLSTMGrad", (0, 1, 2, 3))
 _register_block_lstm_grad("BlockLSTMGradV2", (0, 2, 1, 3))
 
 
-@register_kernel(GRU_BLOCK_CELL_GRAD, device="CPU", types={"T": DataType.DT_FLOAT})
+@register_kernel(GRU_BLOCK_CELL_GRAD, types={"T": DataType.DT_FLOAT})
 def gru_block_cell_grad(
     x: Any,
     h_prev: Any,

@@ -25,7 +25,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import allocate, cut, shard
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
-from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.kernel_types import FLOATS, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
 
@@ -176,13 +176,13 @@ def softmax_by_rows(logits: Any, xp: Any) -> Any:
     return result.reshape(logits.shape)
 
 
-@register_kernel(SOFTMAX, device="CPU", types={"T": FLOATS}, factory=True)
+@register_kernel(SOFTMAX, types={"T": FLOATS}, factory=True)
 def make_softmax(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
-    by_rows = xp is np and T in (DataType.DT_FLOAT, DataType.DT_DOUBLE)
+    by_rows = xp is np and T in WIDE_FLOATS
     return _checked(softmax_by_rows if by_rows else softmax, xp)
 
 
-@register_kernel(LOG_SOFTMAX, device="CPU", types={"T": FLOATS}, factory=True)
+@register_kernel(LOG_SOFTMAX, types={"T": FLOATS}, factory=True)
 def make_log_softmax(*, xp: Any) -> Callable[[Any], Any]:
     return _checked(log_softmax, xp)
 

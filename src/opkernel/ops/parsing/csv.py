@@ -18,6 +18,7 @@ from opkernel.device.work_clock import WorkClock, in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_csv_defaults, set_outputs
+from opkernel.ops.input_checks import require_equal, require_rank_at_most
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.to_number import numbers
 from opkernel.types import DataType
@@ -50,7 +51,7 @@ DECODE_CSV = register_op(
 )
 
 
-@register_kernel(DECODE_CSV, device="CPU", factory=True)
+@register_kernel(DECODE_CSV, factory=True)
 def decode_csv(
     *,
     OUT_TYPE: list[DataType],
@@ -60,8 +61,7 @@ def decode_csv(
     select_cols: list[int],
 ) -> Callable[[Any, list[Any]], list[Any]]:
     delimiter = field_delim.encode("utf-8", "surrogateescape")
-    if len(delimiter) != 1:
-        raise InvalidArgumentError("field_delim should be only 1 char")
+    require_equal(len(delimiter), 1, "field_delim should be only 1 char")
     if select_cols and len(select_cols) != len(OUT_TYPE):
         raise InvalidArgumentError("select_cols should match output size")
     if any(a >= b for a, b in pairwise([-1, *select_cols])):
@@ -112,8 +112,7 @@ class _Decoder:
 
 def _check_defaults(defaults: list[Any]) -> None:
     for i, default in enumerate(defaults):
-        if default.ndim > 1:
-            raise InvalidArgumentError("Each record default should be at most rank 1")
+        require_rank_at_most(default, 1, "Each record default should be at most rank 1")
         if default.size > 1:
             raise InvalidArgumentError(
                 f"There should only be 1 default per field but field {i} has {default.size}"

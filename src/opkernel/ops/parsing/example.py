@@ -9,6 +9,7 @@ from typing import Any
 from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
+from opkernel.ops.input_checks import require_rank_at_most, require_scalar, require_vector
 from opkernel.ops.parsing.columns import DenseFeature, ragged_of, sparse_of
 from opkernel.ops.parsing.features import Column, column_of, message_spans, spans_of_features
 from opkernel.ops.parsing.shapes import (
@@ -45,6 +46,13 @@ PARSE_EXAMPLE = register_op(
     doc="The features of serialized Example messages, as sparse and dense tensors.",
 )
 
+_OUTPUTS = [
+    "sparse_indices: num_sparse * int64",
+    "sparse_values: sparse_types",
+    "sparse_shapes: num_sparse * int64",
+    "dense_values: Tdense",
+]
+
 PARSE_EXAMPLE_V2 = register_op(
     "ParseExampleV2",
     inputs=[
@@ -56,10 +64,7 @@ PARSE_EXAMPLE_V2 = register_op(
         "dense_defaults: Tdense",
     ],
     outputs=[
-        "sparse_indices: num_sparse * int64",
-        "sparse_values: sparse_types",
-        "sparse_shapes: num_sparse * int64",
-        "dense_values: Tdense",
+        *_OUTPUTS,
         "ragged_values: ragged_value_types",
         "ragged_row_splits: ragged_split_types",
     ],
@@ -78,12 +83,7 @@ PARSE_EXAMPLE_V2 = register_op(
 PARSE_SINGLE_EXAMPLE = register_op(
     "ParseSingleExample",
     inputs=["serialized: string", "dense_defaults: Tdense"],
-    outputs=[
-        "sparse_indices: num_sparse * int64",
-        "sparse_values: sparse_types",
-        "sparse_shapes: num_sparse * int64",
-        "dense_values: Tdense",
-    ],
+    outputs=_OUTPUTS,
     attrs=[
         "num_sparse: int >= 0",
         "sparse_keys: list(string) >= 0",
@@ -145,16 +145,12 @@ def _dense_features(
 
 def _keys(tensors: Sequence[Any]) -> list[bytes]:
     for tensor in tensors:
-        if tensor.ndim:
-            raise InvalidArgumentError("Expected a scalar for each key")
+        require_scalar(tensor, "Expected a scalar for each key")
     return [tensor.item() for tensor in tensors]
 
 
 def _batch(serialized: Any, names: Any) -> list[bytes]:
-    if serialized.ndim != 1:
-        raise InvalidArgumentError(
-            f"Expected serialized to be a vector, got shape: {TensorShape(serialized.shape)}"
-        )
+    require_vector(serialized, "Expected serialized to be a vector, got shape: {}")
     check_names(serialized, names)
     records: list[bytes] = serialized.tolist()
     return records
@@ -169,7 +165,7 @@ def check_names(serialized: Any, names: Any) -> None:
         )
 
 
-@register_kernel(PARSE_EXAMPLE, device="CPU", factory=True)
+@register_kernel(PARSE_EXAMPLE, factory=True)
 def parse_example(
     *,
     Nsparse: int,
@@ -205,7 +201,7 @@ def _dense(features: Sequence[DenseFeature], columns: Sequence[Column]) -> list[
     return [feature.tensor(column) for feature, column in pairs]
 
 
-@register_kernel(PARSE_EXAMPLE_V2, device="CPU", factory=True)
+@register_kernel(PARSE_EXAMPLE_V2, factory=True)
 def parse_example_v2(
     *,
     Tdense: list[DataType],
@@ -231,11 +227,9 @@ def parse_example_v2(
                     f"Expected {name}_keys to be a vector of {count} keys, got shape: "
                     f"{TensorShape(keys.shape)}"
                 )
-        if serialized.ndim > 1:
-            raise InvalidArgumentError(
-                f"Expected serialized to be a scalar or vector, got shape: "
-                f"{TensorShape(serialized.shape)}"
-            )
+        require_rank_at_most(
+            serialized, 1, "Expected serialized to be a scalar or vector, got shape: {}"
+        )
         check_names(serialized, names)
         features = _dense_features(dense.tolist(), Tdense, dense_shapes, dense_defaults)
         columns = columns_of(
@@ -281,7 +275,7 @@ def _of_one(
     return *outputs, [one[0] for one in dense], *rest
 
 
-@register_kernel(PARSE_SINGLE_EXAMPLE, device="CPU", factory=True)
+@register_kernel(PARSE_SINGLE_EXAMPLE, factory=True)
 def parse_single_example(
     *,
     num_sparse: int,
@@ -302,10 +296,7 @@ def parse_single_example(
     )
 
     def parse(serialized: Any, dense_defaults: Any) -> Any:
-        if serialized.ndim:
-            raise InvalidArgumentError(
-                f"Expected serialized to be a scalar, got shape: {TensorShape(serialized.shape)}"
-            )
+        require_scalar(serialized, "Expected serialized to be a scalar, got shape: {}")
         features = _dense_features(dense, Tdense, dense_shapes, dense_defaults)
         columns = columns_of([serialized.item()], [*sparse, *dense], [*sparse_types, *Tdense])
         return _of_one(*_sparse(columns[:num_sparse]), _dense(features, columns[num_sparse:]))

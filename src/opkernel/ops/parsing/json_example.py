@@ -28,7 +28,7 @@ DECODE_JSONEXAMPLE = register_op(
 )
 
 
-@register_kernel(DECODE_JSONEXAMPLE, device="CPU")
+@register_kernel(DECODE_JSONEXAMPLE)
 def decode_json_example(json_examples: Any) -> Any:
     return map_strings(_serialized, json_examples)
 

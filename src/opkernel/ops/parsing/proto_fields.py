@@ -18,6 +18,7 @@ from opkernel.device.string_tensors import gather_bytes
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.text.field_label import is_packed, is_repeated
+from opkernel.ops.kernel_types import WIDE_FLOATS
 from opkernel.ops.parsing.wire import WireError, read_varint, varints, write_varint
 from opkernel.proto import TensorProto
 from opkernel.types import DataType
@@ -29,7 +30,6 @@ _F = FieldDescriptor
 _SIGNED = (DataType.DT_INT32, DataType.DT_INT64)
 _UNSIGNED = (DataType.DT_UINT32, DataType.DT_UINT64)
 _LONG = (DataType.DT_UINT64,)
-_FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
 _STRING = (DataType.DT_STRING,)
 _BYTES_WIRE = 2
 _AT_ONCE, _OF_ELEMENT = 1 << 12, 1 << 10
@@ -192,7 +192,7 @@ _BOOL = _varint_codec(64)
 
 _CODECS: dict[int, tuple[tuple[DataType, ...], Any]] = {
     _F.TYPE_DOUBLE: ((DataType.DT_DOUBLE,), _fixed_codec("<d")),
-    _F.TYPE_FLOAT: (_FLOATS, _fixed_codec("<f")),
+    _F.TYPE_FLOAT: (WIDE_FLOATS, _fixed_codec("<f")),
     _F.TYPE_INT64: ((DataType.DT_INT64,), _varint_codec(64, is_signed=True)),
     _F.TYPE_UINT64: (_LONG, _varint_codec(64)),
     _F.TYPE_INT32: (_SIGNED, _varint_codec(32, is_signed=True)),

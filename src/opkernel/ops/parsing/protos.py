@@ -19,6 +19,7 @@ from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.kernel import check_allocation, counted
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.parsing.proto_fields import Column, FieldCodec, codec_of, message_descriptor
 from opkernel.ops.parsing.wire import WireError, fields
 from opkernel.ops.registration import register_kernel
@@ -77,7 +78,7 @@ ENCODE_PROTO = register_op(
 )
 
 
-@register_kernel(DECODE_PROTO_V2, device="CPU", factory=True)
+@register_kernel(DECODE_PROTO_V2, factory=True)
 def decode_proto(
     *,
     message_type: str,
@@ -114,10 +115,9 @@ def decode_proto(
 def _codecs(
     message: Descriptor, names: Sequence[str], types: Sequence[DataType]
 ) -> list[FieldCodec]:
-    if len(names) != len(types):
-        raise InvalidArgumentError(
-            f"field_names and types must have the same length: {len(names)} vs. {len(types)}"
-        )
+    require_equal(
+        len(names), len(types), "field_names and types must have the same length: {} vs. {}"
+    )
     return [codec_of(message, name, dtype) for name, dtype in zip(names, types, strict=True)]
 
 
@@ -181,7 +181,7 @@ def _filled_up(column: Column, sizes: Any, dtype: DataType) -> Any:
     return string_tensor(shape, in_time(texts))
 
 
-@register_kernel(ENCODE_PROTO, device="CPU", factory=True)
+@register_kernel(ENCODE_PROTO, factory=True)
 def encode_proto(
     *,
     field_names: list[str],

@@ -15,14 +15,11 @@ from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op, unchanged_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
-
-
-def decode_raw_shape(c: InferenceContext) -> None:
-    """A dimension of numbers after those of the strings."""
-    c.set_output(0, c.concatenate(c.input(0), c.vector(None)))
+from opkernel.types import DataType
 
 
 def decode_padded_raw_shape(c: InferenceContext) -> None:
@@ -40,7 +37,7 @@ DECODE_RAW = register_op(
         "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, complex64, complex128, bool, bfloat16}",
         "little_endian: bool = true",
     ],
-    shape_fn=decode_raw_shape,
+    shape_fn=shape_rule("[...] -> [..., ?]"),
     doc="The bytes of each string as numbers; all strings have one length.",
 )
 
@@ -68,7 +65,7 @@ _OF_TEXT = 1 << 9
 """The work of looking at a string."""
 
 
-@register_kernel(DECODE_RAW, device="CPU", types={"out_type": _TYPES})
+@register_kernel(DECODE_RAW, types={"out_type": _TYPES})
 def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
     texts = strings.reshape(-1).tolist()
     length = len(texts[0]) if texts else 0
@@ -89,12 +86,11 @@ def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
     return _numbers(raw, out_type, little_endian).reshape(shape)
 
 
-@register_kernel(DECODE_PADDED_RAW, device="CPU", types={"out_type": _PADDED_TYPES})
+@register_kernel(DECODE_PADDED_RAW, types={"out_type": _PADDED_TYPES})
 def decode_padded_raw(
     strings: Any, fixed_length: Any, *, out_type: DataType, little_endian: bool
 ) -> Any:
-    if fixed_length.ndim:
-        raise InvalidArgumentError(f"k must be scalar, got shape {TensorShape(fixed_length.shape)}")
+    require_scalar(fixed_length, "k must be scalar, got shape {}")
     width, size = int(fixed_length), out_type.size
     if width <= 0:
         raise InvalidArgumentError(f"fixed_length ({width}) must be greater than zero.")
@@ -132,7 +128,7 @@ _TAKEN, _MADE = 1 << 12, 1 << 20
 """So many bytes are taken, and made, at a time."""
 
 
-@register_kernel(DECODE_COMPRESSED, device="CPU", factory=True)
+@register_kernel(DECODE_COMPRESSED, factory=True)
 def decode_compressed(*, compression_type: str) -> Callable[[Any], Any]:
     if compression_type == "ZSTD":
         raise UnimplementedError("DecodeCompressed of ZSTD is not supported; use ZLIB or GZIP")

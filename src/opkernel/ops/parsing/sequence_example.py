@@ -8,7 +8,9 @@ from functools import partial
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.opdef import register_op
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.parsing.example import check_names
 from opkernel.ops.parsing.sequence_features import Part, list_of_one, of_one, part_of
 from opkernel.ops.parsing.shapes import (
@@ -19,18 +21,37 @@ from opkernel.ops.parsing.shapes import (
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
+_CONTEXT = [
+    "context_sparse_indices: Ncontext_sparse * int64",
+    "context_sparse_values: context_sparse_types",
+    "context_sparse_shapes: Ncontext_sparse * int64",
+    "context_dense_values: Tcontext_dense",
+]
+_FEATURE_LISTS = [
+    "feature_list_sparse_indices: Nfeature_list_sparse * int64",
+    "feature_list_sparse_values: feature_list_sparse_types",
+    "feature_list_sparse_shapes: Nfeature_list_sparse * int64",
+    "feature_list_dense_values: feature_list_dense_types",
+]
+_ATTRS = [
+    "Ncontext_sparse: int >= 0 = 0",
+    "Ncontext_dense: int >= 0 = 0",
+    "Nfeature_list_sparse: int >= 0 = 0",
+    "Nfeature_list_dense: int >= 0 = 0",
+    "context_sparse_types: list({float, int64, string}) >= 0 = []",
+    "Tcontext_dense: list({float, int64, string}) >= 0 = []",
+    "feature_list_dense_types: list({float, int64, string}) >= 0 = []",
+    "context_dense_shapes: list(shape) >= 0 = []",
+    "feature_list_sparse_types: list({float, int64, string}) >= 0 = []",
+    "feature_list_dense_shapes: list(shape) >= 0 = []",
+]
+
 PARSE_SEQUENCE_EXAMPLE = register_op(
     "ParseSequenceExample",
     inputs=["serialized: string", "debug_name: string", "context_dense_defaults: Tcontext_dense"],
     outputs=[
-        "context_sparse_indices: Ncontext_sparse * int64",
-        "context_sparse_values: context_sparse_types",
-        "context_sparse_shapes: Ncontext_sparse * int64",
-        "context_dense_values: Tcontext_dense",
-        "feature_list_sparse_indices: Nfeature_list_sparse * int64",
-        "feature_list_sparse_values: feature_list_sparse_types",
-        "feature_list_sparse_shapes: Nfeature_list_sparse * int64",
-        "feature_list_dense_values: feature_list_dense_types",
+        *_CONTEXT,
+        *_FEATURE_LISTS,
         "feature_list_dense_lengths: Nfeature_list_dense * int64",
     ],
     attrs=[
@@ -39,16 +60,7 @@ PARSE_SEQUENCE_EXAMPLE = register_op(
         "context_dense_keys: list(string) >= 0",
         "feature_list_sparse_keys: list(string) >= 0",
         "feature_list_dense_keys: list(string) >= 0",
-        "Ncontext_sparse: int >= 0 = 0",
-        "Ncontext_dense: int >= 0 = 0",
-        "Nfeature_list_sparse: int >= 0 = 0",
-        "Nfeature_list_dense: int >= 0 = 0",
-        "context_sparse_types: list({float, int64, string}) >= 0 = []",
-        "Tcontext_dense: list({float, int64, string}) >= 0 = []",
-        "feature_list_dense_types: list({float, int64, string}) >= 0 = []",
-        "context_dense_shapes: list(shape) >= 0 = []",
-        "feature_list_sparse_types: list({float, int64, string}) >= 0 = []",
-        "feature_list_dense_shapes: list(shape) >= 0 = []",
+        *_ATTRS,
     ],
     shape_fn=parse_sequence_example_shape,
     doc="The context and the feature lists of serialized SequenceExample messages.",
@@ -69,16 +81,10 @@ PARSE_SEQUENCE_EXAMPLE_V2 = register_op(
         "context_dense_defaults: Tcontext_dense",
     ],
     outputs=[
-        "context_sparse_indices: Ncontext_sparse * int64",
-        "context_sparse_values: context_sparse_types",
-        "context_sparse_shapes: Ncontext_sparse * int64",
-        "context_dense_values: Tcontext_dense",
+        *_CONTEXT,
         "context_ragged_values: context_ragged_value_types",
         "context_ragged_row_splits: context_ragged_split_types",
-        "feature_list_sparse_indices: Nfeature_list_sparse * int64",
-        "feature_list_sparse_values: feature_list_sparse_types",
-        "feature_list_sparse_shapes: Nfeature_list_sparse * int64",
-        "feature_list_dense_values: feature_list_dense_types",
+        *_FEATURE_LISTS,
         "feature_list_dense_lengths: Nfeature_list_dense * int64",
         "feature_list_ragged_values: feature_list_ragged_value_types",
         "feature_list_ragged_outer_splits: feature_list_ragged_split_types",
@@ -115,28 +121,8 @@ PARSE_SINGLE_SEQUENCE_EXAMPLE = register_op(
         "context_dense_defaults: Tcontext_dense",
         "debug_name: string",
     ],
-    outputs=[
-        "context_sparse_indices: Ncontext_sparse * int64",
-        "context_sparse_values: context_sparse_types",
-        "context_sparse_shapes: Ncontext_sparse * int64",
-        "context_dense_values: Tcontext_dense",
-        "feature_list_sparse_indices: Nfeature_list_sparse * int64",
-        "feature_list_sparse_values: feature_list_sparse_types",
-        "feature_list_sparse_shapes: Nfeature_list_sparse * int64",
-        "feature_list_dense_values: feature_list_dense_types",
-    ],
-    attrs=[
-        "Ncontext_sparse: int >= 0 = 0",
-        "Ncontext_dense: int >= 0 = 0",
-        "Nfeature_list_sparse: int >= 0 = 0",
-        "Nfeature_list_dense: int >= 0 = 0",
-        "context_sparse_types: list({float, int64, string}) >= 0 = []",
-        "Tcontext_dense: list({float, int64, string}) >= 0 = []",
-        "feature_list_dense_types: list({float, int64, string}) >= 0 = []",
-        "context_dense_shapes: list(shape) >= 0 = []",
-        "feature_list_sparse_types: list({float, int64, string}) >= 0 = []",
-        "feature_list_dense_shapes: list(shape) >= 0 = []",
-    ],
+    outputs=[*_CONTEXT, *_FEATURE_LISTS],
+    attrs=_ATTRS,
     shape_fn=parse_single_sequence_example_shape,
     doc="The context and the feature lists of one serialized SequenceExample message.",
 )
@@ -153,7 +139,25 @@ def _records(serialized: Any, max_rank: int, min_rank: int, names: Any) -> list[
     return records
 
 
-@register_kernel(PARSE_SEQUENCE_EXAMPLE, device="CPU", factory=True)
+def _context(
+    context_sparse_types: list[DataType],
+    Tcontext_dense: list[DataType],
+    context_dense_shapes: list[PartialTensorShape],
+) -> Part:
+    return part_of("context", context_sparse_types, Tcontext_dense, context_dense_shapes)
+
+
+def _feature_lists(
+    feature_list_sparse_types: list[DataType],
+    feature_list_dense_types: list[DataType],
+    feature_list_dense_shapes: list[PartialTensorShape],
+) -> Part:
+    types = feature_list_sparse_types, feature_list_dense_types
+    return part_of("feature_list", *types, feature_list_dense_shapes)
+
+
+@register_kernel(PARSE_SEQUENCE_EXAMPLE, factory=True)
+@from_attrs(context=_context, lists=_feature_lists)
 def parse_sequence_example(
     *,
     feature_list_dense_missing_assumed_empty: list[str],
@@ -165,20 +169,9 @@ def parse_sequence_example(
     Ncontext_dense: int,
     Nfeature_list_sparse: int,
     Nfeature_list_dense: int,
-    context_sparse_types: list[DataType],
-    Tcontext_dense: list[DataType],
-    feature_list_dense_types: list[DataType],
-    context_dense_shapes: list[PartialTensorShape],
-    feature_list_sparse_types: list[DataType],
-    feature_list_dense_shapes: list[PartialTensorShape],
+    context: Part,
+    lists: Part,
 ) -> Callable[..., Any]:
-    context = part_of("context", context_sparse_types, Tcontext_dense, context_dense_shapes)
-    lists = part_of(
-        "feature_list",
-        feature_list_sparse_types,
-        feature_list_dense_types,
-        feature_list_dense_shapes,
-    )
     numbers = (Ncontext_sparse, Nfeature_list_sparse, Nfeature_list_dense)
     if not (any(numbers) or context.types or lists.types):
         # TensorFlow does not run a node that gives nothing.
@@ -204,7 +197,7 @@ def _encoded(keys: Sequence[str]) -> list[bytes]:
     return [key.encode("utf-8", "surrogateescape") for key in keys]
 
 
-@register_kernel(PARSE_SEQUENCE_EXAMPLE_V2, device="CPU", factory=True)
+@register_kernel(PARSE_SEQUENCE_EXAMPLE_V2, factory=True)
 def parse_sequence_example_v2(
     *,
     Ncontext_sparse: int,
@@ -280,27 +273,17 @@ def _key_vectors(part: Part, *keys: Any) -> list[bytes]:
     return [key for tensor in keys for key in tensor.tolist()]
 
 
-@register_kernel(PARSE_SINGLE_SEQUENCE_EXAMPLE, device="CPU", factory=True)
+@register_kernel(PARSE_SINGLE_SEQUENCE_EXAMPLE, factory=True)
+@from_attrs(context=_context, lists=_feature_lists)
 def parse_single_sequence_example(
     *,
     Ncontext_sparse: int,
     Ncontext_dense: int,
     Nfeature_list_sparse: int,
     Nfeature_list_dense: int,
-    context_sparse_types: list[DataType],
-    Tcontext_dense: list[DataType],
-    feature_list_dense_types: list[DataType],
-    context_dense_shapes: list[PartialTensorShape],
-    feature_list_sparse_types: list[DataType],
-    feature_list_dense_shapes: list[PartialTensorShape],
+    context: Part,
+    lists: Part,
 ) -> Callable[..., Any]:
-    context = part_of("context", context_sparse_types, Tcontext_dense, context_dense_shapes)
-    lists = part_of(
-        "feature_list",
-        feature_list_sparse_types,
-        feature_list_dense_types,
-        feature_list_dense_shapes,
-    )
     context.check(Ncontext_sparse, Ncontext_dense)
     lists.check(Nfeature_list_sparse, Nfeature_list_dense)
     return partial(_parse_single, context, lists)
@@ -336,7 +319,4 @@ def _parse_single(
 
 def _check_scalars(*tensors: Any) -> None:
     for tensor in tensors:
-        if tensor.ndim:
-            raise InvalidArgumentError(
-                f"Expected keys and debug_name to be scalars, got shape: {TensorShape(tensor.shape)}"
-            )
+        require_scalar(tensor, "Expected keys and debug_name to be scalars, got shape: {}")

@@ -12,6 +12,7 @@ from opkernel.device.string_tensors import joining, string_tensor
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from opkernel.opdef import register_op, scalar_shape, unknown_shape
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.parsing.wire import write_varint
 from opkernel.ops.registration import register_kernel
@@ -43,12 +44,9 @@ SERIALIZE_TENSOR = register_op(
 )
 
 
-@register_kernel(PARSE_TENSOR, device="CPU")
+@register_kernel(PARSE_TENSOR)
 def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
-    if serialized.ndim:
-        raise InvalidArgumentError(
-            f"Expected `serialized` to be a scalar, got shape: {TensorShape(serialized.shape)}"
-        )
+    require_scalar(serialized, "Expected `serialized` to be a scalar, got shape: {}")
     try:
         proto = TensorProto.FromString(serialized.item())
     except DecodeError as error:
@@ -68,7 +66,7 @@ def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
         raise InvalidArgumentError(f"Cannot parse tensor from proto: {error.message}") from error
 
 
-@register_kernel(SERIALIZE_TENSOR, device="CPU", types={"T": ALL})
+@register_kernel(SERIALIZE_TENSOR, types={"T": ALL})
 def serialize_tensor(tensor: Any, *, T: DataType) -> Any:
     return string_tensor((), [serialized(tensor, T)])
 

@@ -17,6 +17,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import check_splits, lengths_to_splits, ranges
 from opkernel.ops.registration import register_kernel
@@ -88,7 +89,7 @@ Feature = tuple[Any, Any]
 """Values, one row after the other, and the splits of the rows."""
 
 
-@register_kernel(RAGGED_CROSS, device="CPU", types={"out_row_splits_type": INDEX}, factory=True)
+@register_kernel(RAGGED_CROSS, types={"out_row_splits_type": INDEX}, factory=True)
 def ragged_cross(
     *,
     input_order: str,
@@ -134,8 +135,7 @@ def ragged_cross(
 
 
 def _ragged_features(values: list[Any], splits: list[Any]) -> list[Feature]:
-    if len(values) != len(splits):
-        raise InvalidArgumentError("ragged values and splits must have the same length")
+    require_equal(len(values), len(splits), "ragged values and splits must have the same length")
     for flat, rows in zip(values, splits, strict=True):
         if flat.ndim != 1 or rows.ndim != 1:
             raise InvalidArgumentError("tf.ragged.cross only supports inputs with rank=2.")
@@ -165,8 +165,7 @@ def _sparse_features(indices: list[Any], values: list[Any], shapes: list[Any]) -
 def _dense_features(inputs: list[Any]) -> list[Feature]:
     features = []
     for tensor in inputs:
-        if tensor.ndim != 2:
-            raise InvalidArgumentError("tf.ragged.cross only supports inputs with rank=2.")
+        require_rank(tensor, 2, "tf.ragged.cross only supports inputs with rank=2.")
         rows, columns = tensor.shape
         features.append((tensor.reshape(-1), np.arange(rows + 1) * columns))
     return features

@@ -52,9 +52,7 @@ RAGGED_GATHER = register_op(
 )
 
 
-@register_kernel(
-    RAGGED_GATHER, device="CPU", types={"Tvalues": VALUE_TYPES, "Tindices": INDEX, "Tsplits": INDEX}
-)
+@register_kernel(RAGGED_GATHER, types={"Tvalues": VALUE_TYPES, "Tindices": INDEX, "Tsplits": INDEX})
 def ragged_gather(
     nested_splits: list[Any],
     values: Any,

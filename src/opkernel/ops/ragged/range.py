@@ -12,6 +12,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_rank_at_most
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import lengths_to_splits, ranges
 from opkernel.ops.registration import register_kernel
@@ -49,14 +50,13 @@ RAGGED_RANGE = register_op(
 _TYPES = (DataType.DT_FLOAT, DataType.DT_DOUBLE, *INDEX)
 
 
-@register_kernel(RAGGED_RANGE, device="CPU", types={"T": _TYPES, "Tsplits": INDEX})
+@register_kernel(RAGGED_RANGE, types={"T": _TYPES, "Tsplits": INDEX})
 def ragged_range(
     starts: Any, limits: Any, deltas: Any, *, T: DataType, Tsplits: DataType
 ) -> tuple[Any, Any]:
     inputs = {"starts": starts, "limits": limits, "deltas": deltas}
     for name, tensor in inputs.items():
-        if tensor.ndim > 1:
-            raise InvalidArgumentError(f"{name} must be a scalar or vector")
+        require_rank_at_most(tensor, 1, f"{name} must be a scalar or vector")
     sizes = {tensor.size for tensor in inputs.values() if tensor.ndim}
     if len(sizes) > 1:
         raise InvalidArgumentError("starts, limits, and deltas must have the same shape")

@@ -7,10 +7,11 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.ops.kernel_types import POD_OR_STRING, QUANTIZED
+from opkernel.ops.input_checks import require_equal
+from opkernel.ops.kernel_types import ALL_QUANTIZED, POD_OR_STRING
 from opkernel.types import DataType
 
-VALUE_TYPES = (*POD_OR_STRING, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)
+VALUE_TYPES = (*POD_OR_STRING, *ALL_QUANTIZED)
 """The types of the values of most ops on ragged tensors."""
 
 
@@ -20,10 +21,9 @@ def check_splits(splits: Any, size: int) -> None:
         raise InvalidArgumentError(
             "Invalid ragged splits: ragged splits must have at least one splits, but is empty"
         )
-    if splits[0] != 0:
-        raise InvalidArgumentError(
-            f"Invalid ragged splits: first element of ragged splits must be 0 but is {splits[0]}"
-        )
+    require_equal(
+        splits[0], 0, "Invalid ragged splits: first element of ragged splits must be 0 but is {}"
+    )
     falls = np.flatnonzero(splits[1:] < splits[:-1])
     if falls.size:
         at = falls[0]
@@ -43,11 +43,6 @@ def lengths_to_splits(lengths: Any, dtype: DataType = DataType.DT_INT64) -> Any:
     splits = np.zeros(check_allocation((lengths.size + 1,), dtype), dtype.numpy_dtype)
     splits[1:] = np.cumsum(lengths)
     return splits
-
-
-def row_numbers(splits: Any) -> Any:
-    """The row of each value."""
-    return np.repeat(np.arange(splits.size - 1), np.diff(splits))
 
 
 def ranges(starts: Any, lengths: Any) -> Any:

@@ -44,7 +44,7 @@ RAGGED_TENSOR_TO_SPARSE = register_op(
 )
 
 
-@register_kernel(RAGGED_TENSOR_TO_SPARSE, device="CPU", types={"Tsplits": INDEX})
+@register_kernel(RAGGED_TENSOR_TO_SPARSE, types={"Tsplits": INDEX})
 def ragged_tensor_to_sparse(nested_splits: list[Any], values: Any) -> tuple[Any, Any, Any]:
     splits = [one.reshape(-1) for one in nested_splits]
     _check(splits, values)

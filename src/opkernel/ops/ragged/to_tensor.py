@@ -18,6 +18,7 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
+from opkernel.ops.input_checks import require_equal, require_rank_at_most
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import VALUE_TYPES, ranges
 from opkernel.ops.registration import register_kernel
@@ -111,10 +112,7 @@ def _combine(
     rank = ragged_rank + len(values.dims)
     sizes = [DimensionHandle()] * rank if asked.dims is None else list(asked.dims)
     incompatible = f"rt_input.shape and shape={asked} are incompatible: "
-    if len(sizes) != rank:
-        raise InvalidArgumentError(
-            f"{incompatible}rt_input.rank = {rank} but shape.rank = {len(sizes)}"
-        )
+    require_equal(rank, len(sizes), f"{incompatible}rt_input.rank = {{}} but shape.rank = {{}}")
     for i, dim in enumerate(values.dims[1:], start=ragged_rank + 1):
         if dim.value >= 0 and sizes[i].value >= 0 and dim.value != sizes[i].value:
             raise InvalidArgumentError(
@@ -154,9 +152,7 @@ _OF_ROW, _OF_VALUE = 24, 48
 """The bytes of the arrays that tell the place of a row, and of a value."""
 
 
-@register_kernel(
-    RAGGED_TENSOR_TO_TENSOR, device="CPU", types={"T": VALUE_TYPES, "Tindex": INDEX}, factory=True
-)
+@register_kernel(RAGGED_TENSOR_TO_TENSOR, types={"T": VALUE_TYPES, "Tindex": INDEX}, factory=True)
 def ragged_tensor_to_tensor(
     *, T: DataType, row_partition_types: list[str]
 ) -> Callable[[Any, Any, Any, list[Any]], Any]:
@@ -209,8 +205,7 @@ def _first_size(kinds: Sequence[str], partitions: list[Any]) -> int:
     if not kinds:
         raise InvalidArgumentError("No row_partition_types given.")
     if kinds[0] == "FIRST_DIM_SIZE":
-        if partitions[0].size != 1:
-            raise InvalidArgumentError("FIRST_DIM_SIZE must be a scalar")
+        require_equal(partitions[0].size, 1, "FIRST_DIM_SIZE must be a scalar")
         return int(partitions[0].reshape(())[()])
     if kinds[0] == "ROW_SPLITS":
         return (partitions[0].shape[0] if partitions[0].ndim else 1) - 1
@@ -225,8 +220,7 @@ def _asked_shape(shape: Any) -> list[int] | None:
                 "The only valid scalar shape tensor is the fully unknown shape specified as -1."
             )
         return None
-    if shape.ndim > 1:
-        raise InvalidArgumentError("The shape must be a scalar or a vector")
+    require_rank_at_most(shape, 1, "The shape must be a scalar or a vector")
     sizes: list[int] = shape.tolist()
     if any(size < -1 for size in sizes):
         raise InvalidArgumentError(f"Shape {sizes} must not have sizes below -1")

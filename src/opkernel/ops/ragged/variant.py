@@ -22,6 +22,7 @@ from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.array.concat import concatenated
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import VALUE_TYPES, check_splits, lengths_to_splits
 from opkernel.ops.ragged.to_sparse import splits_and_values
@@ -209,7 +210,7 @@ RAGGED_TENSOR_TO_VARIANT_GRADIENT = register_op(
 _TYPES = {"Tvalues": VALUE_TYPES, "Tsplits": INDEX}
 
 
-@register_kernel(RAGGED_TENSOR_TO_VARIANT, device="CPU", types=_TYPES)
+@register_kernel(RAGGED_TENSOR_TO_VARIANT, types=_TYPES)
 def ragged_tensor_to_variant(nested_splits: list[Any], values: Any, *, batched_input: bool) -> Any:
     splits = [level.reshape(-1) for level in nested_splits]
     if splits and values.ndim == 0:
@@ -231,7 +232,7 @@ def _variants(values: Sequence[Any]) -> Any:
     return output
 
 
-@register_kernel(RAGGED_TENSOR_FROM_VARIANT, device="CPU", types=_TYPES)
+@register_kernel(RAGGED_TENSOR_FROM_VARIANT, types=_TYPES)
 def ragged_tensor_from_variant(
     encoded: Any,
     *,
@@ -310,7 +311,7 @@ def _stacked(
     return outer, concatenated(flat)
 
 
-@register_kernel(RAGGED_TENSOR_TO_VARIANT_GRADIENT, device="CPU", types=_TYPES)
+@register_kernel(RAGGED_TENSOR_TO_VARIANT_GRADIENT, types=_TYPES)
 def ragged_tensor_to_variant_gradient(
     encoded: Any, row_splits: Any, dense_values_shape: Any, *, Tvalues: DataType
 ) -> Any:
@@ -332,10 +333,7 @@ def ragged_tensor_to_variant_gradient(
     total = concatenated(parts) if encoded.ndim and parts else parts[0] if parts else None
     if total is None:
         return np.zeros(shape, Tvalues.numpy_dtype)
-    if total.shape != shape:
-        raise InvalidArgumentError(
-            f"The gradient has shape {TensorShape(total.shape)}, the values {TensorShape(shape)}"
-        )
+    require_equal(total.shape, shape, "The gradient has shape {}, the values {}")
     return total
 
 

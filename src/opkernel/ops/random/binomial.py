@@ -20,6 +20,7 @@ from opkernel.kernel import (
     check_allocation,
 )
 from opkernel.opdef import register_op
+from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import uniforms_of_words
 from opkernel.ops.random.generator_state import advanced_generator
@@ -72,7 +73,6 @@ register_op(
 
 @register_kernel(
     "StatelessRandomBinomial",
-    device="CPU",
     types={"T": FLOATS, "dtype": TYPES},
     host_memory=["shape", "seed", "counts", "probs"],
     factory=True,
@@ -90,7 +90,6 @@ def stateless_random_binomial(*, dtype: DataType) -> Callable[[Any, Any, Any, An
 
 @register_kernel(
     "StatefulRandomBinomial",
-    device="CPU",
     types={"T": FLOATS, "dtype": TYPES},
     host_memory=["resource", "algorithm", "shape", "counts", "probs"],
 )
@@ -106,10 +105,7 @@ class StatefulRandomBinomial(OpKernel):
         counts, probs = ctx.input(3), ctx.input(4)
         sizes, count = _sizes(ctx.input(2), counts, probs, self.dtype)
         algorithm = ctx.input(1)
-        if algorithm.ndim:
-            raise InvalidArgumentError(
-                f"algorithm must be of shape [], not {TensorShape(algorithm.shape)}"
-            )
+        require_scalar(algorithm, "algorithm must be of shape [], not {}")
         parameters = math.prod(sizes) // count if count else 0
         random = advanced_generator(ctx, int(algorithm), parameters * 200 * (count + 3) // 4)
         if 0 in sizes:
@@ -132,10 +128,7 @@ def _sizes(shape: Any, counts: Any, probs: Any, dtype: DataType) -> tuple[tuple[
             "counts and probs must have compatible batch dimensions: "
             f"{TensorShape(counts.shape)} vs. {TensorShape(probs.shape)}"
         ) from None
-    if shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"Input shape should be a vector, got shape: {TensorShape(shape.shape)}"
-        )
+    require_vector(shape, "Input shape should be a vector, got shape: {}")
     sizes = check_allocation(shape.tolist(), dtype)
     return sizes, samples_per_parameter(sizes, parameters)
 

@@ -13,6 +13,8 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks, set_outputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.random.filling import GuardedPhilox
 from opkernel.ops.random.samplers import (
@@ -31,13 +33,6 @@ Array = np.ndarray[Any, Any]
 
 _WORDS_PER_CANDIDATE = 2048
 _INT32_MAX = 2**31 - 1
-
-
-def candidate_sampler_shape(c: InferenceContext) -> None:
-    """True classes [batch, true] -> the sampled, and how often each of both is expected."""
-    sampled = c.vector(c.get_attr("num_sampled"))
-    batch = c.dim(c.with_rank(c.input(0), 2), 0)
-    set_outputs(c, [sampled, c.matrix(batch, c.get_attr("num_true")), sampled])
 
 
 _ATTRS = ["num_true: int >= 1", "num_sampled: int >= 1", "unique: bool"]
@@ -72,7 +67,7 @@ for _name, _more, _doc in (
             "sampled_expected_count: float",
         ],
         attrs=[*_ATTRS, *_more, *SEEDS],
-        shape_fn=candidate_sampler_shape,
+        shape_fn=shape_rule("[batch, ?] -> [{num_sampled}], [batch, {num_true}], [{num_sampled}]"),
         is_stateful=True,
         traits="reads_files file_attr=vocab_file" if "vocab_file: string = ''" in _more else "",
         doc=f"{_doc}; and how often each, and each of the true ones, is expected.",
@@ -98,8 +93,7 @@ class CandidateSampler(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw them."""
         true = ctx.input(0)
-        if true.ndim != 2:
-            raise InvalidArgumentError("true_classes must be a matrix")
+        require_rank(true, 2, "true_classes must be a matrix")
         if true.shape[1] != self._true:
             raise InvalidArgumentError(
                 f"true_classes must have num_true columns, expected: {true.shape[1]} was: {self._true}"
@@ -138,7 +132,7 @@ def _expected(probabilities: Array, size: int, tries: int) -> Array:
     return expected
 
 
-@register_kernel("AllCandidateSampler", device="CPU")
+@register_kernel("AllCandidateSampler")
 class AllCandidateSampler(CandidateSampler):
     """Gives all classes."""
 
@@ -175,10 +169,10 @@ for _name, _sampler, _most in (
     ("LearnedUnigramCandidateSampler", LearnedUnigram, _INT32_MAX),
     ("ThreadUnsafeUnigramCandidateSampler", LearnedUnigram, _INT32_MAX),
 ):
-    register_kernel(_name, device="CPU")(_of_range(_sampler, _most))
+    register_kernel(_name)(_of_range(_sampler, _most))
 
 
-@register_kernel("FixedUnigramCandidateSampler", device="CPU")
+@register_kernel("FixedUnigramCandidateSampler")
 class FixedUnigramCandidateSampler(CandidateSampler):
     """Draws by given weights."""
 
@@ -208,10 +202,7 @@ class FixedUnigramCandidateSampler(CandidateSampler):
     def _of(self, weights: Sequence[float]) -> Sampler:
         reserved = max(self._reserved, 0)
         sampler = FixedUnigram(weights, self._distortion, reserved, self._shards, self._shard)
-        if sampler.count != self._range:
-            raise InvalidArgumentError(
-                f"range is {self._range} must be equal to weights size  {sampler.count}"
-            )
+        require_equal(self._range, sampler.count, "range is {} must be equal to weights size  {}")
         return sampler
 
 
@@ -249,7 +240,7 @@ register_op(
 )
 
 
-@register_kernel("ComputeAccidentalHits", device="CPU", factory=True)
+@register_kernel("ComputeAccidentalHits", factory=True)
 def compute_accidental_hits(*, num_true: int) -> Callable[[Any, Any], tuple[Any, Any, Any]]:
     def hits(true: Any, sampled: Any) -> tuple[Any, Any, Any]:
         if true.ndim != 2 or true.shape[1] != num_true:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import OpKernelConstruction, allocate, cut, shard
+from opkernel.kernel import OpKernel, OpKernelConstruction, allocate, cut, shard
 from opkernel.ops.philox import Philox
 from opkernel.types import DataType
 
@@ -73,3 +73,12 @@ class GuardedPhilox:
     def reserve_words(self, count: int) -> Philox:
         """The place of at least so many words."""
         return self.reserve(-(-count // 4))
+
+
+class StreamKernel(OpKernel):
+    """A kernel with a stream of random numbers of its own."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self.dtype: DataType = self.output_types[0]
+        self.generator = GuardedPhilox(construction)

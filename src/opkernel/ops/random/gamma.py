@@ -13,14 +13,14 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, allocate
+from opkernel.kernel import OpKernelContext, allocate
 from opkernel.opdef import common_shapes, register_op
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.math.special.gamma_functions import gamma_sample_slope
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import normals_of_words, uniforms_of_words
-from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.filling import StreamKernel
 from opkernel.ops.random.inputs import check_seed, key_and_counter, of_seed, philox_of, shape_of
 from opkernel.ops.random.rejection import (
     Buffer,
@@ -78,14 +78,9 @@ register_op(
 )
 
 
-@register_kernel("RandomGamma", device="CPU", types={"T": FLOATS})
-class RandomGamma(OpKernel):
+@register_kernel("RandomGamma", types={"T": FLOATS})
+class RandomGamma(StreamKernel):
     """Numbers of the kernel's own stream."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.dtype: DataType = construction.get_attr("T")
-        self.generator = GuardedPhilox(construction)
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw them."""
@@ -98,11 +93,7 @@ class RandomGamma(OpKernel):
 
 
 @register_kernel(
-    "StatelessRandomGammaV2",
-    device="CPU",
-    types={"dtype": FLOATS},
-    host_memory=["shape", "seed"],
-    factory=True,
+    "StatelessRandomGammaV2", types={"dtype": FLOATS}, host_memory=["shape", "seed"], factory=True
 )
 def stateless_random_gamma_v2(*, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
     def drawn(shape: Any, seed: Any, alpha: Any) -> Any:
@@ -114,11 +105,7 @@ def stateless_random_gamma_v2(*, dtype: DataType) -> Callable[[Any, Any, Any], A
 
 
 @register_kernel(
-    "StatelessRandomGammaV3",
-    device="CPU",
-    types={"dtype": FLOATS},
-    host_memory=["shape", "alg"],
-    factory=True,
+    "StatelessRandomGammaV3", types={"dtype": FLOATS}, host_memory=["shape", "alg"], factory=True
 )
 def stateless_random_gamma_v3(*, dtype: DataType) -> Callable[[Any, Any, Any, Any, Any], Any]:
     def drawn(shape: Any, key: Any, counter: Any, alg: Any, alpha: Any) -> Any:
@@ -185,7 +172,7 @@ def _accepted(u: Array, x: Array, v: Array, d: Array) -> Array:
     return accepted
 
 
-@register_kernel("RandomGammaGrad", device="CPU", types={"T": (DataType.DT_FLOAT, _DOUBLE)})
+@register_kernel("RandomGammaGrad", types={"T": (DataType.DT_FLOAT, _DOUBLE)})
 def random_gamma_grad(alpha: Any, sample: Any) -> Any:
     arguments = (flush_subnormals(one, np).astype(np.float64) for one in (alpha, sample))
     return gamma_sample_slope(*arguments).astype(alpha.dtype)

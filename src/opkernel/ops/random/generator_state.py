@@ -9,6 +9,7 @@ from typing import Any
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.interrupts import contextmanager
 from opkernel.kernel import OpKernelContext, handle_from_input, lookup_resource
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.filling import BLOCKS_PER_OUTPUT
 from opkernel.ops.random.inputs import THREEFRY, check_philox, of_key
@@ -47,10 +48,9 @@ def _state(ctx: OpKernelContext) -> Iterator[Any]:
                 f"dtype of RNG state variable must be int64, not {variable.dtype.string}"
             )
         with writing(variable.tensor_ref) as state:
-            if state.ndim != 1:
-                raise InvalidArgumentError(
-                    f"RNG state must have one and only one dimension, not {state.ndim}"
-                )
+            require_vector(
+                state, f"RNG state must have one and only one dimension, not {state.ndim}"
+            )
             yield state
 
 

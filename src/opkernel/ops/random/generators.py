@@ -6,13 +6,14 @@ Source: TensorFlow core/ops/stateful_random_ops.cc, core/kernels/stateful_random
 import math
 import os
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.random.distributions import (
     Distribution,
@@ -64,14 +65,16 @@ for _name, _default, _doc in (
     )
 
 
+_DISTRIBUTIONS: dict[str, Distribution] = {
+    "StatefulUniform": uniform,
+    "StatefulStandardNormalV2": normal,
+    "StatefulTruncatedNormal": truncated_normal,
+}
+
+
+@register_kernel(*_DISTRIBUTIONS, types={"dtype": FLOATS}, host_memory=_HOST)
 class GeneratorOp(OpKernel):
-    """Fills a tensor with numbers of a generator.
-
-    Attributes:
-        distribution: How the numbers are drawn: a Distribution, as a static method.
-    """
-
-    distribution: ClassVar[Any]
+    """Fills a tensor with numbers of a generator."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -87,42 +90,16 @@ class GeneratorOp(OpKernel):
 
     def distribution_of(self, ctx: OpKernelContext) -> Distribution:
         """How these numbers are drawn."""
-        distribution: Distribution = type(self).distribution
-        return distribution
+        return _DISTRIBUTIONS[self.type_string]
 
 
-@register_kernel("StatefulUniform", device="CPU", types={"dtype": FLOATS}, host_memory=_HOST)
-class StatefulUniform(GeneratorOp):
-    """Uniform numbers."""
-
-    distribution = staticmethod(uniform)
-
-
-@register_kernel(
-    "StatefulStandardNormalV2", device="CPU", types={"dtype": FLOATS}, host_memory=_HOST
-)
-class StatefulStandardNormalV2(GeneratorOp):
-    """Normal numbers."""
-
-    distribution = staticmethod(normal)
-
-
-@register_kernel(
-    "StatefulTruncatedNormal", device="CPU", types={"dtype": FLOATS}, host_memory=_HOST
-)
-class StatefulTruncatedNormal(GeneratorOp):
-    """Normal numbers near 0."""
-
-    distribution = staticmethod(truncated_normal)
-
-
-@register_kernel(
-    "StatefulUniformFullInt", device="CPU", types={"dtype": FULL_INT_TYPES}, host_memory=_HOST
-)
+@register_kernel("StatefulUniformFullInt", types={"dtype": FULL_INT_TYPES}, host_memory=_HOST)
 class StatefulUniformFullInt(GeneratorOp):
     """Integers."""
 
-    distribution = staticmethod(full_int)
+    def distribution_of(self, ctx: OpKernelContext) -> Distribution:
+        """That of all integers."""
+        return full_int
 
 
 register_op(
@@ -137,10 +114,7 @@ register_op(
 
 
 @register_kernel(
-    "StatefulUniformInt",
-    device="CPU",
-    types={"dtype": INDEX},
-    host_memory=[*_HOST, "minval", "maxval"],
+    "StatefulUniformInt", types={"dtype": INDEX}, host_memory=[*_HOST, "minval", "maxval"]
 )
 class StatefulUniformInt(GeneratorOp):
     """Integers between bounds."""
@@ -163,10 +137,7 @@ register_op(
 
 
 @register_kernel(
-    "StatefulStandardNormal",
-    device="CPU",
-    types={"dtype": FLOATS},
-    host_memory=["resource", "shape"],
+    "StatefulStandardNormal", types={"dtype": FLOATS}, host_memory=["resource", "shape"]
 )
 class StatefulStandardNormal(OpKernel):
     """Normal numbers."""
@@ -181,12 +152,6 @@ class StatefulStandardNormal(OpKernel):
 # Skips
 
 
-def rng_read_and_skip_shape(c: InferenceContext) -> None:
-    """The state: a counter of two numbers and a key."""
-    check_scalars(c, 1, 2)
-    c.set_output(0, c.vector(3))
-
-
 register_op(
     "RngSkip",
     inputs=["resource: resource", "algorithm: int64", "delta: int64"],
@@ -198,13 +163,13 @@ register_op(
     "RngReadAndSkip",
     inputs=["resource: resource", "alg: int32", "delta: uint64"],
     outputs=["value: int64"],
-    shape_fn=rng_read_and_skip_shape,
+    shape_fn=shape_rule("_, [], [] -> [3]"),
     is_stateful=True,
     doc="The state of a generator, which then moves on by the blocks of `delta` numbers.",
 )
 
 
-@register_kernel("RngSkip", device="CPU", host_memory=["resource", "algorithm", "delta"])
+@register_kernel("RngSkip", host_memory=["resource", "algorithm", "delta"])
 class RngSkip(OpKernel):
     """Moves a generator on."""
 
@@ -214,7 +179,7 @@ class RngSkip(OpKernel):
         advanced_generator(ctx, algorithm, delta)
 
 
-@register_kernel("RngReadAndSkip", device="CPU", host_memory=["resource", "alg", "delta"])
+@register_kernel("RngReadAndSkip", host_memory=["resource", "alg", "delta"])
 class RngReadAndSkip(OpKernel):
     """Reads the state and moves the generator on."""
 
@@ -238,9 +203,7 @@ register_op(
 )
 
 
-@register_kernel(
-    "NonDeterministicInts", device="CPU", types={"dtype": FULL_INT_TYPES}, host_memory=["shape"]
-)
+@register_kernel("NonDeterministicInts", types={"dtype": FULL_INT_TYPES}, host_memory=["shape"])
 class NonDeterministicInts(OpKernel):
     """Asks the system."""
 

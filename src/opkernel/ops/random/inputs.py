@@ -8,6 +8,7 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.philox import Philox
 from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
@@ -50,14 +51,12 @@ def bounds_of(minval: Any, maxval: Any) -> tuple[int, int]:
 def check_scalar_bounds(minval: Any, maxval: Any) -> None:
     """Refuse bounds that are no scalars."""
     for name, bound in (("minval", minval), ("maxval", maxval)):
-        if bound.ndim:
-            raise InvalidArgumentError(f"{name} must be 0-D, got shape {TensorShape(bound.shape)}")
+        require_scalar(bound, f"{name} must be 0-D, got shape {{}}")
 
 
 def check_seed(seed: Any) -> None:
     """Refuse a seed that is not two integers, or not of int32 or int64."""
-    if seed.shape != (2,):
-        raise InvalidArgumentError(f"seed must have shape [2], not {TensorShape(seed.shape)}")
+    require_equal(seed.shape, (2,), "seed must have shape [2], not {}")
 
 
 def check_signed(seed: Any) -> None:
@@ -80,10 +79,7 @@ def check_algorithm(alg: Any, index: int) -> int:
     Raises:
         InvalidArgumentError: it is no scalar.
     """
-    if alg.ndim:
-        raise InvalidArgumentError(
-            f"input {index} (0-based) must have shape [], not {TensorShape(alg.shape)}"
-        )
+    require_scalar(alg, f"input {index} (0-based) must have shape [], not {{}}")
     return int(alg)
 
 
@@ -121,8 +117,7 @@ def philox_of(key: Any, counter: Any, algorithm: int) -> Philox:
 
 def check_philox(algorithm: int) -> None:
     """Refuse every other algorithm, as TensorFlow does on the CPU."""
-    if algorithm != PHILOX:
-        raise InvalidArgumentError(f"Unsupported algorithm id: {algorithm}")
+    require_equal(algorithm, PHILOX, "Unsupported algorithm id: {}")
 
 
 def of_key(counter: list[int], key: int) -> Philox:

@@ -11,30 +11,27 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import (
-    OpKernel,
-    OpKernelConstruction,
     OpKernelContext,
     allocate,
     check_allocation,
 )
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import uniform
-from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.filling import StreamKernel
 from opkernel.ops.random.inputs import check_seed, of_seed
 from opkernel.ops.random.shapes import check_seed_shape
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.random.stateless import SEED_TYPE
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 __all__ = ["samples_of"]
 
-_TYPES = [
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
-]
+_TYPES = ["T: {realnumbertype}"]
 _OUTPUT_TYPE = "output_dtype: {int32, int64} = DT_INT64"
 
 
@@ -75,14 +72,9 @@ register_op(
 )
 
 
-@register_kernel("Multinomial", device="CPU", types={"T": FLOATS, "output_dtype": INDEX})
-class Multinomial(OpKernel):
+@register_kernel("Multinomial", types={"T": FLOATS, "output_dtype": INDEX})
+class Multinomial(StreamKernel):
     """Classes by the kernel's own stream."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.dtype: DataType = construction.get_attr("output_dtype")
-        self.generator = GuardedPhilox(construction)
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw them."""
@@ -92,12 +84,7 @@ class Multinomial(OpKernel):
         ctx.set_output(0, _classes(random, logits, count, self.dtype))
 
 
-@register_kernel(
-    "StatelessMultinomial",
-    device="CPU",
-    types={"T": FLOATS, "output_dtype": INDEX},
-    factory=True,
-)
+@register_kernel("StatelessMultinomial", types={"T": FLOATS, "output_dtype": INDEX}, factory=True)
 def stateless_multinomial(*, output_dtype: DataType) -> Callable[[Any, Any, Any], Any]:
     def drawn(logits: Any, num_samples: Any, seed: Any) -> Any:
         check_seed(seed)
@@ -114,14 +101,8 @@ def samples_of(logits: Any, num_samples: Any, dtype: DataType) -> int:
         InvalidArgumentError: the inputs have wrong shapes, or the number is negative.
         ResourceExhaustedError: the result is larger than the allocation limit.
     """
-    if logits.ndim != 2:
-        raise InvalidArgumentError(
-            f"logits should be a matrix, got shape {TensorShape(logits.shape)}"
-        )
-    if num_samples.ndim:
-        raise InvalidArgumentError(
-            f"num_samples should be a scalar, got shape {TensorShape(num_samples.shape)}"
-        )
+    require_rank(logits, 2, "logits should be a matrix, got shape {}")
+    require_scalar(num_samples, "num_samples should be a scalar, got shape {}")
     count = int(num_samples)
     if count < 0:
         raise InvalidArgumentError(f"num_samples should be non-negative, got {count}")

@@ -20,17 +20,16 @@ from opkernel.device.budget import check_time
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import (
-    OpKernel,
-    OpKernelConstruction,
     OpKernelContext,
     allocate,
     check_allocation,
 )
 from opkernel.opdef import InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
+from opkernel.ops.input_checks import require_rank_at_most, require_vector
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import log_of_float, normals_of_words, uniforms_of_words
-from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.filling import StreamKernel
 from opkernel.ops.random.inputs import check_seed, of_seed
 from opkernel.ops.random.poisson import FLOATS
 from opkernel.ops.random.rejection import samples_per_parameter
@@ -90,14 +89,9 @@ register_op(
 )
 
 
-@register_kernel("ParameterizedTruncatedNormal", device="CPU", types={"dtype": FLOATS})
-class ParameterizedTruncatedNormal(OpKernel):
+@register_kernel("ParameterizedTruncatedNormal", types={"dtype": FLOATS})
+class ParameterizedTruncatedNormal(StreamKernel):
     """Numbers of the kernel's own stream."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.dtype: DataType = construction.get_attr("dtype")
-        self.generator = GuardedPhilox(construction)
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw them."""
@@ -118,10 +112,7 @@ class ParameterizedTruncatedNormal(OpKernel):
 
 
 def _sizes(shape: Any, dtype: DataType) -> tuple[int, ...]:
-    if shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"Input shape should be a vector, got shape: {TensorShape(shape.shape)}"
-        )
+    require_vector(shape, "Input shape should be a vector, got shape: {}")
     return check_allocation(shape.tolist(), dtype)
 
 
@@ -132,10 +123,7 @@ def _batches(sizes: tuple[int, ...], parameters: Sequence[Any]) -> tuple[int, in
         InvalidArgumentError: a parameter is no scalar, and no vector of that many.
     """
     for name, one in zip(_NAMES, parameters, strict=True):
-        if one.ndim > 1:
-            raise InvalidArgumentError(
-                f"Input {name} should be a scalar or vector, got shape: {TensorShape(one.shape)}"
-            )
+        require_rank_at_most(one, 1, f"Input {name} should be a scalar or vector, got shape: {{}}")
     means, deviations, *bounds = parameters
     if means.size == deviations.size == 1 and all(bound.ndim == 0 for bound in bounds):
         return -(-math.prod(sizes) // _BATCH), _BATCH
@@ -149,7 +137,6 @@ def _batches(sizes: tuple[int, ...], parameters: Sequence[Any]) -> tuple[int, in
 
 @register_kernel(
     "StatelessParameterizedTruncatedNormal",
-    device="CPU",
     types={"dtype": FLOATS},
     host_memory=["shape", "seed", *_NAMES],
     factory=True,

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, allocate
+from opkernel.kernel import OpKernelContext, allocate
 from opkernel.opdef import register_op
 from opkernel.ops.math.special.gamma_functions import lgamma
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.distributions import uniforms_of_words
-from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.filling import StreamKernel
 from opkernel.ops.random.inputs import check_seed, of_seed, shape_of
 from opkernel.ops.random.rejection import (
     Buffer,
@@ -80,15 +80,10 @@ register_op(
 )
 
 
-@register_kernel("RandomPoisson", device="CPU", types={"dtype": FLOATS})
-@register_kernel("RandomPoissonV2", device="CPU", types={"R": TYPES, "dtype": TYPES})
-class RandomPoisson(OpKernel):
+@register_kernel("RandomPoisson", types={"dtype": FLOATS})
+@register_kernel("RandomPoissonV2", types={"R": TYPES, "dtype": TYPES})
+class RandomPoisson(StreamKernel):
     """Numbers of the kernel's own stream."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.dtype: DataType = construction.get_attr("dtype")
-        self.generator = GuardedPhilox(construction)
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw them."""
@@ -104,7 +99,6 @@ class RandomPoisson(OpKernel):
 
 @register_kernel(
     "StatelessRandomPoisson",
-    device="CPU",
     types={"Rtype": TYPES, "dtype": TYPES},
     host_memory=["shape", "seed", "lam"],
     factory=True,

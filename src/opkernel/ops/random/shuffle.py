@@ -17,12 +17,12 @@ import numpy as np
 from opkernel.device.budget import check_time
 from opkernel.device.work_clock import SLOW, WorkClock, array_work, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
+from opkernel.kernel import OpKernelContext
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.philox import Philox
-from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.filling import StreamKernel
 from opkernel.ops.random.inputs import key_and_counter, philox_of
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.random.stateless import KEY
@@ -53,13 +53,9 @@ register_op(
 )
 
 
-@register_kernel("RandomShuffle", device="CPU", types={"T": ALL})
-class RandomShuffle(OpKernel):
+@register_kernel("RandomShuffle", types={"T": ALL})
+class RandomShuffle(StreamKernel):
     """Shuffles by the kernel's own stream."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.generator = GuardedPhilox(construction)
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Shuffle."""
@@ -69,7 +65,7 @@ class RandomShuffle(OpKernel):
         ctx.set_output(0, value)
 
 
-@register_kernel("StatelessShuffle", device="CPU", types={"T": ALL}, kind="view")
+@register_kernel("StatelessShuffle", types={"T": ALL}, kind="view")
 def stateless_shuffle(value: Any, key: Any, counter: Any, alg: Any) -> Any:
     random = philox_of(key, counter, key_and_counter(key, counter, alg))
     return _shuffled(value, random) if value.size > 1 and len(value) > 1 else value
@@ -149,7 +145,7 @@ register_op(
 )
 
 
-@register_kernel("RandomIndexShuffle", device="CPU", types={"dtype": _TYPES}, factory=True)
+@register_kernel("RandomIndexShuffle", types={"dtype": _TYPES}, factory=True)
 def random_index_shuffle(*, rounds: int, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
     if rounds < _LEAST_ROUNDS or rounds % 2:
         raise InvalidArgumentError(

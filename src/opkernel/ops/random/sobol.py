@@ -18,6 +18,8 @@ from opkernel.kernel import allocate, cut, shard
 from opkernel.libraries import library
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.kernel_types import WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -57,12 +59,7 @@ register_op(
 )
 
 
-@register_kernel(
-    "SobolSample",
-    device="CPU",
-    types={"dtype": (DataType.DT_FLOAT, DataType.DT_DOUBLE)},
-    factory=True,
-)
+@register_kernel("SobolSample", types={"dtype": WIDE_FLOATS}, factory=True)
 def sobol_sample(*, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
     def sample(dim: Any, num_results: Any, skip: Any) -> Any:
         coordinates, count, skipped = _checked(dim, num_results, skip)
@@ -87,8 +84,7 @@ def _checked(dim: Any, num_results: Any, skip: Any) -> tuple[int, int, int]:
         InvalidArgumentError: one is no scalar, or out of range.
     """
     for name, one in (("dim", dim), ("num_results", num_results), ("skip", skip)):
-        if one.ndim:
-            raise InvalidArgumentError(f"{name} must be a scalar")
+        require_scalar(one, f"{name} must be a scalar")
     coordinates, count, skipped = int(dim), int(num_results), int(skip)
     if coordinates < 1:
         raise InvalidArgumentError("dim must be at least one")

@@ -6,9 +6,9 @@ where the last one ended.
 Source: TensorFlow core/ops/random_ops.cc, core/kernels/random_op.cc.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
+from opkernel.kernel import OpKernelContext
 from opkernel.opdef import InferenceContext, common_shapes, register_op
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.random.distributions import (
@@ -18,11 +18,10 @@ from opkernel.ops.random.distributions import (
     uniform,
     uniform_int,
 )
-from opkernel.ops.random.filling import GuardedPhilox
+from opkernel.ops.random.filling import StreamKernel
 from opkernel.ops.random.inputs import bounds_of, shape_of
 from opkernel.ops.random.shapes import check_bounds
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
 
 SEEDS = ["seed: int = 0", "seed2: int = 0"]
 
@@ -51,23 +50,20 @@ for _name, _traits, _doc in (
     )
 
 
-class FillOp(OpKernel):
-    """Fills a tensor with numbers of one distribution.
+_DISTRIBUTIONS: dict[str, Distribution] = {
+    "RandomUniform": uniform,
+    "RandomStandardNormal": normal,
+    "TruncatedNormal": truncated_normal,
+}
 
-    Attributes:
-        distribution: How the numbers are drawn: a Distribution, as a static method.
-    """
 
-    distribution: ClassVar[Any]
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.dtype: DataType = self.output_types[0]
-        self.generator = GuardedPhilox(construction)
+@register_kernel(*_DISTRIBUTIONS, types={"dtype": FLOATS}, host_memory=["shape"])
+class FillOp(StreamKernel):
+    """Fills a tensor with numbers of one distribution."""
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw as many numbers as the shape of input 0 has elements."""
-        ctx.set_output(0, self.drawn(ctx.input(0), type(self).distribution))
+        ctx.set_output(0, self.drawn(ctx.input(0), _DISTRIBUTIONS[self.type_string]))
 
     def drawn(self, shape: Any, distribution: Distribution) -> Any:
         """The tensor."""
@@ -76,29 +72,6 @@ class FillOp(OpKernel):
         for size in sizes:
             count *= size
         return distribution(self.generator.reserve_outputs(count), sizes, self.dtype)
-
-
-@register_kernel("RandomUniform", device="CPU", types={"dtype": FLOATS}, host_memory=["shape"])
-class RandomUniform(FillOp):
-    """Uniform numbers."""
-
-    distribution = staticmethod(uniform)
-
-
-@register_kernel(
-    "RandomStandardNormal", device="CPU", types={"dtype": FLOATS}, host_memory=["shape"]
-)
-class RandomStandardNormal(FillOp):
-    """Normal numbers."""
-
-    distribution = staticmethod(normal)
-
-
-@register_kernel("TruncatedNormal", device="CPU", types={"dtype": FLOATS}, host_memory=["shape"])
-class TruncatedNormal(FillOp):
-    """Normal numbers near 0."""
-
-    distribution = staticmethod(truncated_normal)
 
 
 def random_uniform_int_shape(c: InferenceContext) -> None:
@@ -120,10 +93,7 @@ register_op(
 
 
 @register_kernel(
-    "RandomUniformInt",
-    device="CPU",
-    types={"Tout": INDEX},
-    host_memory=["shape", "minval", "maxval"],
+    "RandomUniformInt", types={"Tout": INDEX}, host_memory=["shape", "minval", "maxval"]
 )
 class RandomUniformInt(FillOp):
     """Integers between bounds."""

@@ -79,9 +79,9 @@ for _name, _distribution, _doc in (
         traits="function_gradient=none",
         doc=f"{_doc} The seed, two integers, determines them.",
     )
-    register_kernel(
-        _name, device="CPU", types={"dtype": FLOATS}, host_memory=["shape", "seed"], factory=True
-    )(_fill(_distribution))
+    register_kernel(_name, types={"dtype": FLOATS}, host_memory=["shape", "seed"], factory=True)(
+        _fill(_distribution)
+    )
 
 register_op(
     "StatelessRandomUniformFullInt",
@@ -97,7 +97,6 @@ register_op(
 )
 register_kernel(
     "StatelessRandomUniformFullInt",
-    device="CPU",
     types={"dtype": FULL_INT_TYPES},
     host_memory=["shape", "seed"],
     factory=True,
@@ -115,7 +114,6 @@ register_op(
 
 @register_kernel(
     "StatelessRandomUniformInt",
-    device="CPU",
     types={"dtype": INDEX},
     host_memory=["shape", "seed", "minval", "maxval"],
     factory=True,
@@ -164,9 +162,9 @@ def _register_keyed(
         shape_fn=keyed_shape,
         doc=f"{doc} The key and the counter determine them; `alg` is 1 (Philox) or 3 (any).",
     )
-    register_kernel(
-        name, device="CPU", types={"dtype": types}, host_memory=["shape", "alg"], factory=True
-    )(_fill_keyed(distribution))
+    register_kernel(name, types={"dtype": types}, host_memory=["shape", "alg"], factory=True)(
+        _fill_keyed(distribution)
+    )
 
 
 _FLOATS = (DataType.DT_HALF, DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE)
@@ -208,7 +206,6 @@ register_op(
 
 @register_kernel(
     "StatelessRandomUniformIntV2",
-    device="CPU",
     types={"dtype": INDEX},
     host_memory=["shape", "alg", "minval", "maxval"],
     factory=True,
@@ -261,22 +258,18 @@ register_op(
 )
 
 
-@register_kernel(
-    "StatelessRandomGetKeyCounter", device="CPU", host_memory=["seed", "key", "counter"]
-)
+@register_kernel("StatelessRandomGetKeyCounter", host_memory=["seed", "key", "counter"])
 def stateless_random_get_key_counter(seed: Any) -> tuple[Any, Any]:
     check_seed(seed)
     stream = of_seed(seed)
     return np.array([stream.key], np.uint64), np.array([0, stream.counter >> 64], np.uint64)
 
 
-@register_kernel(
-    "StatelessRandomGetKeyCounterAlg", device="CPU", host_memory=["seed", "key", "counter", "alg"]
-)
+@register_kernel("StatelessRandomGetKeyCounterAlg", host_memory=["seed", "key", "counter", "alg"])
 def stateless_random_get_key_counter_alg(seed: Any) -> tuple[Any, Any, Any]:
     return (*stateless_random_get_key_counter(seed), np.int32(PHILOX))
 
 
-@register_kernel("StatelessRandomGetAlg", device="CPU", host_memory=["alg"])
+@register_kernel("StatelessRandomGetAlg", host_memory=["alg"])
 def stateless_random_get_alg() -> Any:
     return np.int32(PHILOX)

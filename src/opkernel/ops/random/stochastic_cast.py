@@ -81,11 +81,7 @@ class StochasticRounding:
 
 
 @register_kernel(
-    "StochasticCastToInt",
-    device="CPU",
-    types={"Tin": FLOATS, "Tout": _TYPES},
-    host_memory=["alg"],
-    factory=True,
+    "StochasticCastToInt", types={"Tin": FLOATS, "Tout": _TYPES}, host_memory=["alg"], factory=True
 )
 def stochastic_cast_to_int(*, Tin: DataType, Tout: DataType) -> Callable[[Any, Any, Any, Any], Any]:
     rounding = StochasticRounding(Tin, Tout)

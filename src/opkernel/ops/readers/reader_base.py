@@ -25,6 +25,7 @@ from opkernel.ops.data_flow.waiting import (
     WaitingResource,
     finish_all,
 )
+from opkernel.ops.input_checks import require_equal
 from opkernel.proto import DecodeError, ReaderBaseState
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -257,10 +258,9 @@ class ReaderBase(WaitingResource):
         queue.dequeue(ctx, done, self._accept_work)
 
     def _accept_work(self, element: Element) -> None:
-        if len(element) != 1:
-            raise InvalidArgumentError(
-                f"{self._described} wants a queue of one component, not {len(element)}"
-            )
+        require_equal(
+            len(element), 1, f"{self._described} wants a queue of one component, not {{}}"
+        )
         (names,) = element
         if names.dtype != object:
             raise InvalidArgumentError(f"{self._described} wants a queue of strings")

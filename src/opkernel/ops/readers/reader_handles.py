@@ -7,7 +7,7 @@ whole_file_read_ops.cc.
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op, scalar_shape
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.readers.formats import (
     FixedLengthRecordReader,
     IdentityReader,
@@ -57,7 +57,7 @@ for _name, _attrs in _ATTRS.items():
         _name,
         outputs=[f"reader_handle: {'resource' if _is_v2 else 'Ref(string)'}"],
         attrs=_attrs,
-        shape_fn=scalar_shape if _is_v2 else fixed_shapes((2,)),
+        shape_fn=scalar_shape if _is_v2 else shape_rule("-> [2]"),
         is_stateful=True,
         deprecated=(26, f"Use {_name}V2") if _is_deprecated else None,
         doc=_DOCS[_name.removesuffix("V2")],
@@ -81,8 +81,7 @@ class ReaderOp(ResourceOpKernel):
         return value
 
 
-@register_kernel("IdentityReader", device="CPU")
-@register_kernel("IdentityReaderV2", device="CPU")
+@register_kernel("IdentityReader", "IdentityReaderV2")
 class IdentityReaderOp(ReaderOp):
     """Makes an IdentityReader."""
 
@@ -90,8 +89,7 @@ class IdentityReaderOp(ReaderOp):
         return IdentityReader(self.name)
 
 
-@register_kernel("WholeFileReader", device="CPU")
-@register_kernel("WholeFileReaderV2", device="CPU")
+@register_kernel("WholeFileReader", "WholeFileReaderV2")
 class WholeFileReaderOp(ReaderOp):
     """Makes a WholeFileReader."""
 
@@ -99,8 +97,7 @@ class WholeFileReaderOp(ReaderOp):
         return WholeFileReader(self.name)
 
 
-@register_kernel("TextLineReader", device="CPU")
-@register_kernel("TextLineReaderV2", device="CPU")
+@register_kernel("TextLineReader", "TextLineReaderV2")
 class TextLineReaderOp(ReaderOp):
     """Makes a TextLineReader."""
 
@@ -112,8 +109,7 @@ class TextLineReaderOp(ReaderOp):
         return TextLineReader(self.skip_header_lines, self.name)
 
 
-@register_kernel("TFRecordReader", device="CPU")
-@register_kernel("TFRecordReaderV2", device="CPU")
+@register_kernel("TFRecordReader", "TFRecordReaderV2")
 class TFRecordReaderOp(ReaderOp):
     """Makes a TFRecordReader."""
 
@@ -127,8 +123,7 @@ class TFRecordReaderOp(ReaderOp):
         return TFRecordReader(self.compression, self.name)
 
 
-@register_kernel("FixedLengthRecordReader", device="CPU")
-@register_kernel("FixedLengthRecordReaderV2", device="CPU")
+@register_kernel("FixedLengthRecordReader", "FixedLengthRecordReaderV2")
 class FixedLengthRecordReaderOp(ReaderOp):
     """Makes a FixedLengthRecordReader."""
 

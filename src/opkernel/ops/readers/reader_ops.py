@@ -6,8 +6,6 @@ Source: TensorFlow core/ops/io_ops.cc, core/kernels/reader_ops.cc.
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from opkernel.device.string_tensors import string_tensor
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelContext
@@ -15,10 +13,10 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_inputs, set_outputs
 from opkernel.ops.data_flow.queue_base import QueueBase
 from opkernel.ops.data_flow.waiting import Done, WaitingKernel
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.readers.reader_base import ReaderBase, Records, Waits, run_waits
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import resource_of_handle
-from opkernel.ops.step_resources import InexpensiveKernel
+from opkernel.ops.resource_op_kernel import register_fact, resource_of_handle
 from opkernel.types import TensorShape, object_scalar
 
 # What the ops are
@@ -115,8 +113,7 @@ class ReaderVerb(WaitingKernel[ReaderBase]):
         run_waits(self.waits(reader, ctx), ctx, done)
 
 
-@register_kernel("ReaderRead", device="CPU")
-@register_kernel("ReaderReadV2", device="CPU")
+@register_kernel("ReaderRead", "ReaderReadV2")
 class ReaderRead(ReaderVerb):
     """Reads one record."""
 
@@ -140,8 +137,7 @@ class ReaderRead(ReaderVerb):
         self.set_outputs(ctx, found)
 
 
-@register_kernel("ReaderReadUpTo", device="CPU")
-@register_kernel("ReaderReadUpToV2", device="CPU")
+@register_kernel("ReaderReadUpTo", "ReaderReadUpToV2")
 class ReaderReadUpTo(ReaderRead):
     """Reads some records."""
 
@@ -165,8 +161,7 @@ def _vector(strings: list[bytes]) -> Any:
     return string_tensor((len(strings),), strings)
 
 
-@register_kernel("ReaderReset", device="CPU")
-@register_kernel("ReaderResetV2", device="CPU")
+@register_kernel("ReaderReset", "ReaderResetV2")
 class ReaderReset(ReaderVerb):
     """Resets the reader."""
 
@@ -174,8 +169,7 @@ class ReaderReset(ReaderVerb):
         return reader.reset(ctx)
 
 
-@register_kernel("ReaderSerializeState", device="CPU")
-@register_kernel("ReaderSerializeStateV2", device="CPU")
+@register_kernel("ReaderSerializeState", "ReaderSerializeStateV2")
 class ReaderSerializeState(ReaderVerb):
     """Gives the state."""
 
@@ -185,35 +179,25 @@ class ReaderSerializeState(ReaderVerb):
         ctx.set_output(0, object_scalar(found[0]))
 
 
-@register_kernel("ReaderRestoreState", device="CPU")
-@register_kernel("ReaderRestoreStateV2", device="CPU")
+@register_kernel("ReaderRestoreState", "ReaderRestoreStateV2")
 class ReaderRestoreState(ReaderVerb):
     """Restores a state."""
 
     def waits(self, reader: ReaderBase, ctx: OpKernelContext) -> Waits:
         given = ctx.input(1)
-        if given.ndim:
-            raise InvalidArgumentError(
-                f"Reader state must be scalar, but had shape: {TensorShape(given.shape)}"
-            )
+        require_scalar(given, "Reader state must be scalar, but had shape: {}")
         return reader.restore_state(given.item(), ctx)
 
 
-@register_kernel("ReaderNumRecordsProduced", device="CPU")
-@register_kernel("ReaderNumRecordsProducedV2", device="CPU")
-class ReaderNumRecordsProduced(InexpensiveKernel):
-    """The number of records by now."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, ReaderBase) as reader:
-            ctx.set_output(0, np.int64(reader.state.num_records_produced))
-
-
-@register_kernel("ReaderNumWorkUnitsCompleted", device="CPU")
-@register_kernel("ReaderNumWorkUnitsCompletedV2", device="CPU")
-class ReaderNumWorkUnitsCompleted(InexpensiveKernel):
-    """The number of finished files by now."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, ReaderBase) as reader:
-            ctx.set_output(0, np.int64(reader.state.work_finished))
+register_fact(
+    "ReaderNumRecordsProduced",
+    "ReaderNumRecordsProducedV2",
+    of=ReaderBase,
+    fact=lambda reader: reader.state.num_records_produced,
+)
+register_fact(
+    "ReaderNumWorkUnitsCompleted",
+    "ReaderNumWorkUnitsCompletedV2",
+    of=ReaderBase,
+    fact=lambda reader: reader.state.work_finished,
+)

@@ -24,6 +24,7 @@ from opkernel.opdef import (
     validate_sparse_tensor,
 )
 from opkernel.opdef.common_shapes.rules import set_outputs
+from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -155,8 +156,7 @@ class _Sets:
 
     @classmethod
     def of_dense(cls, tensor: Any) -> "_Sets":
-        if tensor.ndim < 2:
-            raise InvalidArgumentError(f"Input rank {tensor.ndim} must be at least 2")
+        require_rank_at_least(tensor, 2, f"Input rank {tensor.ndim} must be at least 2")
         shape = tensor.shape[:-1]
         count = int(np.prod(shape))
         return cls(shape, np.repeat(np.arange(count), tensor.shape[-1]), tensor.reshape(-1))
@@ -177,8 +177,7 @@ class _Sets:
 
 def _checked_sparse(indices: Any, values: Any, shape: Any) -> tuple[int, ...]:
     """The sizes of a sparse tensor whose parts fit together."""
-    if shape.ndim != 1:
-        raise InvalidArgumentError("Shape must be a 1D tensor.")
+    require_vector(shape, "Shape must be a 1D tensor.")
     sizes: list[int] = shape.tolist()
     if any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"Expected shape dimensions to be non-negative, got {sizes}")
@@ -188,10 +187,9 @@ def _checked_sparse(indices: Any, values: Any, shape: Any) -> tuple[int, ...]:
             f"Sparse indices {TensorShape(indices.shape)} do not fit the values "
             f"{TensorShape(values.shape)}"
         )
-    if indices.shape[1] != len(sizes):
-        raise InvalidArgumentError(
-            f"Sparse indices have {indices.shape[1]} columns, but the shape has {len(sizes)} sizes"
-        )
+    require_equal(
+        indices.shape[1], len(sizes), "Sparse indices have {} columns, but the shape has {} sizes"
+    )
     if len(sizes) < 2:
         raise InvalidArgumentError(f"Invalid rank {len(sizes)}.")
     return tuple(sizes)
@@ -215,10 +213,7 @@ def _check_indices(indices: Any, sizes: tuple[int, ...]) -> None:
 
 def _combined(first: _Sets, second: _Sets, operation: str) -> tuple[Any, Any, Any]:
     """The sets of the result as a sparse tensor, their members in order."""
-    if first.shape != second.shape:
-        raise InvalidArgumentError(
-            f"Mismatched group shapes: {list(first.shape)} vs {list(second.shape)}"
-        )
+    require_equal(first.shape, second.shape, "Mismatched group shapes: {} vs {}")
     total = first.members.size + second.members.size
     check_seconds(total * _SECONDS_A_MEMBER, "combining sets")
     with making_bytes("sets", total * _OF_MEMBER):
@@ -255,13 +250,13 @@ def _operation(name: str) -> str:
     return name.lower()
 
 
-@register_kernel(DENSE_TO_DENSE_SET_OPERATION, device="CPU", types=_TYPES, factory=True)
+@register_kernel(DENSE_TO_DENSE_SET_OPERATION, types=_TYPES, factory=True)
 def dense_to_dense_set_operation(*, set_operation: str) -> Callable[[Any, Any], Any]:
     operation = _operation(set_operation)
     return lambda a, b: _combined(_Sets.of_dense(a), _Sets.of_dense(b), operation)
 
 
-@register_kernel(DENSE_TO_SPARSE_SET_OPERATION, device="CPU", types=_TYPES, factory=True)
+@register_kernel(DENSE_TO_SPARSE_SET_OPERATION, types=_TYPES, factory=True)
 def dense_to_sparse_set_operation(
     *, set_operation: str, validate_indices: bool
 ) -> Callable[[Any, Any, Any, Any], Any]:
@@ -274,7 +269,7 @@ def dense_to_sparse_set_operation(
     return compute
 
 
-@register_kernel(SPARSE_TO_SPARSE_SET_OPERATION, device="CPU", types=_TYPES, factory=True)
+@register_kernel(SPARSE_TO_SPARSE_SET_OPERATION, types=_TYPES, factory=True)
 def sparse_to_sparse_set_operation(
     *, set_operation: str, validate_indices: bool
 ) -> Callable[[Any, Any, Any, Any, Any, Any], Any]:
@@ -290,7 +285,7 @@ def sparse_to_sparse_set_operation(
     return compute
 
 
-@register_kernel(SET_SIZE, device="CPU", types=_TYPES)
+@register_kernel(SET_SIZE, types=_TYPES)
 def set_size(indices: Any, values: Any, shape: Any, *, validate_indices: bool) -> Any:
     sets = _Sets.of_sparse(indices, values, shape, validate_indices)
     check_seconds(sets.members.size * _SECONDS_A_MEMBER, "counting sets")

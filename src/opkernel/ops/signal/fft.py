@@ -20,9 +20,10 @@ from opkernel.kernel import by_rows, check_allocation
 from opkernel.libraries import library_or_none, warn_of_fallback
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.ops.kernel_types import COMPLEX_OF, REAL_OF
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _COMPLEX = "Tcomplex: {complex64, complex128} = DT_COMPLEX64"
 _REAL = "Treal: {float, double} = DT_FLOAT"
@@ -79,10 +80,7 @@ def _along(transform: Callable[..., Any], tensor: Any, axis: int) -> Any:
 
 def check_rank(tensor: Any, rank: int) -> None:
     """Refuse a tensor with fewer dimensions than are transformed."""
-    if tensor.ndim < rank:
-        raise InvalidArgumentError(
-            f"Input must have rank of at least {rank} but got: {TensorShape(tensor.shape)}"
-        )
+    require_rank_at_least(tensor, rank, f"Input must have rank of at least {rank} but got: {{}}")
 
 
 def lengths_of(fft_length: Any, rank: int) -> list[int]:
@@ -91,8 +89,7 @@ def lengths_of(fft_length: Any, rank: int) -> list[int]:
     Raises:
         InvalidArgumentError: there are not `rank`, or one is negative.
     """
-    if fft_length.shape != (rank,):
-        raise InvalidArgumentError(f"fft_length must have shape [{rank}]")
+    require_equal(fft_length.shape, (rank,), f"fft_length must have shape [{rank}]")
     lengths: list[int] = fft_length.tolist()
     for i, length in enumerate(lengths):
         if length < 0:
@@ -158,7 +155,7 @@ def _register_complex(name: str, transform: str, rank: int) -> None:
         doc=f"The {'inverse of the ' * name.startswith('I')}Fourier transform of the last {rank} dimensions.",
     )
     kernel = partial(_complex_transform, transform, rank=rank)
-    register_kernel(op, device="CPU")(lambda tensor: kernel(tensor))
+    register_kernel(op)(lambda tensor: kernel(tensor))
 
 
 def _register_real(name: str, transform: Callable[..., Any], rank: int, *, forward: bool) -> None:
@@ -175,7 +172,7 @@ def _register_real(name: str, transform: Callable[..., Any], rank: int, *, forwa
         ),
     )
 
-    @register_kernel(op, device="CPU", factory=True)
+    @register_kernel(op, factory=True)
     def make(*, Treal: DataType, Tcomplex: DataType) -> Callable[..., Any]:
         dtype = Tcomplex if forward else Treal
 

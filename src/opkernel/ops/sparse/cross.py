@@ -17,7 +17,8 @@ from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_rank
 from opkernel.ops.strings.hashes import concatenated, fingerprints, sip_hashes
@@ -30,7 +31,7 @@ _ARRAYS = 6
 _OF_TEXT = 1 << 9
 """The work of making text of a number."""
 
-_SHAPES = fixed_shapes((None, 2), (None,), (2,))
+_SHAPES = shape_rule("-> [?, 2], [?], [2]")
 _FEATURES = [
     "indices: N * int64",
     "values: sparse_types",
@@ -247,9 +248,7 @@ def _buckets(
 
 
 @register_kernel(
-    SPARSE_CROSS,
-    device="CPU",
-    types={"out_type": _INT64_OR_STRING, "internal_type": _INT64_OR_STRING},
+    SPARSE_CROSS, types={"out_type": _INT64_OR_STRING, "internal_type": _INT64_OR_STRING}
 )
 def sparse_cross(
     indices: list[Any],
@@ -285,7 +284,7 @@ def _chosen(values: Sequence[Any], crosses: _Crosses, some: slice) -> list[Any]:
     return [one[at[some]] for one, at in zip(values, crosses.places, strict=True)]
 
 
-@register_kernel(SPARSE_CROSS_V2, device="CPU")
+@register_kernel(SPARSE_CROSS_V2)
 def sparse_cross_v2(
     indices: list[Any], values: list[Any], shapes: list[Any], dense_inputs: list[Any], sep: Any
 ) -> tuple[Any, Any, Any]:
@@ -296,7 +295,7 @@ def sparse_cross_v2(
         return crosses.indices, _joined(crosses, columns, sep[()]), crosses.shape
 
 
-@register_kernel(SPARSE_CROSS_HASHED, device="CPU")
+@register_kernel(SPARSE_CROSS_HASHED)
 def sparse_cross_hashed(
     indices: list[Any],
     values: list[Any],
@@ -307,8 +306,7 @@ def sparse_cross_hashed(
     salt: Any,
 ) -> tuple[Any, Any, Any]:
     check_rank(0, num_buckets=num_buckets, strong_hash=strong_hash)
-    if salt.size != 2:
-        raise InvalidArgumentError(f'Input "salt" must have length 2 but has length {salt.size}')
+    require_equal(salt.size, 2, 'Input "salt" must have length 2 but has length {}')
     columns = _columns(indices, values, shapes, dense_inputs)
     first, second = salt.reshape(-1).tolist()
     with _making_crosses(columns, DataType.DT_INT64):

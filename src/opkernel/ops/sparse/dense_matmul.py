@@ -12,6 +12,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NARROW_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.matrix import sparse_times_dense
@@ -47,7 +48,6 @@ SPARSE_TENSOR_DENSE_MATMUL = register_op(
 
 @register_kernel(
     SPARSE_TENSOR_DENSE_MATMUL,
-    device="CPU",
     types={"T": (*FLOATS, *COMPLEX, DataType.DT_INT32), "Tindices": INDEX},
     host_memory=["a_shape"],
 )
@@ -90,8 +90,7 @@ def sparse_tensor_dense_matmul(
 def _check(indices: Any, values: Any, shape: Any, b: Any) -> None:
     check_rank(1, a_shape=shape, a_values=values)
     check_rank(2, a_indices=indices, b=b)
-    if len(shape) != 2:
-        raise InvalidArgumentError("Tensor 'a_shape' must have 2 elements")
+    require_equal(len(shape), 2, "Tensor 'a_shape' must have 2 elements")
     if len(indices) != len(values):
         raise InvalidArgumentError(
             "Number of rows of a_indices does not match number of entries in a_values"

@@ -1,6 +1,6 @@
-"""SparseFillEmptyRows, and its gradient.
+"""SparseFillEmptyRows and RaggedFillEmptyRows: a default value for each row that has none.
 
-Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_fill_empty_rows_op.cc.
+Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/fill_empty_rows_functor.h.
 """
 
 from typing import Any
@@ -13,11 +13,15 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
-from opkernel.ops.kernel_types import ALL, NARROW_FLOATS, NUMBERS
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
+from opkernel.ops.kernel_types import ALL, NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_entries, check_parts, check_rank
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape
+
+_WHERE = ["empty_row_indicator: bool", "reverse_index_map: int64"]
 
 
 def sparse_fill_empty_rows_shape(c: InferenceContext) -> None:
@@ -30,36 +34,36 @@ def sparse_fill_empty_rows_shape(c: InferenceContext) -> None:
     set_outputs(c, [*filled, c.vector(c.dim(dense, 0)), c.vector(rows)])
 
 
-def sparse_fill_empty_rows_grad_shape(c: InferenceContext) -> None:
-    """A gradient for each value, and one for the default value."""
-    reverse_index_map, _ = check_input_ranks(c, 1, 1)
-    set_outputs(c, [reverse_index_map, c.scalar()])
-
-
 SPARSE_FILL_EMPTY_ROWS = register_op(
     "SparseFillEmptyRows",
     inputs=["indices: int64", "values: T", "dense_shape: int64", "default_value: T"],
-    outputs=[
-        "output_indices: int64",
-        "output_values: T",
-        "empty_row_indicator: bool",
-        "reverse_index_map: int64",
-    ],
+    outputs=["output_indices: int64", "output_values: T", *_WHERE],
     attrs=["T: type"],
     shape_fn=sparse_fill_empty_rows_shape,
     doc="A sparse tensor with the default value in the first column of each row without entries.",
 )
-SPARSE_FILL_EMPTY_ROWS_GRAD = register_op(
-    "SparseFillEmptyRowsGrad",
-    inputs=["reverse_index_map: int64", "grad_values: T"],
-    outputs=["d_values: T", "d_default_value: T"],
+RAGGED_FILL_EMPTY_ROWS = register_op(
+    "RaggedFillEmptyRows",
+    inputs=["value_rowids: int64", "values: T", "nrows: int64", "default_value: T"],
+    outputs=["output_value_rowids: int64", "output_values: T", *_WHERE],
     attrs=["T: type"],
-    shape_fn=sparse_fill_empty_rows_grad_shape,
-    doc="The gradients of the values and of the default value of SparseFillEmptyRows.",
+    shape_fn=shape_rule("[n], [n], [], [] -> [?], [?], [?], [n]"),
+    doc="The values in the order of their rows, with `default_value` in each row that had none.",
+)
+SPARSE_FILL_EMPTY_ROWS_GRAD, RAGGED_FILL_EMPTY_ROWS_GRAD = (
+    register_op(
+        f"{filled}Grad",
+        inputs=["reverse_index_map: int64", "grad_values: T"],
+        outputs=["d_values: T", "d_default_value: T"],
+        attrs=["T: type"],
+        shape_fn=shape_rule("[?], [?] -> in0, []"),
+        doc=f"The gradients of the values and of the default value of {filled}.",
+    )
+    for filled in ("SparseFillEmptyRows", "RaggedFillEmptyRows")
 )
 
 
-@register_kernel(SPARSE_FILL_EMPTY_ROWS, device="CPU", types={"T": ALL})
+@register_kernel(SPARSE_FILL_EMPTY_ROWS, types={"T": ALL})
 def sparse_fill_empty_rows(
     indices: Any, values: Any, dense_shape: Any, default_value: Any, *, T: DataType
 ) -> tuple[Any, Any, Any, Any]:
@@ -67,10 +71,25 @@ def sparse_fill_empty_rows(
     check_parts(indices, values, dense_shape)
     if not len(dense_shape):
         raise InvalidArgumentError("Dense shape cannot be empty.")
-    (height,) = TensorShape(dense_shape[:1].tolist())
-    check_allocation((height, indices.shape[1]), DataType.DT_INT64)
-    _check_rows(indices[:, 0], height)
-    return fill_empty_rows(indices, values, height, default_value, T)
+    return _fill_empty_rows(indices, values, dense_shape[0], default_value, T)
+
+
+@register_kernel(RAGGED_FILL_EMPTY_ROWS, types={"T": ALL})
+def ragged_fill_empty_rows(
+    value_rowids: Any, values: Any, nrows: Any, default_value: Any, *, T: DataType
+) -> tuple[Any, Any, Any, Any]:
+    require_scalar(nrows, "nrows must be a scalar, saw: {}")
+    require_vector(value_rowids, "value_rowids must be a vector, saw: {}")
+    require_vector(values, "values must be a vector, saw: {}")
+    require_equal(
+        values.size,
+        value_rowids.size,
+        "The length of `values` ({}) must match the first dimension of `value_rowids` ({}).",
+    )
+    require_scalar(default_value, "default_value must be a scalar, saw: {}")
+    indices = value_rowids.reshape(-1, 1)
+    rows, *others = _fill_empty_rows(indices, values, nrows, default_value, T)
+    return rows.reshape(-1), *others
 
 
 _OF_ROW = 32
@@ -85,15 +104,17 @@ def _check_rows(rows: Any, height: int) -> None:
     outside = (rows < 0) | (rows >= height)
     if outside.any():
         at = int(np.argmax(outside))
-        rule = "< 0" if rows[at] < 0 else f">= {height}"
-        raise InvalidArgumentError(f"indices({at}, 0) is invalid: {rows[at]} {rule}")
+        raise InvalidArgumentError(f"indices({at}, 0) is invalid: {rows[at]} >= {height}")
 
 
-def fill_empty_rows(
-    indices: Any, values: Any, height: int, default_value: Any, dtype: DataType
+def _fill_empty_rows(
+    indices: Any, values: Any, height: Any, default_value: Any, dtype: DataType
 ) -> tuple[Any, Any, Any, Any]:
-    """The outputs of SparseFillEmptyRows; the first columns of the indices are in 0 ... `height` - 1."""
+    """The outputs of SparseFillEmptyRows, for a dense shape of which only the height matters."""
+    (height,) = TensorShape([int(height)])
     columns = indices.shape[1]
+    check_allocation((height, columns), DataType.DT_INT64)
+    _check_rows(indices[:, 0], height)
     is_empty = np.ones(height, bool)
     is_empty[indices[:, 0]] = False
     missing = np.flatnonzero(is_empty)
@@ -121,11 +142,11 @@ def _filled(
     )
 
 
-@register_kernel(SPARSE_FILL_EMPTY_ROWS_GRAD, device="CPU", types={"T": NUMBERS})
-def sparse_fill_empty_rows_grad(
-    reverse_index_map: Any, grad_values: Any, *, T: DataType
-) -> tuple[Any, Any]:
-    check_rank(1, reverse_index_map=reverse_index_map, grad_values=grad_values)
+@register_kernel(SPARSE_FILL_EMPTY_ROWS_GRAD, RAGGED_FILL_EMPTY_ROWS_GRAD, types={"T": NUMBERS})
+def fill_empty_rows_grad(reverse_index_map: Any, grad_values: Any) -> tuple[Any, Any]:
+    """The default's gradient is summed one value after another, as TensorFlow does."""
+    require_vector(reverse_index_map, "reverse_index_map must be a vector, saw: {}")
+    require_vector(grad_values, "grad_values must be a vector, saw: {}")
     outside = (reverse_index_map < 0) | (reverse_index_map >= len(grad_values))
     if outside.any():
         raise InvalidArgumentError(
@@ -134,12 +155,17 @@ def sparse_fill_empty_rows_grad(
         )
     is_default = np.ones(len(grad_values), bool)
     is_default[reverse_index_map] = False
-    wide = np.float32 if T in NARROW_FLOATS else grad_values.dtype
-    total = grad_values[is_default].sum(dtype=wide).astype(grad_values.dtype)
-    return grad_values[reverse_index_map], total
+    addends = np.concatenate((np.zeros(1, grad_values.dtype), grad_values[is_default]))
+    return grad_values[reverse_index_map], np.add.accumulate(addends, dtype=addends.dtype)[-1]
 
 
 @g.register_gradient("SparseFillEmptyRows")
 def sparse_fill_empty_rows_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
     values, default = g.nodes.SparseFillEmptyRowsGrad(op.outputs[3], grads[1])
+    return [None, values, None, default]
+
+
+@g.register_gradient("RaggedFillEmptyRows")
+def ragged_fill_empty_rows_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    values, default = g.nodes.RaggedFillEmptyRowsGrad(op.outputs[3], grads[1])
     return [None, values, None, default]

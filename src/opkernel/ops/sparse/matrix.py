@@ -15,6 +15,7 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.libraries import library_or_none, warn_of_fallback
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.stable_order import stable_order
 from opkernel.proto import VariantTensorDataProto
 from opkernel.types import (
@@ -137,8 +138,7 @@ class CsrSparseMatrix(Variant):
         Raises:
             InvalidArgumentError: its tensors make no matrix.
         """
-        if len(proto.tensors) != 5:
-            raise InvalidArgumentError(f"A CSRSparseMatrix has 5 tensors, not {len(proto.tensors)}")
+        require_equal(len(proto.tensors), 5, "A CSRSparseMatrix has 5 tensors, not {}")
         shape, ends, row_ptrs, col_inds, values = map(tensor_from_proto, proto.tensors)
         sizes = TensorShape(shape.tolist())
         batch = sizes[0] if len(sizes) == 3 else 1

@@ -12,11 +12,12 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.ops.declared.sparse_matrix import cholesky_shape, ordering_amd_shape
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.matrix import CsrSparseMatrix, Rows, matrix_of, row_pointers, to_handle
 from opkernel.ops.stable_order import stable_order
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 CHOLESKY = register_op(
     "SparseMatrixSparseCholesky",
@@ -37,22 +38,17 @@ ORDERING_AMD = register_op(
 
 def _check_square(matrix: CsrSparseMatrix) -> int:
     height, width = matrix.shape[-2:]
-    if height != width:
-        raise InvalidArgumentError(f"sparse matrix must be square; got: {height} != {width}")
+    require_equal(height, width, "sparse matrix must be square; got: {} != {}")
     return height
 
 
-@register_kernel(
-    CHOLESKY, device="CPU", types={"type": (DataType.DT_FLOAT, DataType.DT_DOUBLE, *COMPLEX)}
-)
+@register_kernel(CHOLESKY, types={"type": (DataType.DT_FLOAT, DataType.DT_DOUBLE, *COMPLEX)})
 def cholesky(input: Any, permutation: Any, *, type: DataType) -> Any:
     matrix = matrix_of(input, type)
     size = _check_square(matrix)
-    if permutation.shape != matrix.shape[:-1]:
-        raise InvalidArgumentError(
-            f"permutation must have the shape {TensorShape(matrix.shape[:-1])}, got "
-            f"{TensorShape(permutation.shape)}"
-        )
+    require_equal(
+        matrix.shape[:-1], permutation.shape, "permutation must have the shape {}, got {}"
+    )
     orders = permutation.reshape(-1, size)
     if (np.sort(orders, axis=1) != np.arange(size)).any():
         raise InvalidArgumentError(f"permutation must have each of the numbers 0..{size - 1} once")
@@ -119,7 +115,7 @@ def _factor(rows: Rows, order: Any) -> Rows | None:
     return Rows(pointers, numbers[sort].astype(np.int32), entries[sort])
 
 
-@register_kernel(ORDERING_AMD, device="CPU")
+@register_kernel(ORDERING_AMD)
 def ordering_amd(input: Any) -> Any:
     matrix = matrix_of(input)
     size = _check_square(matrix)

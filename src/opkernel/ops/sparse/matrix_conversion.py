@@ -104,7 +104,7 @@ def _to_csr(indices: Any, values: Any, shape: TensorShape, dtype: DataType) -> A
     return to_handle(dtype, shape, matrices[:batch])
 
 
-@register_kernel(SPARSE_TENSOR_TO_CSR, device="CPU", types={"T": _TYPES})
+@register_kernel(SPARSE_TENSOR_TO_CSR, types={"T": _TYPES})
 def sparse_tensor_to_csr(indices: Any, values: Any, dense_shape: Any, *, T: DataType) -> Any:
     check_parts(indices, values, dense_shape)
     if len(dense_shape) not in (2, 3):
@@ -116,7 +116,7 @@ def sparse_tensor_to_csr(indices: Any, values: Any, dense_shape: Any, *, T: Data
     return _to_csr(indices, values, shape, T)
 
 
-@register_kernel(DENSE_TO_CSR, device="CPU", types={"T": _TYPES})
+@register_kernel(DENSE_TO_CSR, types={"T": _TYPES})
 def dense_to_csr(dense_input: Any, indices: Any, *, T: DataType) -> Any:
     if dense_input.ndim not in (2, 3):
         raise InvalidArgumentError(
@@ -132,7 +132,7 @@ def dense_to_csr(dense_input: Any, indices: Any, *, T: DataType) -> Any:
     return _to_csr(indices, dense_input[tuple(indices.T)], shape, T)
 
 
-@register_kernel(CSR_TO_DENSE, device="CPU", types={"type": _TYPES})
+@register_kernel(CSR_TO_DENSE, types={"type": _TYPES})
 def csr_to_dense(sparse_input: Any, *, type: DataType) -> Any:
     matrix = matrix_of(sparse_input, type)
     dense = np.zeros(check_allocation(matrix.shape, type), type.numpy_dtype)
@@ -143,7 +143,7 @@ def csr_to_dense(sparse_input: Any, *, type: DataType) -> Any:
     return dense
 
 
-@register_kernel(CSR_TO_SPARSE_TENSOR, device="CPU", types={"type": _TYPES})
+@register_kernel(CSR_TO_SPARSE_TENSOR, types={"type": _TYPES})
 def csr_to_sparse_tensor(sparse_matrix: Any, *, type: DataType) -> tuple[Any, Any, Any]:
     matrix = matrix_of(sparse_matrix, type)
     columns = [
@@ -157,7 +157,7 @@ def csr_to_sparse_tensor(sparse_matrix: Any, *, type: DataType) -> tuple[Any, An
     return np.stack(columns, axis=1).astype(np.int64), values, np.array(matrix.shape, np.int64)
 
 
-@register_kernel(CSR_COMPONENTS, device="CPU", types={"type": _TYPES}, host_memory=["index"])
+@register_kernel(CSR_COMPONENTS, types={"type": _TYPES}, host_memory=["index"])
 def csr_components(csr_sparse_matrix: Any, index: Any, *, type: DataType) -> tuple[Any, Any, Any]:
     matrix = matrix_of(csr_sparse_matrix, type)
     check_rank(0, index=index)
@@ -167,7 +167,7 @@ def csr_components(csr_sparse_matrix: Any, index: Any, *, type: DataType) -> tup
     return rows.row_ptrs.copy(), rows.col_inds.copy(), rows.values.copy()
 
 
-@register_kernel(NNZ, device="CPU")
+@register_kernel(NNZ)
 def nnz(sparse_matrix: Any) -> Any:
     matrix = matrix_of(sparse_matrix)
     counts = np.array([len(rows.values) for rows in matrix.matrices], np.int32)

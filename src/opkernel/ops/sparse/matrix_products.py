@@ -18,6 +18,7 @@ from opkernel.ops.declared.sparse_matrix import (
     sparse_matmul_shape,
     transpose_shape,
 )
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.matrix import (
@@ -93,8 +94,7 @@ def _check_one(operand: str, transpose: bool, adjoint: bool) -> None:
 
 
 def _check_product(a: tuple[int, ...], b: tuple[int, ...]) -> None:
-    if len(a) != len(b):
-        raise InvalidArgumentError(f"Ranks of a and b must match, saw: {len(a)} vs. {len(b)}.")
+    require_equal(len(a), len(b), "Ranks of a and b must match, saw: {} vs. {}.")
     if a[:-2] != b[:-2]:
         raise InvalidArgumentError(
             f"Batch sizes of a and b do not agree: {TensorShape(a)} vs. {TensorShape(b)}"
@@ -106,13 +106,13 @@ def _check_product(a: tuple[int, ...], b: tuple[int, ...]) -> None:
         )
 
 
-@register_kernel(TRANSPOSE, device="CPU", types={"type": _TYPES})
+@register_kernel(TRANSPOSE, types={"type": _TYPES})
 def transpose(input: Any, *, conjugate: bool, type: DataType) -> Any:
     turned = _turned(matrix_of(input, type), conjugate)
     return to_handle(turned.dtype, turned.shape, turned.matrices)
 
 
-@register_kernel(MATMUL, device="CPU", types={"T": _TYPES})
+@register_kernel(MATMUL, types={"T": _TYPES})
 def matmul(
     a: Any,
     b: Any,
@@ -128,10 +128,7 @@ def matmul(
     _check_one("a", transpose_a, adjoint_a)
     _check_one("b", transpose_b, adjoint_b)
     matrix = matrix_of(a, T)
-    if b.ndim != len(matrix.shape):
-        raise InvalidArgumentError(
-            f"Ranks of a and b must match, saw: {len(matrix.shape)} vs. {b.ndim}."
-        )
+    require_equal(len(matrix.shape), b.ndim, "Ranks of a and b must match, saw: {} vs. {}.")
     if transpose_a or adjoint_a:
         matrix = _turned(matrix, adjoint_a)
     if transpose_b or adjoint_b:
@@ -150,7 +147,7 @@ def matmul(
     return np.ascontiguousarray(product.swapaxes(-1, -2)) if transpose_output else product
 
 
-@register_kernel(SPARSE_MATMUL, device="CPU", types={"type": _TYPES})
+@register_kernel(SPARSE_MATMUL, types={"type": _TYPES})
 def sparse_matmul(
     a: Any,
     b: Any,

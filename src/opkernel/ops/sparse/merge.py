@@ -15,9 +15,9 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes, set_outputs
-from opkernel.ops.kernel_types import COMPLEX, REAL_NUMBERS, REAL_OF
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.kernel_types import COMPLEX, REAL_NUMBERS, REAL_OF, SIGNED_INTEGERS, WIDE_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import (
     check_bounds,
@@ -42,18 +42,12 @@ _INPUTS = [
 ]
 
 
-def sparse_add_shape(c: InferenceContext) -> None:
-    """A sparse tensor of the shape of the first."""
-    shape = c.with_rank(c.input(2), 1)
-    set_outputs(c, [c.matrix(None, c.dim(shape, 0)), c.vector(None), shape])
-
-
 SPARSE_ADD = register_op(
     "SparseAdd",
     inputs=[*_INPUTS, "thresh: Treal"],
     outputs=["sum_indices: int64", "sum_values: T", "sum_shape: int64"],
     attrs=["T: numbertype", "Treal: realnumbertype"],
-    shape_fn=sparse_add_shape,
+    shape_fn=shape_rule("_, _, [rank] -> [?, rank], [?], in2"),
     doc="The sum of two sparse tensors; sums of two entries that are smaller than `thresh` are left out.",
 )
 
@@ -64,7 +58,7 @@ def _register_extreme(name: str, type_set: str, which: str) -> Any:
         inputs=_INPUTS,
         outputs=["output_indices: int64", "output_values: T"],
         attrs=[f"T: {type_set}"],
-        shape_fn=fixed_shapes((None, None), (None,), input_ranks=(2, 1, 1) * 2),
+        shape_fn=shape_rule("[?, ?], [?], [?], [?, ?], [?], [?] -> [?, ?], [?]"),
         doc=f"The {which} of each two elements; an entry that is missing counts as 0.",
     )
 
@@ -73,15 +67,7 @@ SPARSE_SPARSE_MAXIMUM = _register_extreme("SparseSparseMaximum", "realnumbertype
 SPARSE_SPARSE_MINIMUM = _register_extreme("SparseSparseMinimum", "numbertype", "smaller")
 
 
-_SIGNED = (
-    DataType.DT_FLOAT,
-    DataType.DT_DOUBLE,
-    DataType.DT_INT8,
-    DataType.DT_INT16,
-    DataType.DT_INT32,
-    DataType.DT_INT64,
-    *COMPLEX,
-)
+SIGNED_NUMBERS = (*WIDE_FLOATS, *SIGNED_INTEGERS, *COMPLEX)
 """The types that SparseAdd and its gradient have kernels for."""
 
 
@@ -144,7 +130,7 @@ def _merged_indices(a: Any, b: Any, from_a: Any, from_b: Any) -> Any:
     return np.concatenate((a, b))[np.where(from_a >= 0, from_a, from_b + len(a))]
 
 
-@register_kernel(SPARSE_ADD, device="CPU", types={"T": _SIGNED})
+@register_kernel(SPARSE_ADD, types={"T": SIGNED_NUMBERS})
 def sparse_add(
     a_indices: Any,
     a_values: Any,
@@ -242,7 +228,7 @@ def _check_equal(a: list[int], b: list[int]) -> None:
 
 
 for _op, _choose in ((SPARSE_SPARSE_MAXIMUM, np.maximum), (SPARSE_SPARSE_MINIMUM, np.minimum)):
-    register_kernel(_op, device="CPU", types={"T": REAL_NUMBERS})(_make_extreme(_choose))
+    register_kernel(_op, types={"T": REAL_NUMBERS})(_make_extreme(_choose))
 
 
 @g.register_gradient("SparseAdd")

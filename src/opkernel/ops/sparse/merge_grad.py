@@ -10,31 +10,19 @@ import numpy as np
 
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import set_outputs
-from opkernel.ops.kernel_types import COMPLEX, NUMBERS
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.sparse.merge import SIGNED_NUMBERS
 from opkernel.ops.sparse.tensors import check_rank, sparse_keys
-from opkernel.types import DataType
-
-
-def sparse_add_grad_shape(c: InferenceContext) -> None:
-    """A gradient for each row of the indices of both tensors."""
-    a_indices, b_indices = c.with_rank(c.input(1), 2), c.with_rank(c.input(2), 2)
-    set_outputs(c, [c.vector(c.dim(a_indices, 0)), c.vector(c.dim(b_indices, 0))])
-
-
-def sparse_slice_grad_shape(c: InferenceContext) -> None:
-    """A gradient for each row of the indices of the input."""
-    c.set_output(0, c.vector(c.dim(c.with_rank(c.input(1), 2), 0)))
-
 
 SPARSE_ADD_GRAD = register_op(
     "SparseAddGrad",
     inputs=["backprop_val_grad: T", "a_indices: int64", "b_indices: int64", "sum_indices: int64"],
     outputs=["a_val_grad: T", "b_val_grad: T"],
     attrs=["T: numbertype"],
-    shape_fn=sparse_add_grad_shape,
+    shape_fn=shape_rule("_, [a, ?], [b, ?] -> [a], [b]"),
     doc="The gradients of the values of both operands of SparseAdd.",
 )
 SPARSE_SLICE_GRAD = register_op(
@@ -47,21 +35,12 @@ SPARSE_SLICE_GRAD = register_op(
     ],
     outputs=["val_grad: T"],
     attrs=["T: numbertype"],
-    shape_fn=sparse_slice_grad_shape,
+    shape_fn=shape_rule("_, [n, ?] -> [n]"),
     doc="The gradient of the values of SparseSlice: 0 for the values that it left out.",
 )
-_SIGNED = (
-    DataType.DT_FLOAT,
-    DataType.DT_DOUBLE,
-    DataType.DT_INT8,
-    DataType.DT_INT16,
-    DataType.DT_INT32,
-    DataType.DT_INT64,
-    *COMPLEX,
-)
 
 
-@register_kernel(SPARSE_ADD_GRAD, device="CPU", types={"T": _SIGNED})
+@register_kernel(SPARSE_ADD_GRAD, types={"T": SIGNED_NUMBERS})
 def sparse_add_grad(
     backprop_val_grad: Any, a_indices: Any, b_indices: Any, sum_indices: Any
 ) -> tuple[Any, Any]:
@@ -110,7 +89,7 @@ def _found_by_steps(operands: Sequence[list[int]], total: list[int]) -> list[Any
     return found
 
 
-@register_kernel(SPARSE_SLICE_GRAD, device="CPU", types={"T": NUMBERS})
+@register_kernel(SPARSE_SLICE_GRAD, types={"T": NUMBERS})
 def sparse_slice_grad(
     backprop_val_grad: Any, input_indices: Any, input_start: Any, output_indices: Any
 ) -> Any:

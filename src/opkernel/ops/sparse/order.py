@@ -11,30 +11,24 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_entries, check_parts, check_rank, sorted_order
 from opkernel.types import DataType, TensorShape
-
-
-def sparse_reorder_shape(c: InferenceContext) -> None:
-    """Indices and values as they are."""
-    set_outputs(c, check_input_ranks(c, 2, 1, 1)[:2])
-
 
 SPARSE_REORDER = register_op(
     "SparseReorder",
     inputs=["input_indices: int64", "input_values: T", "input_shape: int64"],
     outputs=["output_indices: int64", "output_values: T"],
     attrs=["T: type"],
-    shape_fn=sparse_reorder_shape,
+    shape_fn=shape_rule("[?, ?], [?], [?] -> in0, in1"),
     doc="The entries of a sparse tensor sorted by their indices, the first dimension first.",
 )
 
 
-@register_kernel(SPARSE_REORDER, device="CPU", types={"T": ALL}, kind="view")
+@register_kernel(SPARSE_REORDER, types={"T": ALL}, kind="view")
 def sparse_reorder(
     input_indices: Any, input_values: Any, input_shape: Any, *, T: DataType
 ) -> tuple[Any, Any]:
@@ -46,22 +40,16 @@ def sparse_reorder(
     return input_indices[order], input_values[order]
 
 
-def sparse_reshape_shape(c: InferenceContext) -> None:
-    """As many rows as before, and a column for each new dimension."""
-    indices, _, new_shape = check_input_ranks(c, 2, 1, 1)
-    set_outputs(c, [c.matrix(c.dim(indices, 0), c.dim(new_shape, 0)), new_shape])
-
-
 SPARSE_RESHAPE = register_op(
     "SparseReshape",
     inputs=["input_indices: int64", "input_shape: int64", "new_shape: int64"],
     outputs=["output_indices: int64", "output_shape: int64"],
-    shape_fn=sparse_reshape_shape,
+    shape_fn=shape_rule("[n, ?], [?], [rank] -> [n, rank], in2"),
     doc="The indices and the shape of a sparse tensor in another shape, of which one size may be -1.",
 )
 
 
-@register_kernel(SPARSE_RESHAPE, device="CPU", kind="view")
+@register_kernel(SPARSE_RESHAPE, kind="view")
 def sparse_reshape(input_indices: Any, input_shape: Any, new_shape: Any) -> tuple[Any, Any]:
     check_rank(2, input_indices=input_indices)
     check_rank(1, input_shape=input_shape, new_shape=new_shape)

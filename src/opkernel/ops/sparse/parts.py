@@ -90,7 +90,7 @@ SPARSE_SLICE = register_op(
 )
 
 
-@register_kernel(SPARSE_CONCAT, device="CPU", types={"T": ALL})
+@register_kernel(SPARSE_CONCAT, types={"T": ALL})
 def sparse_concat(
     indices: list[Any], values: list[Any], shapes: list[Any], *, concat_dim: int
 ) -> tuple[Any, Any, Any]:
@@ -148,7 +148,7 @@ def _concat_axis(shapes: list[Any], concat_dim: int) -> tuple[int, list[int]]:
     return axis, [int(shape[axis]) for shape in shapes]
 
 
-@register_kernel(SPARSE_SPLIT, device="CPU", types={"T": ALL})
+@register_kernel(SPARSE_SPLIT, types={"T": ALL})
 def sparse_split(
     split_dim: Any, indices: Any, values: Any, shape: Any, *, num_split: int
 ) -> tuple[list[Any], list[Any], list[Any]]:
@@ -187,7 +187,7 @@ def _split_axis(split_dim: int, sizes: TensorShape, num_split: int) -> int:
     return axis
 
 
-@register_kernel(SPARSE_SLICE, device="CPU", types={"T": ALL})
+@register_kernel(SPARSE_SLICE, types={"T": ALL})
 def sparse_slice(
     indices: Any, values: Any, shape: Any, start: Any, size: Any, *, T: DataType
 ) -> tuple[Any, Any, Any]:

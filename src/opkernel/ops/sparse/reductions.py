@@ -13,8 +13,9 @@ import opkernel.gradients as g
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.graph import constant
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op, sparse_reduce_shape, unknown_shape
-from opkernel.opdef.common_shapes.rules import check_input_ranks
+from opkernel.opdef import register_op, sparse_reduce_shape, unknown_shape
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_rank_at_most, require_vector
 from opkernel.ops.kernel_types import NARROW_FLOATS, NUMBERS, REAL_NUMBERS
 from opkernel.ops.math.gradients.reductions import positive_axes
 from opkernel.ops.registration import register_kernel
@@ -67,14 +68,10 @@ def _register(name: str, type_set: str, what: str, *, is_sparse: bool) -> Any:
 def _reduced(
     reduce: np.ufunc, indices: Any, values: Any, shape: Any, axes: Any, keep_dims: bool
 ) -> _Groups:
-    if shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"Expected input_shape to be a vector; got shape: {TensorShape(shape.shape)}"
-        )
-    if axes.ndim > 1:
-        raise InvalidArgumentError(
-            f"Expected reduction_axes to be a scalar or a vector; got shape: {TensorShape(axes.shape)}"
-        )
+    require_vector(shape, "Expected input_shape to be a vector; got shape: {}")
+    require_rank_at_most(
+        axes, 1, "Expected reduction_axes to be a scalar or a vector; got shape: {}"
+    )
     check_parts(indices, values, shape, "input_")
     sizes = TensorShape(shape.tolist())
     kept = _kept(axes.reshape(-1).tolist(), len(sizes))
@@ -116,7 +113,9 @@ def _wide(values: Any) -> Any:
     return values.astype(np.float32) if narrow else values
 
 
-def _make_dense(reduce: np.ufunc) -> Callable[..., Any]:
+def _make(reduce: np.ufunc, finish: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel that reduces, and has `finish` make its outputs."""
+
     def kernel(
         input_indices: Any,
         input_values: Any,
@@ -129,41 +128,33 @@ def _make_dense(reduce: np.ufunc) -> Callable[..., Any]:
         found = _reduced(
             reduce, input_indices, input_values, input_shape, reduction_axes, keep_dims
         )
-        output = np.zeros(check_allocation(found.shape, T), input_values.dtype)
-        sizes = [int(input_shape[axis]) for axis in found.kept]
-        strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-        places = found.indices @ np.array(strides, np.int64)
-        outside = (places < 0) | (places >= output.size)
-        if outside.any():
-            raise InternalError(
-                f"Obtained a write index of {places[np.argmax(outside)]} which is outside of bounds of "
-                f"[0, {output.size})"
-            )
-        output.reshape(-1)[places] = found.values
-        return output
+        return finish(found, input_shape, keep_dims, T)
 
     return kernel
 
 
-def _make_sparse(reduce: np.ufunc) -> Callable[..., Any]:
-    def kernel(
-        input_indices: Any,
-        input_values: Any,
-        input_shape: Any,
-        reduction_axes: Any,
-        *,
-        keep_dims: bool,
-        T: DataType,
-    ) -> tuple[Any, Any, Any]:
-        found = _reduced(
-            reduce, input_indices, input_values, input_shape, reduction_axes, keep_dims
+def _dense_output(found: _Groups, input_shape: Any, keep_dims: bool, T: DataType) -> Any:
+    output = np.zeros(check_allocation(found.shape, T), T.numpy_dtype)
+    sizes = [int(input_shape[axis]) for axis in found.kept]
+    strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    places = found.indices @ np.array(strides, np.int64)
+    outside = (places < 0) | (places >= output.size)
+    if outside.any():
+        raise InternalError(
+            f"Obtained a write index of {places[np.argmax(outside)]} which is outside of bounds of "
+            f"[0, {output.size})"
         )
-        check_entries(len(found.values), len(found.shape), T)
-        indices = np.zeros((len(found.values), len(found.shape)), np.int64)
-        indices[:, found.kept if keep_dims else slice(None)] = found.indices
-        return indices, found.values, np.array(found.shape, np.int64)
+    output.reshape(-1)[places] = found.values
+    return output
 
-    return kernel
+
+def _sparse_outputs(
+    found: _Groups, input_shape: Any, keep_dims: bool, T: DataType
+) -> tuple[Any, Any, Any]:
+    check_entries(len(found.values), len(found.shape), T)
+    indices = np.zeros((len(found.values), len(found.shape)), np.int64)
+    indices[:, found.kept if keep_dims else slice(None)] = found.indices
+    return indices, found.values, np.array(found.shape, np.int64)
 
 
 for _name, _set, _types, _reduce, _what in (
@@ -171,14 +162,9 @@ for _name, _set, _types, _reduce, _what in (
     ("Max", "realnumbertype", REAL_NUMBERS, np.fmax, "maximum"),
 ):
     _dense = _register(f"SparseReduce{_name}", _set, _what, is_sparse=False)
-    register_kernel(_dense, device="CPU", types={"T": _types})(_make_dense(_reduce))
+    register_kernel(_dense, types={"T": _types})(_make(_reduce, _dense_output))
     _sparse = _register(f"SparseReduce{_name}Sparse", _set, _what, is_sparse=True)
-    register_kernel(_sparse, device="CPU", types={"T": _types})(_make_sparse(_reduce))
-
-
-def sparse_softmax_shape(c: InferenceContext) -> None:
-    """The shape of the values."""
-    c.set_output(0, check_input_ranks(c, 2, 1, 1)[1])
+    register_kernel(_sparse, types={"T": _types})(_make(_reduce, _sparse_outputs))
 
 
 _SOFTMAX_TYPES = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
@@ -187,12 +173,12 @@ SPARSE_SOFTMAX = register_op(
     inputs=["sp_indices: int64", "sp_values: T", "sp_shape: int64"],
     outputs=["output: T"],
     attrs=["T: {half, float, double}"],
-    shape_fn=sparse_softmax_shape,
+    shape_fn=shape_rule("[?, ?], [?], [?] -> in1"),
     doc="The softmax over the entries of each row of the last dimension, in the order of sorted indices.",
 )
 
 
-@register_kernel(SPARSE_SOFTMAX, device="CPU", types={"T": _SOFTMAX_TYPES})
+@register_kernel(SPARSE_SOFTMAX, types={"T": _SOFTMAX_TYPES})
 def sparse_softmax(sp_indices: Any, sp_values: Any, sp_shape: Any) -> Any:
     shape = check_sparse(sp_indices, sp_values, sp_shape, "sp_")
     if len(shape) < 2:

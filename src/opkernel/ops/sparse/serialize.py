@@ -17,8 +17,9 @@ from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes, set_outputs
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.parsing.tensors import serialized
 from opkernel.ops.registration import register_kernel
@@ -136,38 +137,27 @@ _OF_ROW = 400
 _OUT_TYPE = "out_type: {string, variant} = DT_STRING"
 
 
-def _register_serialize(name: str, shape: tuple[int | None, ...], doc: str) -> Any:
+def _register_serialize(name: str, shape: str, doc: str) -> Any:
     return register_op(
         name,
         inputs=_INPUTS,
         outputs=["serialized_sparse: out_type"],
         attrs=["T: type", _OUT_TYPE],
-        shape_fn=fixed_shapes(shape, input_ranks=(2, 1, 1)),
+        shape_fn=shape_rule(f"[?, ?], [?], [?] -> {shape}"),
         doc=doc,
     )
 
 
 SERIALIZE_SPARSE = _register_serialize(
-    "SerializeSparse", (3,), "The three tensors of a sparse tensor, as TensorProtos or in variants."
+    "SerializeSparse",
+    "[3]",
+    "The three tensors of a sparse tensor, as TensorProtos or in variants.",
 )
 SERIALIZE_MANY_SPARSE = _register_serialize(
     "SerializeManySparse",
-    (None, 3),
+    "[?, 3]",
     "SerializeSparse of each row of a sparse tensor: the part of one index of the first dimension.",
 )
-
-
-def deserialize_sparse_shape(c: InferenceContext) -> None:
-    """A sparse tensor of which nothing is known; the last dimension of the input is 3."""
-    serialized = c.with_rank_at_least(c.input(0), 1)
-    c.with_value(c.dim(serialized, -1), 3)
-    set_outputs(c, map(c.make_shape, ((None, None), (None,), (None,))))
-
-
-def deserialize_many_sparse_shape(c: InferenceContext) -> None:
-    """The same for a matrix."""
-    c.with_rank(c.input(0), 2)
-    deserialize_sparse_shape(c)
 
 
 DESERIALIZE_SPARSE = register_op(
@@ -175,7 +165,7 @@ DESERIALIZE_SPARSE = register_op(
     inputs=["serialized_sparse: Tserialized"],
     outputs=_OUTPUTS,
     attrs=["dtype: type", "Tserialized: {string, variant} = DT_STRING"],
-    shape_fn=deserialize_sparse_shape,
+    shape_fn=shape_rule("[..., 3] -> [?, ?], [?], [?]"),
     doc="The sparse tensor of all serialized ones, with the dimensions of the input before theirs.",
 )
 DESERIALIZE_MANY_SPARSE = register_op(
@@ -183,7 +173,7 @@ DESERIALIZE_MANY_SPARSE = register_op(
     inputs=["serialized_sparse: string"],
     outputs=_OUTPUTS,
     attrs=["dtype: type"],
-    shape_fn=deserialize_many_sparse_shape,
+    shape_fn=shape_rule("[?, 3] -> [?, ?], [?], [?]"),
     doc="The sparse tensor of all serialized ones, with the dimensions of the input before theirs.",
 )
 
@@ -218,10 +208,9 @@ class TensorVariant(Variant):
         Raises:
             InvalidArgumentError: there is none, or more than one.
         """
-        if len(proto.tensors) != 1:
-            raise InvalidArgumentError(
-                f"A variant of type {_TYPE_NAME} has {len(proto.tensors)} tensors, not 1"
-            )
+        require_equal(
+            len(proto.tensors), 1, f"A variant of type {_TYPE_NAME} has {{}} tensors, not 1"
+        )
         (tensor,) = proto.tensors
         return cls(tensor_from_proto(tensor), DataType(tensor.dtype))
 
@@ -239,7 +228,7 @@ def _row(parts: SparseParts, dtype: DataType, out_type: DataType) -> list[Any]:
     return [write(tensor, of_type) for tensor, of_type in zip(parts, types, strict=True)]
 
 
-@register_kernel(SERIALIZE_SPARSE, device="CPU", types={"out_type": _FORMS})
+@register_kernel(SERIALIZE_SPARSE, types={"out_type": _FORMS})
 def serialize_sparse(
     sparse_indices: Any, sparse_values: Any, sparse_shape: Any, *, T: DataType, out_type: DataType
 ) -> Any:
@@ -258,7 +247,7 @@ def _tensor(shape: tuple[int, ...], elements: Iterable[Any], out_type: DataType)
     return output.reshape(shape)
 
 
-@register_kernel(SERIALIZE_MANY_SPARSE, device="CPU", types={"T": ALL, "out_type": _FORMS})
+@register_kernel(SERIALIZE_MANY_SPARSE, types={"T": ALL, "out_type": _FORMS})
 def serialize_many_sparse(
     sparse_indices: Any, sparse_values: Any, sparse_shape: Any, *, T: DataType, out_type: DataType
 ) -> Any:
@@ -276,8 +265,8 @@ def serialize_many_sparse(
     return _tensor((count, 3), elements, out_type)
 
 
-@register_kernel(DESERIALIZE_SPARSE, device="CPU", types={"Tserialized": _FORMS})
-@register_kernel(DESERIALIZE_MANY_SPARSE, device="CPU")
+@register_kernel(DESERIALIZE_SPARSE, types={"Tserialized": _FORMS})
+@register_kernel(DESERIALIZE_MANY_SPARSE)
 def deserialize_sparse(serialized_sparse: Any, *, dtype: DataType) -> tuple[Any, Any, Any]:
     shape = serialized_sparse.shape
     if not shape:

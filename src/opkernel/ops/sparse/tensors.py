@@ -12,6 +12,7 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
+from opkernel.ops.input_checks import require_rank
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
@@ -22,10 +23,7 @@ def check_rank(rank: int, **tensors: Any) -> None:
     """Raise InvalidArgumentError unless all these tensors are matrices (2), vectors (1) or scalars (0)."""
     kind = ("a scalar", "a vector", "a matrix")[rank]
     for name, tensor in tensors.items():
-        if tensor.ndim != rank:
-            raise InvalidArgumentError(
-                f"{name} should be {kind}, but has shape {TensorShape(tensor.shape)}"
-            )
+        require_rank(tensor, rank, f"{name} should be {kind}, but has shape {{}}")
 
 
 def check_parts(indices: Any, values: Any, shape: Any, name: str = "") -> None:

@@ -18,13 +18,14 @@ from opkernel.kernel import (
     ResourceBase,
 )
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_vector
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.serialize import SparseParts, check_parts_of, rows_of, stacked
 from opkernel.ops.sparse.tensors import check_sparse
 from opkernel.ops.step_resources import kept, resource_manager
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _INPUTS = ["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"]
 _NAMES = ["container: string = ''", "shared_name: string = ''"]
@@ -34,7 +35,7 @@ register_op(
     inputs=_INPUTS,
     outputs=["sparse_handle: int64"],
     attrs=["T: type", *_NAMES],
-    shape_fn=fixed_shapes((), input_ranks=(2, 1, 1)),
+    shape_fn=shape_rule("[?, ?], [?], [?] -> []"),
     is_stateful=True,
     doc="Has the map of that name keep a sparse tensor; the output is its number.",
 )
@@ -43,7 +44,7 @@ register_op(
     inputs=_INPUTS,
     outputs=["sparse_handles: int64"],
     attrs=["T: type", *_NAMES],
-    shape_fn=fixed_shapes((None,), input_ranks=(2, 1, 1)),
+    shape_fn=shape_rule("[?, ?], [?], [?] -> [?]"),
     is_stateful=True,
     doc="Has the map of that name keep each row of a sparse tensor; the output are their numbers.",
 )
@@ -52,7 +53,7 @@ register_op(
     inputs=["sparse_handles: int64"],
     outputs=["sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"],
     attrs=["dtype: type", *_NAMES],
-    shape_fn=fixed_shapes((None, None), (None,), (None,), input_ranks=(1,)),
+    shape_fn=shape_rule("[?] -> [?, ?], [?], [?]"),
     is_stateful=True,
     doc="Takes sparse tensors from the map of that name: one sparse tensor of all, row by row.",
 )
@@ -125,7 +126,7 @@ class _MapKernel(OpKernel):
             self.use(ctx, tensors_map)
 
 
-@register_kernel("AddSparseToTensorsMap", device="CPU")
+@register_kernel("AddSparseToTensorsMap")
 class AddSparseToTensorsMap(_MapKernel):
     """Keeps a sparse tensor."""
 
@@ -135,7 +136,7 @@ class AddSparseToTensorsMap(_MapKernel):
         ctx.set_output(0, np.int64(tensors_map.add(parts, ctx.input_dtype(1))))
 
 
-@register_kernel("AddManySparseToTensorsMap", device="CPU", types={"T": ALL})
+@register_kernel("AddManySparseToTensorsMap", types={"T": ALL})
 class AddManySparseToTensorsMap(_MapKernel):
     """Keeps the rows of a sparse tensor."""
 
@@ -147,7 +148,7 @@ class AddManySparseToTensorsMap(_MapKernel):
         ctx.set_output(0, handles)
 
 
-@register_kernel("TakeManySparseFromTensorsMap", device="CPU", types={"dtype": ALL})
+@register_kernel("TakeManySparseFromTensorsMap", types={"dtype": ALL})
 class TakeManySparseFromTensorsMap(_MapKernel):
     """Takes sparse tensors."""
 
@@ -155,10 +156,7 @@ class TakeManySparseFromTensorsMap(_MapKernel):
 
     def use(self, ctx: OpKernelContext, tensors_map: SparseTensorsMap) -> None:
         handles = ctx.input(0)
-        if handles.ndim != 1:
-            raise InvalidArgumentError(
-                f"sparse_handles should be a vector but received shape {TensorShape(handles.shape)}"
-            )
+        require_vector(handles, "sparse_handles should be a vector but received shape {}")
         if not len(handles):
             raise InvalidArgumentError(
                 "Must have at least 1 handle of a SparseTensor, but got none"

@@ -11,17 +11,18 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.rules import shape_held_by
+from opkernel.ops.input_checks import (
+    require_equal,
+    require_rank_at_most,
+    require_scalar,
+    require_vector,
+)
 from opkernel.ops.kernel_types import INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices, in_bounds
 from opkernel.types import DataType, TensorShape
-
-
-def sparse_to_dense_shape(c: InferenceContext) -> None:
-    """The shape that input 1 holds."""
-    c.set_output(0, c.make_shape_from_shape_tensor(1))
-
 
 SPARSE_TO_DENSE = register_op(
     "SparseToDense",
@@ -33,7 +34,7 @@ SPARSE_TO_DENSE = register_op(
     ],
     outputs=["dense: T"],
     attrs=["validate_indices: bool = true", "T: type", "Tindices: {int32, int64}"],
-    shape_fn=sparse_to_dense_shape,
+    shape_fn=shape_held_by(1),
     doc="The tensor with the values at the indices, and the default value everywhere else.",
     traits="cost=linear",
 )
@@ -46,7 +47,7 @@ _TYPES = (
 )
 
 
-@register_kernel(SPARSE_TO_DENSE, device="CPU", types={"T": _TYPES, "Tindices": INDEX})
+@register_kernel(SPARSE_TO_DENSE, types={"T": _TYPES, "Tindices": INDEX})
 def sparse_to_dense(
     sparse_indices: Any,
     output_shape: Any,
@@ -82,33 +83,24 @@ def rows_and_shape(
 
 def _rows(indices: Any) -> Any:
     """The indices as a matrix: a scalar is one index of a vector, a vector many."""
-    if indices.ndim > 2:
-        raise InvalidArgumentError(
-            "sparse_indices should be a scalar, vector, or matrix, got shape "
-            f"{TensorShape(indices.shape)}"
-        )
+    require_rank_at_most(
+        indices, 2, "sparse_indices should be a scalar, vector, or matrix, got shape {}"
+    )
     return indices if indices.ndim == 2 else indices.reshape(-1, 1)
 
 
 def _check_shapes(rows: Any, output_shape: Any, values: Any, default_value: Any) -> None:
     count, rank = rows.shape
-    if output_shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"output_shape must be rank 1, got shape {TensorShape(output_shape.shape)}"
-        )
-    if len(output_shape) != rank:
-        raise InvalidArgumentError(
-            f"output_shape has incorrect number of elements: {len(output_shape)} should be: {rank}"
-        )
+    require_vector(output_shape, "output_shape must be rank 1, got shape {}")
+    require_equal(
+        len(output_shape), rank, "output_shape has incorrect number of elements: {} should be: {}"
+    )
     if values.ndim and values.shape != (count,):
         raise InvalidArgumentError(
             f"sparse_values has incorrect shape {TensorShape(values.shape)}, "
             f"should be [] or [{count}]"
         )
-    if default_value.ndim:
-        raise InvalidArgumentError(
-            f"default_value should be a scalar, but has shape {TensorShape(default_value.shape)}"
-        )
+    require_scalar(default_value, "default_value should be a scalar, but has shape {}")
 
 
 @g.register_gradient("SparseToDense")

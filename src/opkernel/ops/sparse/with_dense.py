@@ -12,8 +12,9 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.graph import constant
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import outputs_as_inputs
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_parts, check_sparse, in_bounds
@@ -31,7 +32,7 @@ SPARSE_TENSOR_DENSE_ADD = register_op(
 )
 
 
-@register_kernel(SPARSE_TENSOR_DENSE_ADD, device="CPU", types={"T": NUMBERS, "Tindices": INDEX})
+@register_kernel(SPARSE_TENSOR_DENSE_ADD, types={"T": NUMBERS, "Tindices": INDEX})
 def sparse_tensor_dense_add(a_indices: Any, a_values: Any, a_shape: Any, b: Any) -> Any:
     check_parts(a_indices, a_values, a_shape, "a_")
     if a_shape.tolist() != list(b.shape):
@@ -60,22 +61,17 @@ def _check_rank_of(tensor: Any) -> None:
         )
 
 
-def sparse_dense_shape(c: InferenceContext) -> None:
-    """A value for each row of the indices."""
-    c.set_output(0, c.vector(c.dim(c.with_rank(c.input(0), 2), 0)))
-
-
 def _register(name: str, compute: Callable[[Any, Any], Any], doc: str) -> None:
     op = register_op(
         name,
         inputs=["sp_indices: int64", "sp_values: T", "sp_shape: int64", "dense: T"],
         outputs=["output: T"],
         attrs=["T: numbertype"],
-        shape_fn=sparse_dense_shape,
+        shape_fn=shape_rule("[n, ?] -> [n]"),
         doc=f"The values of a sparse tensor, {doc} the elements of a dense one at their places.",
     )
 
-    @register_kernel(op, device="CPU", types={"T": REAL_NUMBERS})
+    @register_kernel(op, types={"T": REAL_NUMBERS})
     def elementwise(sp_indices: Any, sp_values: Any, sp_shape: Any, dense: Any) -> Any:
         shape = check_sparse(sp_indices, sp_values, sp_shape, "sp_")
         return compute(sp_values, _gathered(sp_indices, shape, dense))

@@ -18,10 +18,7 @@ from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
-_TYPES = (
-    "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
-    "complex64, complex128, bool, variant, string"
-)
+_TYPES = "realnumbertype, complex64, complex128, bool, variant, string"
 
 AS_STRING = register_op(
     "AsString",
@@ -46,7 +43,7 @@ _Format = Callable[[Any], bytes]
 _FILLS = ("", " ", "+", "-", "0", "#")
 
 
-@register_kernel(AS_STRING, device="CPU", factory=True)
+@register_kernel(AS_STRING, factory=True)
 def as_string(
     *, T: DataType, precision: int, scientific: bool, shortest: bool, width: int, fill: str
 ) -> Callable[[Any], Any]:

@@ -47,7 +47,7 @@ STRING_JOIN = register_op(
 )
 
 
-@register_kernel(STRING_JOIN, device="CPU", factory=True)
+@register_kernel(STRING_JOIN, factory=True)
 def string_join(*, separator: str) -> Callable[[list[Any]], Any]:
     glue = separator.encode("utf-8", "surrogateescape")
 
@@ -79,7 +79,7 @@ STRING_LENGTH = register_op(
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
-@register_kernel(STRING_LENGTH, device="CPU", factory=True)
+@register_kernel(STRING_LENGTH, factory=True)
 def string_length(*, unit: str) -> Callable[[Any], Any]:
     length = len if unit == "BYTE" else _count_characters
 
@@ -112,7 +112,7 @@ def _declare_case_op(
         """Converted up to the first NUL, where TensorFlow's conversion ends the string."""
         return of_text(text.partition(b"\0")[0].decode("utf-8", "replace")).encode()
 
-    @register_kernel(op, device="CPU", factory=True)
+    @register_kernel(op, factory=True)
     def convert(*, encoding: str) -> Callable[[Any], Any]:
         if encoding not in ("", "utf-8"):
             raise InvalidArgumentError(
@@ -158,13 +158,13 @@ def _encoded(text: bytes) -> bytes:
     return binascii.b2a_base64(text, newline=False).translate(_FOR_WEB)
 
 
-@register_kernel(ENCODE_BASE64, device="CPU", factory=True)
+@register_kernel(ENCODE_BASE64, factory=True)
 def encode_base64(*, pad: bool) -> Callable[[Any], Any]:
     function = _encoded if pad else lambda text: _encoded(text).rstrip(b"=")
     return lambda tensor: map_strings(function, tensor)
 
 
-@register_kernel(DECODE_BASE64, device="CPU")
+@register_kernel(DECODE_BASE64)
 def decode_base64(tensor: Any) -> Any:
     return map_strings(_decoded, tensor)
 
@@ -200,7 +200,7 @@ def _runs() -> tuple[Any, Any]:
     return np.array([*starts, 0x110000], np.int32), np.array([-1, *scripts, -1], np.int32)
 
 
-@register_kernel(UNICODE_SCRIPT, device="CPU")
+@register_kernel(UNICODE_SCRIPT)
 def unicode_script(input: Any) -> Any:
     starts, scripts = _runs()
     return np.asarray(scripts[np.searchsorted(starts, input, side="right")])

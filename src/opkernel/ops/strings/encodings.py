@@ -229,19 +229,23 @@ def _encodings() -> dict[str, str]:
     return {name: way for way, *names in ways for name in names}
 
 
-def encoding_called(name: str) -> Encoding:
-    """The encoding of a name.
+def input_encoding_of(input_encoding: str) -> Encoding:
+    """The encoding that the attr `input_encoding` names.
 
     Raises:
         InvalidArgumentError: TensorFlow knows no such encoding.
         UnimplementedError: Python decodes it in another way, or not at all.
     """
-    plain = re.sub(r"(?<!\d)0+(?=\d)", "", re.sub(r"[-_ ]", "", name.lower()))
+    plain = re.sub(r"(?<!\d)0+(?=\d)", "", re.sub(r"[-_ ]", "", input_encoding.lower()))
     way = _encodings().get(plain)
     if way is None:
-        raise InvalidArgumentError(f"Could not create converter for input encoding: {name}")
+        raise InvalidArgumentError(
+            f"Could not create converter for input encoding: {input_encoding}"
+        )
     if way == "-":
-        raise UnimplementedError(f"The encoding {name} is not supported; convert the text to UTF-8")
+        raise UnimplementedError(
+            f"The encoding {input_encoding} is not supported; convert the text to UTF-8"
+        )
     codec, _, correction = way.partition(":")
     return Encoding(codec, correction)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.hashes import fingerprints, murmur_hashes, sip_hashes
 
@@ -46,19 +46,18 @@ def _buckets(hashes: Any, num_buckets: int) -> Any:
     return (hashes % np.uint64(num_buckets)).astype(np.int64)
 
 
-@register_kernel(STRING_TO_HASH_BUCKET, device="CPU")
+@register_kernel(STRING_TO_HASH_BUCKET)
 def string_to_hash_bucket(string_tensor: Any, *, num_buckets: int) -> Any:
     return _buckets(murmur_hashes(string_tensor), num_buckets)
 
 
-@register_kernel(STRING_TO_HASH_BUCKET_FAST, device="CPU")
+@register_kernel(STRING_TO_HASH_BUCKET_FAST)
 def string_to_hash_bucket_fast(input: Any, *, num_buckets: int) -> Any:
     return _buckets(fingerprints(input), num_buckets)
 
 
-@register_kernel(STRING_TO_HASH_BUCKET_STRONG, device="CPU", factory=True)
+@register_kernel(STRING_TO_HASH_BUCKET_STRONG, factory=True)
 def string_to_hash_bucket_strong(*, num_buckets: int, key: list[int]) -> Callable[[Any], Any]:
-    if len(key) != 2:
-        raise InvalidArgumentError(f"Key must have 2 elements, not {len(key)}")
+    require_equal(len(key), 2, "Key must have 2 elements, not {}")
     first, second = key
     return lambda tensor: _buckets(sip_hashes(tensor, (first, second)), num_buckets)

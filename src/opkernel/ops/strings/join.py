@@ -17,6 +17,7 @@ from opkernel.opdef import (
     register_op,
     segment_reduction_with_num_segments_shape,
 )
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -32,7 +33,7 @@ REDUCE_JOIN = register_op(
 )
 
 
-@register_kernel(REDUCE_JOIN, device="CPU", factory=True)
+@register_kernel(REDUCE_JOIN, factory=True)
 def reduce_join(*, keep_dims: bool, separator: str) -> Callable[[Any, Any], Any]:
     glue = separator.encode("utf-8", "surrogateescape")
 
@@ -84,10 +85,7 @@ UNSORTED_SEGMENT_JOIN = register_op(
 
 
 @register_kernel(
-    UNSORTED_SEGMENT_JOIN,
-    device="CPU",
-    types={"Tindices": INDEX, "Tnumsegments": INDEX},
-    factory=True,
+    UNSORTED_SEGMENT_JOIN, types={"Tindices": INDEX, "Tnumsegments": INDEX}, factory=True
 )
 def unsorted_segment_join(*, separator: str) -> Callable[[Any, Any, Any], Any]:
     glue = separator.encode("utf-8", "surrogateescape")
@@ -121,8 +119,7 @@ def _after_empty(strings: list[bytes]) -> list[bytes]:
 
 def _check_segments(inputs: Any, segment_ids: Any, num_segments: Any) -> int:
     """The number of segments, if the inputs fit together."""
-    if num_segments.ndim:
-        raise InvalidArgumentError("Number of segments must be a scalar")
+    require_scalar(num_segments, "Number of segments must be a scalar")
     count = int(num_segments)
     if count < 0:
         raise InvalidArgumentError(f"Number of segments must be non-negative but got {count}")

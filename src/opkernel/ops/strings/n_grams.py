@@ -13,20 +13,14 @@ from opkernel.device.string_tensors import joining, string_tensor
 from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import lengths_to_splits
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
-
-
-def string_n_grams_shape(c: InferenceContext) -> None:
-    """Values of unknown length, as many splits as there were."""
-    _, splits = check_input_ranks(c, 1, 1)
-    set_outputs(c, [c.vector(None), splits])
-
 
 STRING_NGRAMS = register_op(
     "StringNGrams",
@@ -41,7 +35,7 @@ STRING_NGRAMS = register_op(
         "preserve_short_sequences: bool",
         "Tsplits: {int32, int64} = DT_INT64",
     ],
-    shape_fn=string_n_grams_shape,
+    shape_fn=shape_rule("[?], [?] -> [?], in1"),
     doc="The n-grams of each row, of each width, with `pad_width` pads at its ends (-1: as many as fit).",
 )
 
@@ -83,7 +77,7 @@ class _NGrams:
             yield [self.left_pad] * pads + row + [self.right_pad] * pads
 
 
-@register_kernel(STRING_NGRAMS, device="CPU", types={"Tsplits": INDEX}, factory=True)
+@register_kernel(STRING_NGRAMS, types={"Tsplits": INDEX}, factory=True)
 def string_n_grams(
     *,
     separator: str,
@@ -128,8 +122,7 @@ def _check_size(grams: _NGrams, count: int) -> None:
 
 def _check_splits(splits: Any, size: int) -> None:
     """Raise InvalidArgumentError unless the splits go up from 0 to the size."""
-    if splits[0] != 0:
-        raise InvalidArgumentError(f"First split value must be 0, got {splits[0]}")
+    require_equal(splits[0], 0, "First split value must be 0, got {}")
     before, after = splits[:-1], splits[1:]
     wrong = np.flatnonzero((after < before) | (after > size))
     if wrong.size:
@@ -137,7 +130,4 @@ def _check_splits(splits: Any, size: int) -> None:
         raise InvalidArgumentError(
             f"Invalid split value {after[at]}, must be in [{before[at]}, {size}]"
         )
-    if splits[-1] != size:
-        raise InvalidArgumentError(
-            f"Last split value must be data size. Expected {size}, got {splits[-1]}"
-        )
+    require_equal(size, splits[-1], "Last split value must be data size. Expected {}, got {}")

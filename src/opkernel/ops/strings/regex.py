@@ -18,11 +18,11 @@ from opkernel.device.budget import current_budget
 from opkernel.device.work_clock import check_seconds, in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.libraries import library, library_or_none
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
 
 __all__ = [
     "Pattern",
@@ -58,16 +58,11 @@ _QUICK_QUANTIFIERS, _QUICK_ALTERNATIVES, _SHORT = 2, 4, 128
 _EDGE = re.compile(rb"\^|.*(?<!\\)\$\Z", re.DOTALL)
 
 
-def _full_match_shape(c: InferenceContext) -> None:
-    check_scalars(c, 1)
-    c.set_output(0, c.input(0))
-
-
 REGEX_FULL_MATCH = register_op(
     "RegexFullMatch",
     inputs=["input: string", "pattern: string"],
     outputs=["output: bool"],
-    shape_fn=_full_match_shape,
+    shape_fn=shape_rule("_, [] -> in0"),
     traits="extra=strings",
     doc="Whether all of each string matches a regular expression of RE2.",
 )
@@ -247,16 +242,13 @@ def _matched(tensor: Any, matches: FullMatch) -> Any:
     return found.reshape(tensor.shape)
 
 
-@register_kernel(REGEX_FULL_MATCH, device="CPU")
+@register_kernel(REGEX_FULL_MATCH)
 def regex_full_match(tensor: Any, pattern: Any) -> Any:
-    if pattern.ndim:
-        raise InvalidArgumentError(
-            f"Pattern must be scalar, but received {TensorShape(pattern.shape)}"
-        )
+    require_scalar(pattern, "Pattern must be scalar, but received {}")
     return _matched(tensor, full_match(pattern.item()))
 
 
-@register_kernel(STATIC_REGEX_FULL_MATCH, device="CPU", factory=True)
+@register_kernel(STATIC_REGEX_FULL_MATCH, factory=True)
 def static_regex_full_match(*, pattern: str) -> Callable[[Any], Any]:
     matches = full_match(pattern.encode("utf-8", "surrogateescape"))
     return lambda tensor: _matched(tensor, matches)

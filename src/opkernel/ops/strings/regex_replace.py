@@ -12,10 +12,10 @@ from typing import Any
 from opkernel.device.budget import current_budget
 from opkernel.device.string_tensors import gather_bytes, map_strings
 from opkernel.device.work_clock import in_time, string_work
-from opkernel.errors import InvalidArgumentError
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.regex import (
     Pattern,
@@ -25,15 +25,8 @@ from opkernel.ops.strings.regex import (
     quick_rewriting,
     quick_substitution,
 )
-from opkernel.types import TensorShape
 
 Replace = Callable[[bytes], bytes]
-
-
-def _replace_shape(c: InferenceContext) -> None:
-    """As input 0; pattern and rewrite are scalars."""
-    check_scalars(c, 1, 2)
-    c.set_output(0, c.input(0))
 
 
 REGEX_REPLACE = register_op(
@@ -41,7 +34,7 @@ REGEX_REPLACE = register_op(
     inputs=["input: string", "pattern: string", "rewrite: string"],
     outputs=["output: string"],
     attrs=["replace_global: bool = true"],
-    shape_fn=_replace_shape,
+    shape_fn=shape_rule("_, [], [] -> in0"),
     traits="extra=strings",
     doc="Each string with its matches of `pattern` replaced: all, or the first. `\\\\1` is the text of group 1.",
 )
@@ -57,17 +50,14 @@ STATIC_REGEX_REPLACE = register_op(
 )
 
 
-@register_kernel(REGEX_REPLACE, device="CPU")
+@register_kernel(REGEX_REPLACE)
 def regex_replace(tensor: Any, pattern: Any, rewrite: Any, *, replace_global: bool) -> Any:
     for name, value in (("Pattern", pattern), ("Rewrite", rewrite)):
-        if value.ndim:
-            raise InvalidArgumentError(
-                f"{name} must be scalar, but received {TensorShape(value.shape)}"
-            )
+        require_scalar(value, f"{name} must be scalar, but received {{}}")
     return map_strings(replacement(pattern.item(), rewrite.item(), replace_global), tensor)
 
 
-@register_kernel(STATIC_REGEX_REPLACE, device="CPU", factory=True)
+@register_kernel(STATIC_REGEX_REPLACE, factory=True)
 def static_regex_replace(
     *, pattern: str, rewrite: str, replace_global: bool
 ) -> Callable[[Any], Any]:

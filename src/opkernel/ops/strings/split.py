@@ -11,13 +11,13 @@ import numpy as np
 from opkernel.device.made_bytes import making_bytes
 from opkernel.device.string_tensors import map_strings, string_tensor
 from opkernel.device.work_clock import in_time, string_work
-from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 
 class Split(NamedTuple):
@@ -35,7 +35,7 @@ class Split(NamedTuple):
 _LONG, _OF_PART = 1 << 12, 41
 """Strings so long are charged before they are split: the bytes of a part beside its content."""
 
-_SPLIT_SHAPE = fixed_shapes((None, 2), (None,), (2,), input_ranks=(1, 0))
+_SPLIT_SHAPE = shape_rule("[?], [] -> [?, 2], [?], [2]")
 _OUTPUTS = ["indices: int64", "values: string", "shape: int64"]
 
 STRING_SPLIT = register_op(
@@ -57,27 +57,21 @@ STRING_SPLIT_V2 = register_op(
 )
 
 
-@register_kernel(STRING_SPLIT, device="CPU")
+@register_kernel(STRING_SPLIT)
 def string_split(tensor: Any, delimiter: Any, *, skip_empty: bool) -> tuple[Any, Any, Any]:
     _check_ranks(tensor, delimiter, "delimiter")
     return _sparse_parts(tensor, _at_any_byte(delimiter.item(), skip_empty))
 
 
-@register_kernel(STRING_SPLIT_V2, device="CPU")
+@register_kernel(STRING_SPLIT_V2)
 def string_split_v2(tensor: Any, sep: Any, *, maxsplit: int) -> tuple[Any, Any, Any]:
     _check_ranks(tensor, sep, "sep")
     return _sparse_parts(tensor, _at_separator(sep.item(), max(maxsplit, -1)))
 
 
 def _check_ranks(tensor: Any, separator: Any, name: str) -> None:
-    if tensor.ndim != 1:
-        raise InvalidArgumentError(
-            f"input must be a vector, got shape: {TensorShape(tensor.shape)}"
-        )
-    if separator.ndim:
-        raise InvalidArgumentError(
-            f"{name} must be a scalar, got shape: {TensorShape(separator.shape)}"
-        )
+    require_vector(tensor, "input must be a vector, got shape: {}")
+    require_scalar(separator, f"{name} must be a scalar, got shape: {{}}")
 
 
 def _at_any_byte(delimiters: bytes, skip_empty: bool) -> Split:
@@ -163,6 +157,6 @@ STRING_STRIP = register_op(
 )
 
 
-@register_kernel(STRING_STRIP, device="CPU")
+@register_kernel(STRING_STRIP)
 def string_strip(tensor: Any) -> Any:
     return map_strings(bytes.strip, tensor)

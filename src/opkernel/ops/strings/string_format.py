@@ -56,7 +56,7 @@ STRING_FORMAT = register_op(
 )
 
 
-@register_kernel(STRING_FORMAT, device="CPU", factory=True)
+@register_kernel(STRING_FORMAT, factory=True)
 def string_format(
     *, T: list[DataType], template: str, placeholder: str, summarize: int
 ) -> Callable[[list[Any]], Any]:

@@ -13,6 +13,7 @@ from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.opdef import InferenceContext, broadcast_binary_op_shape, register_op
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
@@ -44,13 +45,9 @@ SUBSTR = register_op(
 )
 
 
-@register_kernel(SUBSTR, device="CPU", types={"T": INDEX})
+@register_kernel(SUBSTR, types={"T": INDEX})
 def substr(tensor: Any, pos: Any, len: Any, *, unit: str) -> Any:
-    if pos.shape != len.shape:
-        raise InvalidArgumentError(
-            "pos and len should have the same shape, got: "
-            f"{TensorShape(pos.shape)} vs. {TensorShape(len.shape)}"
-        )
+    require_equal(pos.shape, len.shape, "pos and len should have the same shape, got: {} vs. {}")
     shape = _common_shape(tensor.shape, pos.shape)
     texts, starts, lengths = (np.broadcast_to(one, shape) for one in (tensor, pos, len))
     part: Callable[[bytes, int, int], bytes] = _bytes if unit == "BYTE" else _Characters().of

@@ -38,7 +38,7 @@ _HEX = re.compile(
 )
 
 
-@register_kernel(STRING_TO_NUMBER, device="CPU", types={"out_type": _TYPES})
+@register_kernel(STRING_TO_NUMBER, types={"out_type": _TYPES})
 def string_to_number(string_tensor: Any, *, out_type: DataType) -> Any:
     texts = string_tensor.reshape(-1).tolist()
     try:

@@ -5,6 +5,7 @@ Source: TensorFlow core/ops/string_ops.cc, core/kernels/unicode_ops.cc.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import from_attrs
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import lengths_to_splits
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.encodings import CodePoints, Encoding, encoded_strings, encoding_called
+from opkernel.ops.strings.encodings import CodePoints, Encoding, encoded_strings, input_encoding_of
 from opkernel.types import DataType
 
 _MAX_CODE_POINT = 0x10FFFF
@@ -95,16 +97,16 @@ class _Repair:
     """What becomes of what is no character, or a control character."""
 
     errors: str
-    replacement: int
-    controls: bool = False
+    replacement_char: int
+    replace_control_characters: bool
     """Whether control characters go, too."""
     refuses_controls: bool = False
     """Whether these are errors where `errors` is strict."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.replacement <= _MAX_CODE_POINT:
+        if not 0 <= self.replacement_char <= _MAX_CODE_POINT:
             raise InvalidArgumentError(
-                f"replacement_char out of unicode codepoint range: {self.replacement}"
+                f"replacement_char out of unicode codepoint range: {self.replacement_char}"
             )
 
     def apply(self, found: CodePoints) -> CodePoints:
@@ -114,13 +116,13 @@ class _Repair:
             InvalidArgumentError: there is what is no character, and `errors` is strict.
         """
         is_bad = found.is_error
-        if self.controls:
+        if self.replace_control_characters:
             is_bad = is_bad | (found.points <= _LAST_CONTROL)
         refused = is_bad if self.refuses_controls else found.is_error
         if self.errors == "strict" and refused.any():
             raise InvalidArgumentError("Invalid formatting on input string")
         if self.errors != "ignore":
-            points = np.where(is_bad, np.uint32(self.replacement), found.points)
+            points = np.where(is_bad, np.uint32(self.replacement_char), found.points)
             return replace(found, points=points)
         rows = np.repeat(np.arange(found.counts.size), found.counts)
         counts = np.bincount(rows[~is_bad], minlength=found.counts.size)
@@ -129,7 +131,7 @@ class _Repair:
 
 
 def _decoded(
-    encoding: Encoding, repair: _Repair, tensor: Any, splits: DataType, *, with_starts: bool
+    encoding: Encoding, repair: _Repair, splits: DataType, with_starts: bool, tensor: Any
 ) -> tuple[Any, ...]:
     """The splits and the code points of the strings of a tensor, and where they start if that is asked for."""
     counts = np.zeros(tensor.size, np.int64)
@@ -148,56 +150,27 @@ def _decoded(
     return lengths_to_splits(counts, splits), *columns
 
 
-@register_kernel(UNICODE_DECODE, device="CPU", types={"Tsplits": INDEX}, factory=True)
+@register_kernel(UNICODE_DECODE, types={"Tsplits": INDEX}, factory=True)
+@from_attrs(encoding=input_encoding_of, repair=_Repair)
 def unicode_decode(
-    *,
-    input_encoding: str,
-    errors: str,
-    replacement_char: int,
-    replace_control_characters: bool,
-    Tsplits: DataType,
-) -> Callable[[Any], tuple[Any, Any]]:
-    encoding = encoding_called(input_encoding)
-    repair = _Repair(errors, replacement_char, replace_control_characters)
-
-    def decode(tensor: Any) -> tuple[Any, Any]:
-        row_splits, points = _decoded(encoding, repair, tensor, Tsplits, with_starts=False)
-        return row_splits, points
-
-    return decode
+    *, encoding: Encoding, repair: _Repair, Tsplits: DataType
+) -> Callable[[Any], tuple[Any, ...]]:
+    return partial(_decoded, encoding, repair, Tsplits, False)
 
 
-@register_kernel(UNICODE_DECODE_WITH_OFFSETS, device="CPU", types={"Tsplits": INDEX}, factory=True)
+@register_kernel(UNICODE_DECODE_WITH_OFFSETS, types={"Tsplits": INDEX}, factory=True)
+@from_attrs(encoding=input_encoding_of, repair=_Repair)
 def unicode_decode_with_offsets(
-    *,
-    input_encoding: str,
-    errors: str,
-    replacement_char: int,
-    replace_control_characters: bool,
-    Tsplits: DataType,
-) -> Callable[[Any], tuple[Any, Any, Any]]:
-    encoding = encoding_called(input_encoding)
-    repair = _Repair(errors, replacement_char, replace_control_characters)
-
-    def decode(tensor: Any) -> tuple[Any, Any, Any]:
-        row_splits, points, starts = _decoded(encoding, repair, tensor, Tsplits, with_starts=True)
-        return row_splits, points, starts
-
-    return decode
+    *, encoding: Encoding, repair: _Repair, Tsplits: DataType
+) -> Callable[[Any], tuple[Any, ...]]:
+    return partial(_decoded, encoding, repair, Tsplits, True)
 
 
-@register_kernel(UNICODE_TRANSCODE, device="CPU", factory=True)
+@register_kernel(UNICODE_TRANSCODE, factory=True)
+@from_attrs(encoding=input_encoding_of, repair=partial(_Repair, refuses_controls=True))
 def unicode_transcode(
-    *,
-    input_encoding: str,
-    output_encoding: str,
-    errors: str,
-    replacement_char: int,
-    replace_control_characters: bool,
+    *, encoding: Encoding, repair: _Repair, output_encoding: str
 ) -> Callable[[Any], Any]:
-    encoding = encoding_called(input_encoding)
-    repair = _Repair(errors, replacement_char, replace_control_characters, refuses_controls=True)
-
     def transcode(tensor: Any) -> Any:
         found = map(repair.apply, encoding.decode(tensor.reshape(-1).tolist()))
         return string_tensor(tensor.shape, encoded_strings(found, output_encoding))
@@ -205,12 +178,9 @@ def unicode_transcode(
     return transcode
 
 
-@register_kernel(UNICODE_ENCODE, device="CPU", types={"Tsplits": INDEX}, factory=True)
-def unicode_encode(
-    *, errors: str, output_encoding: str, replacement_char: int
-) -> Callable[[Any, Any], Any]:
-    repair = _Repair(errors, replacement_char)
-
+@register_kernel(UNICODE_ENCODE, types={"Tsplits": INDEX}, factory=True)
+@from_attrs(repair=partial(_Repair, replace_control_characters=False))
+def unicode_encode(*, repair: _Repair, output_encoding: str) -> Callable[[Any, Any], Any]:
     def encode(values: Any, splits: Any) -> Any:
         _check_rows(values, splits)
         found = map(repair.apply, in_time(_rows_of_points(values, splits), _AT_ONCE << 8))

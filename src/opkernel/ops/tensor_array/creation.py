@@ -8,7 +8,10 @@ import itertools
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, handle_from_input
 from opkernel.opdef import InferenceContext, ShapeAndType, register_op, unknown_shape
-from opkernel.opdef.common_shapes.rules import check_inputs, checked, fixed_shapes
+from opkernel.opdef.common_shapes.elementwise import keep_contents
+from opkernel.opdef.common_shapes.rules import check_inputs, checked
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
     resource_manager,
@@ -17,7 +20,7 @@ from opkernel.ops.step_resources import (
     string_handle,
 )
 from opkernel.ops.tensor_array.tensor_array import TensorArray
-from opkernel.types import DataType, PartialTensorShape, TensorShape
+from opkernel.types import DataType, PartialTensorShape
 
 _ARRAYS = "_tensor_arrays"
 _GRADIENTS = "_tensor_array_grads"
@@ -40,9 +43,7 @@ def gradient_shape(c: InferenceContext) -> None:
     check_inputs(c, "h")
     c.set_output(0, c.vector(2))
     c.set_output(1, c.scalar())
-    held = c.input_handle_shapes_and_types(0)
-    if held is not None:
-        c.set_output_handle_shapes_and_types(0, held)
+    keep_contents(c)
 
 
 def gradient_with_shape_shape(c: InferenceContext) -> None:
@@ -88,7 +89,7 @@ register_op(
         "clear_after_read: bool = true",
         "tensor_array_name: string = ''",
     ],
-    shape_fn=checked("0", fixed_shapes((2,))),
+    shape_fn=checked("0", shape_rule("-> [2]")),
     traits="state_of_step clustering=tensor_array",
     is_stateful=True,
     deprecated=(26, "Use TensorArrayV3"),
@@ -139,7 +140,7 @@ register_op(
     inputs=["handle: string", "flow_in: float"],
     outputs=["grad_handle: string"],
     attrs=["source: string"],
-    shape_fn=checked("h", fixed_shapes((2,))),
+    shape_fn=checked("h", shape_rule("-> [2]")),
     traits="state_of_step clustering=tensor_array",
     is_stateful=True,
     deprecated=(26, "Use TensorArrayGradV3"),
@@ -158,9 +159,7 @@ register_op(
 )
 
 
-@register_kernel("TensorArray", device="CPU")
-@register_kernel("TensorArrayV2", device="CPU")
-@register_kernel("TensorArrayV3", device="CPU")
+@register_kernel("TensorArray", "TensorArrayV2", "TensorArrayV3")
 class TensorArrayOp(OpKernel):
     """Makes an array at each computation."""
 
@@ -177,10 +176,7 @@ class TensorArrayOp(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         size = ctx.input(0)
-        if size.ndim:
-            raise InvalidArgumentError(
-                f"TensorArray size must be scalar, but had shape: {TensorShape(size.shape)}"
-            )
+        require_scalar(size, "TensorArray size must be scalar, but had shape: {}")
         if size < 0:
             raise InvalidArgumentError("Size should be >= 0.")
         name = f"{self.array_name}_{next(_numbers)}"
@@ -199,10 +195,9 @@ class TensorArrayOp(OpKernel):
             ctx.set_output(1, 0.0)
 
 
-@register_kernel("TensorArrayGrad", device="CPU")
-@register_kernel("TensorArrayGradV2", device="CPU")
-@register_kernel("TensorArrayGradV3", device="CPU")
-@register_kernel("TensorArrayGradWithShape", device="CPU")
+@register_kernel(
+    "TensorArrayGrad", "TensorArrayGradV2", "TensorArrayGradV3", "TensorArrayGradWithShape"
+)
 class TensorArrayGradOp(OpKernel):
     """Finds the array of gradients, or makes it; the array itself becomes no longer from then on."""
 
@@ -246,10 +241,7 @@ def _array_name(ctx: OpKernelContext) -> str:
     """
     if ctx.input_dtype(0) != DataType.DT_RESOURCE:
         container, name = string_handle(ctx, "TensorArray")
-        if container != _ARRAYS:
-            raise InvalidArgumentError(
-                f"Input container should be '{_ARRAYS}',  but received '{container}'"
-            )
+        require_equal(_ARRAYS, container, "Input container should be '{}',  but received '{}'")
         return name
     name = handle_from_input(ctx.input(0)).name
     if not name.startswith(_ARRAYS):

@@ -23,6 +23,7 @@ from opkernel.opdef.common_shapes.rules import (
 )
 from opkernel.ops.array.concat import concatenated, stacked
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.kernel_types import ALL, POD_OR_STRING, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import InexpensiveKernel
@@ -168,10 +169,7 @@ class Read(ElementKernel):
 
     def access(self, array: TensorArray, inputs: Sequence[Any]) -> Any:
         index = inputs[1]
-        if index.ndim:
-            raise InvalidArgumentError(
-                f"TensorArray index must be scalar, but had shape: {TensorShape(index.shape)}"
-            )
+        require_scalar(index, "TensorArray index must be scalar, but had shape: {}")
         _check_dtype(array, self.dtype)
         return array.read_element(int(index))
 
@@ -202,10 +200,7 @@ class Gather(OpKernel):
         if self.type_string == _PACK:
             return list(range(array.pack_or_concat_size()))
         indices = ctx.input(1)
-        if indices.ndim != 1:
-            raise InvalidArgumentError(
-                f"Expected indices to be a vector, but received shape: {TensorShape(indices.shape)}"
-            )
+        require_vector(indices, "Expected indices to be a vector, but received shape: {}")
         values: list[int] = indices.tolist()
         return values
 
@@ -260,20 +255,17 @@ class Close(InexpensiveKernel):
 _GATHERED_TYPES = (*POD_OR_STRING, *QUANTIZED, DataType.DT_VARIANT)
 
 for _op in _READS:
-    register_kernel(_op, device="CPU", types={"dtype": ALL})(Read)
+    register_kernel(_op, types={"dtype": ALL})(Read)
 for _op in (*_GATHERS, _PACK):
-    register_kernel(_op, device="CPU", types={"dtype": _GATHERED_TYPES})(Gather)
+    register_kernel(_op, types={"dtype": _GATHERED_TYPES})(Gather)
 for _op in _CONCATS:
     register_kernel(
-        _op,
-        device="CPU",
-        types={"dtype": (*POD_OR_STRING, *QUANTIZED)},
-        host_memory=["lengths", "handle"],
+        _op, types={"dtype": (*POD_OR_STRING, *QUANTIZED)}, host_memory=["lengths", "handle"]
     )(Concat)
 for _op in _SIZES:
-    register_kernel(_op, device="CPU")(Size)
+    register_kernel(_op)(Size)
 for _op in _CLOSES:
-    register_kernel(_op, device="CPU")(Close)
+    register_kernel(_op)(Close)
 
 
 def _check_dtype(array: TensorArray, dtype: DataType) -> None:

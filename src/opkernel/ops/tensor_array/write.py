@@ -18,6 +18,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, scalar_shape
 from opkernel.opdef.common_shapes.rules import check_inputs, checked_scalar
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar, require_vector
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import kept
@@ -127,10 +128,7 @@ class Write(ElementKernel):
 
     def access(self, array: TensorArray, inputs: Sequence[Any]) -> Any:
         _, index, value, flow = inputs
-        if index.ndim:
-            raise InvalidArgumentError(
-                f"TensorArray index must be scalar, but had shape: {TensorShape(index.shape)}"
-            )
+        require_scalar(index, "TensorArray index must be scalar, but had shape: {}")
         _check_dtype(array, self.dtype)
         array.write_element(int(index), value)
         return flow
@@ -144,11 +142,7 @@ class Scatter(OpKernel):
         ctx.set_output(0, ctx.input(3))
         with array_of(ctx) as array:
             _check_rows(array, ctx, value)
-            if indices.ndim != 1:
-                raise InvalidArgumentError(
-                    "Expected indices to be a vector, but received shape: "
-                    f"{TensorShape(indices.shape)}"
-                )
+            require_vector(indices, "Expected indices to be a vector, but received shape: {}")
             if len(value) != indices.size:
                 raise InvalidArgumentError(
                     "Expected len(indices) == values.shape[0], but saw: "
@@ -213,7 +207,7 @@ for _ops, _kernel in (
     ([_UNPACK], Unpack),
 ):
     for _op in _ops:
-        register_kernel(_op, device="CPU", types={"T": ALL})(_kernel)
+        register_kernel(_op, types={"T": ALL})(_kernel)
 
 
 def _check_dtype(array: TensorArray, dtype: DataType) -> None:
@@ -226,18 +220,14 @@ def _check_dtype(array: TensorArray, dtype: DataType) -> None:
 
 def _check_rows(array: TensorArray, ctx: OpKernelContext, value: Any) -> None:
     _check_dtype(array, ctx.input_dtype("value"))
-    if value.ndim == 0:
-        raise InvalidArgumentError(
-            "Input value for unpack must be at least a vector but received shape: []"
-        )
+    require_rank_at_least(
+        value, 1, "Input value for unpack must be at least a vector but received shape: []"
+    )
 
 
 def _check_lengths(value: Any, lengths: Any) -> None:
     """Raise InvalidArgumentError unless the lengths add up to that of the value."""
-    if lengths.ndim != 1:
-        raise InvalidArgumentError(
-            f"Expected lengths to be a vector, received shape: {TensorShape(lengths.shape)}"
-        )
+    require_vector(lengths, "Expected lengths to be a vector, received shape: {}")
     if value.ndim == 0:
         raise InvalidArgumentError("Expected value to be at least a vector, but received shape: []")
     if lengths.size and lengths.min() < 0:

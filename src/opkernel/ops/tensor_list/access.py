@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.input_checks import require_rank_at_least, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import (
     ELEMENT_TYPES,
@@ -50,9 +51,7 @@ TENSOR_LIST_GET_ITEM = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_GET_ITEM, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_GET_ITEM, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_get_item(
     input_handle: Any, index: Any, element_shape: Any, *, element_dtype: DataType
 ) -> Any:
@@ -108,7 +107,7 @@ TENSOR_LIST_SET_ITEM = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_SET_ITEM, device="CPU", kind="view")
+@register_kernel(TENSOR_LIST_SET_ITEM, kind="view")
 def tensor_list_set_item(
     input_handle: Any,
     index: Any,
@@ -119,10 +118,7 @@ def tensor_list_set_item(
 ) -> Any:
     old = list_of(input_handle)
     old.check_dtype(element_dtype)
-    if index.ndim:
-        raise InvalidArgumentError(
-            f"Expected argument 1 to be a scalar. Received shape {TensorShape(index.shape)}"
-        )
+    require_scalar(index, "Expected argument 1 to be a scalar. Received shape {}")
     elements, i = old.elements, int(index)
     if not 0 <= i < len(elements):
         if i < 0 or not resize_if_index_out_of_bounds:
@@ -158,7 +154,7 @@ TENSOR_LIST_PUSH_BACK = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_PUSH_BACK, device="CPU", kind="view")
+@register_kernel(TENSOR_LIST_PUSH_BACK, kind="view")
 def tensor_list_push_back(input_handle: Any, tensor: Any, *, element_dtype: DataType) -> Any:
     old = list_of(input_handle)
     if not old.accepts_shape(tensor.shape):
@@ -196,17 +192,10 @@ TENSOR_LIST_PUSH_BACK_BATCH = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_PUSH_BACK_BATCH, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_PUSH_BACK_BATCH, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_push_back_batch(input_handles: Any, tensor: Any, *, element_dtype: DataType) -> Any:
-    if tensor.ndim == 0:
-        raise InvalidArgumentError("Expected tensor to be at least a vector, but saw shape: []")
-    if input_handles.ndim != 1:
-        raise InvalidArgumentError(
-            "Expected input_handles to be a vector, but saw shape: "
-            f"{TensorShape(input_handles.shape)}"
-        )
+    require_rank_at_least(tensor, 1, "Expected tensor to be at least a vector, but saw shape: []")
+    require_vector(input_handles, "Expected input_handles to be a vector, but saw shape: {}")
     if len(tensor) != len(input_handles):
         raise InvalidArgumentError(
             "Expected tensor.shape[0] == input_handles.size, but saw "
@@ -252,9 +241,7 @@ TENSOR_LIST_POP_BACK = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_POP_BACK, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_POP_BACK, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_pop_back(
     input_handle: Any, element_shape: Any, *, element_dtype: DataType
 ) -> tuple[Any, Any]:

@@ -69,7 +69,7 @@ TENSOR_LIST_CONCAT_V2 = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_CONCAT, device="CPU", types={"element_dtype": ELEMENT_TYPES})
+@register_kernel(TENSOR_LIST_CONCAT, types={"element_dtype": ELEMENT_TYPES})
 def tensor_list_concat(
     input_handle: Any, *, element_dtype: DataType, element_shape: PartialTensorShape
 ) -> tuple[Any, Any]:
@@ -80,7 +80,7 @@ def tensor_list_concat(
     return _concatenated(tensor_list, _rest(element_shape), None, [])
 
 
-@register_kernel(TENSOR_LIST_CONCAT_V2, device="CPU", types={"element_dtype": ELEMENT_TYPES})
+@register_kernel(TENSOR_LIST_CONCAT_V2, types={"element_dtype": ELEMENT_TYPES})
 def tensor_list_concat_v2(
     input_handle: Any, element_shape: Any, leading_dims: Any, *, element_dtype: DataType
 ) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of, row_shape
 from opkernel.ops.tensor_list.list_data import list_type, set_new_list
@@ -42,13 +43,9 @@ EMPTY_TENSOR_LIST = register_op(
 )
 
 
-@register_kernel(EMPTY_TENSOR_LIST, device="CPU")
+@register_kernel(EMPTY_TENSOR_LIST)
 def empty_tensor_list(element_shape: Any, max_num_elements: Any, *, element_dtype: DataType) -> Any:
-    if max_num_elements.ndim:
-        raise InvalidArgumentError(
-            "max_num_elements expected to be a scalar but got shape: "
-            f"{TensorShape(max_num_elements.shape)}"
-        )
+    require_scalar(max_num_elements, "max_num_elements expected to be a scalar but got shape: {}")
     shape, most = partial_shape_of(element_shape), max_num_elements.item()
     return handle_of(TensorList(element_dtype, shape, PersistentList(), most))
 
@@ -65,13 +62,9 @@ TENSOR_LIST_RESERVE = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_RESERVE, device="CPU")
+@register_kernel(TENSOR_LIST_RESERVE)
 def tensor_list_reserve(element_shape: Any, num_elements: Any, *, element_dtype: DataType) -> Any:
-    if num_elements.ndim:
-        raise InvalidArgumentError(
-            "The num_elements to reserve must be a tensor size 1, but got "
-            f"{TensorShape(num_elements.shape)}"
-        )
+    require_scalar(num_elements, "The num_elements to reserve must be a tensor size 1, but got {}")
     length = num_elements.item()
     if length < 0:
         raise InvalidArgumentError(
@@ -101,9 +94,7 @@ TENSOR_LIST_FROM_TENSOR = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_FROM_TENSOR, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_FROM_TENSOR, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_from_tensor(tensor: Any, element_shape: Any, *, element_dtype: DataType) -> Any:
     shape = partial_shape_of(element_shape)
     check_row_shape(tensor, shape)
@@ -133,19 +124,14 @@ TENSOR_LIST_SPLIT = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_SPLIT, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_SPLIT, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_split(
     tensor: Any, element_shape: Any, lengths: Any, *, element_dtype: DataType
 ) -> Any:
     shape = partial_shape_of(element_shape)
     check_rows(tensor)
     _check_part_shape(tensor, shape)
-    if lengths.ndim != 1:
-        raise InvalidArgumentError(
-            f"Expected lengths to be a vector, received shape: {TensorShape(lengths.shape)}"
-        )
+    require_vector(lengths, "Expected lengths to be a vector, received shape: {}")
     parts, end = [], 0
     check_bytes(_OF_PART * lengths.size, "elements of a list")
     for length in in_time(lengths.tolist()):
@@ -157,10 +143,7 @@ def tensor_list_split(
                 f"Attempting to slice [{start}, {end}] from tensor with length {len(tensor)}"
             )
         parts.append(tensor[start:end])
-    if end != len(tensor):
-        raise InvalidArgumentError(
-            f"Unused values in tensor. Length of tensor: {len(tensor)} Values used: {end}"
-        )
+    require_equal(len(tensor), end, "Unused values in tensor. Length of tensor: {} Values used: {}")
     return handle_of(TensorList(element_dtype, shape, PersistentList(parts)))
 
 

@@ -13,7 +13,8 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.kernel_types import POD_OR_STRING, QUANTIZED
+from opkernel.ops.input_checks import require_rank_at_most
+from opkernel.ops.kernel_types import ALL_QUANTIZED, POD_OR_STRING
 from opkernel.ops.tensor_list.value import TensorList
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
@@ -27,13 +28,7 @@ __all__ = [
 ]
 
 
-ELEMENT_TYPES = (
-    *POD_OR_STRING,
-    *QUANTIZED,
-    DataType.DT_QINT16,
-    DataType.DT_QUINT16,
-    DataType.DT_VARIANT,
-)
+ELEMENT_TYPES = (*POD_OR_STRING, *ALL_QUANTIZED, DataType.DT_VARIANT)
 """The types of the elements that kernels can read, stack or cut."""
 
 
@@ -47,11 +42,9 @@ def partial_shape_of(tensor: Any) -> PartialTensorShape:
     Raises:
         InvalidArgumentError: it holds none.
     """
-    if tensor.ndim > 1:
-        raise InvalidArgumentError(
-            f"The element_shape must be at most rank 1 but has the shape of "
-            f"{TensorShape(tensor.shape)}"
-        )
+    require_rank_at_most(
+        tensor, 1, "The element_shape must be at most rank 1 but has the shape of {}"
+    )
     if tensor.ndim:
         return PartialTensorShape(tensor.tolist())
     if tensor.item() != -1:

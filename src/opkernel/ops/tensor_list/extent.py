@@ -15,11 +15,12 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import scalar_shape
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.list_data import list_data, list_type, pass_list_on, set_list_data
 from opkernel.ops.tensor_list.persistent_list import PersistentList
 from opkernel.ops.tensor_list.value import TensorList, as_list, handle_of, list_of
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 TENSOR_LIST_LENGTH = register_op(
     "TensorListLength",
@@ -30,7 +31,7 @@ TENSOR_LIST_LENGTH = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_LENGTH, device="CPU")
+@register_kernel(TENSOR_LIST_LENGTH)
 def tensor_list_length(input_handle: Any) -> Any:
     return np.int32(len(list_of(input_handle)))
 
@@ -52,7 +53,7 @@ TENSOR_LIST_ELEMENT_SHAPE = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_ELEMENT_SHAPE, device="CPU")
+@register_kernel(TENSOR_LIST_ELEMENT_SHAPE)
 def tensor_list_element_shape(input_handle: Any, *, shape_type: DataType) -> Any:
     dims = list_of(input_handle).element_shape.dims
     sizes = -1 if dims is None else [-1 if size is None else size for size in dims]
@@ -74,11 +75,10 @@ TENSOR_LIST_RESIZE = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_RESIZE, device="CPU", kind="view")
+@register_kernel(TENSOR_LIST_RESIZE, kind="view")
 def tensor_list_resize(input_handle: Any, size: Any) -> Any:
     old = list_of(input_handle)
-    if size.ndim:
-        raise InvalidArgumentError("size must be a scalar")
+    require_scalar(size, "size must be a scalar")
     length = size.item()
     if length < 0:
         raise InvalidArgumentError(
@@ -115,13 +115,11 @@ TENSOR_LIST_CONCAT_LISTS = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_CONCAT_LISTS, device="CPU", kind="view")
+@register_kernel(TENSOR_LIST_CONCAT_LISTS, kind="view")
 def tensor_list_concat_lists(input_a: Any, input_b: Any, *, element_dtype: DataType) -> Any:
-    if input_a.shape != input_b.shape:
-        raise InvalidArgumentError(
-            f"Incompatible input TensorList tensor shapes: {TensorShape(input_a.shape)} vs. "
-            f"{TensorShape(input_b.shape)}"
-        )
+    require_equal(
+        input_a.shape, input_b.shape, "Incompatible input TensorList tensor shapes: {} vs. {}"
+    )
     output = np.empty(input_a.shape, object)
     pairs = zip(input_a.flat, input_b.flat, strict=True)
     output.reshape(-1)[:] = [

@@ -6,6 +6,7 @@ Source: TensorFlow core/ops/list_ops.cc.
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, ShapeAndType, ShapeHandle, full_type
+from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.opdef.full_type import FullTypeId
 
 list_type = full_type.unary_tensor_container(FullTypeId.TFT_ARRAY, "element_dtype")
@@ -61,6 +62,4 @@ def set_new_list(c: InferenceContext, shape_input: int) -> ShapeHandle:
 def pass_list_on(c: InferenceContext) -> None:
     """Set output 0 to a list like that of input 0."""
     c.set_output(0, c.scalar())
-    held = c.input_handle_shapes_and_types(0)
-    if held is not None:
-        c.set_output_handle_shapes_and_types(0, held)
+    keep_contents(c)

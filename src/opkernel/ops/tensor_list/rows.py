@@ -5,6 +5,7 @@ from typing import Any
 from opkernel.device.made_bytes import check_bytes
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
+from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.types import PartialTensorShape, TensorShape
 
 _OF_ROW, _ONE_MORE = 200, 1 << 9
@@ -21,8 +22,7 @@ def rows_of(tensor: Any) -> list[Any]:
 
 def check_rows(tensor: Any) -> None:
     """Raise InvalidArgumentError unless the tensor has rows."""
-    if tensor.ndim == 0:
-        raise InvalidArgumentError("Tensor must be at least a vector, but saw shape: []")
+    require_rank_at_least(tensor, 1, "Tensor must be at least a vector, but saw shape: []")
 
 
 def check_row_shape(tensor: Any, element_shape: PartialTensorShape) -> None:

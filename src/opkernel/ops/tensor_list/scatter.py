@@ -12,6 +12,7 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of, row_shape
 from opkernel.ops.tensor_list.list_data import (
@@ -23,7 +24,7 @@ from opkernel.ops.tensor_list.list_data import (
 from opkernel.ops.tensor_list.persistent_list import PersistentList
 from opkernel.ops.tensor_list.rows import check_row_shape, check_rows, rows_of
 from opkernel.ops.tensor_list.value import Elements, TensorList, handle_of, list_of
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 
 def scatter_shape(c: InferenceContext) -> None:
@@ -57,23 +58,18 @@ TENSOR_LIST_SCATTER_V2 = register_op(
 )
 
 
-@register_kernel(
-    TENSOR_LIST_SCATTER, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_SCATTER, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_scatter(
     tensor: Any, indices: Any, element_shape: Any, *, element_dtype: DataType
 ) -> Any:
     return _new_list(tensor, indices, element_shape, -1, element_dtype)
 
 
-@register_kernel(
-    TENSOR_LIST_SCATTER_V2, device="CPU", types={"element_dtype": ELEMENT_TYPES}, kind="view"
-)
+@register_kernel(TENSOR_LIST_SCATTER_V2, types={"element_dtype": ELEMENT_TYPES}, kind="view")
 def tensor_list_scatter_v2(
     tensor: Any, indices: Any, element_shape: Any, num_elements: Any, *, element_dtype: DataType
 ) -> Any:
-    if num_elements.ndim:
-        raise InvalidArgumentError("num_elements must be a scalar")
+    require_scalar(num_elements, "num_elements must be a scalar")
     length = num_elements.item()
     if length < -1:
         raise InvalidArgumentError(f"TensorListScatter expects num_elements >= -1, found: {length}")
@@ -85,11 +81,9 @@ def _new_list(
 ) -> Any:
     shape = partial_shape_of(element_shape)
     check_row_shape(tensor, shape)
-    if indices.size != len(tensor):
-        raise InvalidArgumentError(
-            f"Invalid number of rows in input tensor. Expected: {indices.size} "
-            f"Actual: {len(tensor)}"
-        )
+    require_equal(
+        indices.size, len(tensor), "Invalid number of rows in input tensor. Expected: {} Actual: {}"
+    )
     positions = indices.reshape(-1).tolist()
     if min(positions, default=0) < 0:
         raise InvalidArgumentError("Indices in TensorListScatter must all be non-negative.")
@@ -135,10 +129,7 @@ TENSOR_LIST_SCATTER_INTO_EXISTING_LIST = register_op(
 
 
 @register_kernel(
-    TENSOR_LIST_SCATTER_INTO_EXISTING_LIST,
-    device="CPU",
-    types={"element_dtype": ELEMENT_TYPES},
-    kind="view",
+    TENSOR_LIST_SCATTER_INTO_EXISTING_LIST, types={"element_dtype": ELEMENT_TYPES}, kind="view"
 )
 def tensor_list_scatter_into_existing_list(
     input_handle: Any, tensor: Any, indices: Any, *, element_dtype: DataType
@@ -146,14 +137,10 @@ def tensor_list_scatter_into_existing_list(
     old = list_of(input_handle)
     old.check_dtype(element_dtype)
     check_rows(tensor)
-    if indices.ndim != 1:
-        raise InvalidArgumentError(
-            f"Expected indices to be a vector, but received shape: {TensorShape(indices.shape)}"
-        )
-    if len(indices) != len(tensor):
-        raise InvalidArgumentError(
-            f"Expected len(indices) == tensor.shape[0], but saw: {len(indices)} vs. {len(tensor)}"
-        )
+    require_vector(indices, "Expected indices to be a vector, but received shape: {}")
+    require_equal(
+        len(indices), len(tensor), "Expected len(indices) == tensor.shape[0], but saw: {} vs. {}"
+    )
     positions = indices.tolist()
     if min(positions, default=0) < 0:
         raise InvalidArgumentError(f"Trying to modify element {min(positions)} of a list")

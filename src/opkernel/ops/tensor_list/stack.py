@@ -49,7 +49,7 @@ TENSOR_LIST_STACK = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_STACK, device="CPU", types={"element_dtype": ELEMENT_TYPES})
+@register_kernel(TENSOR_LIST_STACK, types={"element_dtype": ELEMENT_TYPES})
 def tensor_list_stack(
     input_handle: Any, element_shape: Any, *, element_dtype: DataType, num_elements: int
 ) -> Any:
@@ -92,7 +92,7 @@ TENSOR_LIST_GATHER = register_op(
 )
 
 
-@register_kernel(TENSOR_LIST_GATHER, device="CPU", types={"element_dtype": ELEMENT_TYPES})
+@register_kernel(TENSOR_LIST_GATHER, types={"element_dtype": ELEMENT_TYPES})
 def tensor_list_gather(
     input_handle: Any, indices: Any, element_shape: Any, *, element_dtype: DataType
 ) -> Any:

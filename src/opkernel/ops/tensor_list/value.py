@@ -16,6 +16,7 @@ import numpy as np
 from opkernel.device.made_bytes import check_bytes
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.parsing.wire import write_varint
 from opkernel.ops.tensor_list.persistent_list import PersistentList
@@ -327,8 +328,7 @@ def list_of(handle: Any) -> TensorList:
     Raises:
         InvalidArgumentError: it is no scalar, or holds something else.
     """
-    if handle.ndim:
-        raise InvalidArgumentError(f"Input list must be a scalar saw: {TensorShape(handle.shape)}")
+    require_scalar(handle, "Input list must be a scalar saw: {}")
     return as_list(handle.item(), "Input handle is not a list.")
 
 

@@ -6,7 +6,7 @@ Source: TensorFlow core/ops/training_ops.cc.
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from opkernel.ops.kernel_types import COMPLEX, FLOATS
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, WIDE_FLOATS
 from opkernel.ops.training.step_rules import (
     ada_max,
     adadelta,
@@ -29,8 +29,7 @@ from opkernel.ops.training.step_rules import (
 )
 from opkernel.types import DataType
 
-_SINGLE_AND_DOUBLE = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
-_HALF_TO_DOUBLE = (DataType.DT_HALF, *_SINGLE_AND_DOUBLE)
+_HALF_TO_DOUBLE = (DataType.DT_HALF, *WIDE_FLOATS)
 
 
 class Optimizer(NamedTuple):
@@ -88,8 +87,8 @@ OPTIMIZERS = {
         adagrad_da,
         "var gradient_accumulator gradient_squared_accumulator",
         "grad lr l1 l2 global_step",
-        types=_SINGLE_AND_DOUBLE,
-        sparse_types=_SINGLE_AND_DOUBLE,
+        types=WIDE_FLOATS,
+        sparse_types=WIDE_FLOATS,
         empty_rows=False,
     ),
     "AdagradV2": Optimizer(
@@ -149,8 +148,8 @@ OPTIMIZERS = {
         proximal_adagrad,
         "var accum",
         "lr l1 l2 grad",
-        types=_SINGLE_AND_DOUBLE,
-        sparse_types=_SINGLE_AND_DOUBLE,
+        types=WIDE_FLOATS,
+        sparse_types=WIDE_FLOATS,
         bounded="all",
         empty_rows=False,
     ),
@@ -158,8 +157,8 @@ OPTIMIZERS = {
         proximal_gradient_descent,
         "var",
         "alpha l1 l2 delta",
-        types=_SINGLE_AND_DOUBLE,
-        sparse_types=_SINGLE_AND_DOUBLE,
+        types=WIDE_FLOATS,
+        sparse_types=WIDE_FLOATS,
         empty_rows=False,
     ),
     "RMSProp": Optimizer(

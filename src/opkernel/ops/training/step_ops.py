@@ -31,6 +31,7 @@ from opkernel.kernel import (
     shard,
 )
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, ShapeHandle, register_op
+from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_vector
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
@@ -207,11 +208,9 @@ class ApplyOp(OpKernel):
         self._check_same_shape(self.names[self.gradient], tensors[0], tensors[self.gradient])
 
     def _check_same_shape(self, name: str, var: Any, tensor: Any) -> None:
-        if tensor.shape != var.shape:
-            raise InvalidArgumentError(
-                f"var and {name} do not have the same shape{TensorShape(var.shape)} "
-                f"{TensorShape(tensor.shape)}"
-            )
+        require_equal(
+            var.shape, tensor.shape, f"var and {name} do not have the same shape{{}} {{}}"
+        )
 
     def apply(self, tensors: list[Any]) -> None:
         """Change the variables; large ones a tile at a time, which takes no fresh memory."""
@@ -243,10 +242,8 @@ class SparseApplyOp(ApplyOp):
 
     def check_gradient(self, tensors: list[Any]) -> None:
         var, grad, indices = tensors[0], tensors[self.gradient], tensors[self.gradient + 1]
-        if var.ndim == 0:
-            raise InvalidArgumentError("var must be at least 1 dimensional")
-        if indices.ndim != 1:
-            raise InvalidArgumentError("indices must be one-dimensional")
+        require_rank_at_least(var, 1, "var must be at least 1 dimensional")
+        require_vector(indices, "indices must be one-dimensional")
         if grad.ndim != var.ndim:
             raise InvalidArgumentError(
                 f"var and grad must have as many dimensions: {TensorShape(var.shape)} "
@@ -255,10 +252,9 @@ class SparseApplyOp(ApplyOp):
         for axis in range(1, var.ndim):
             if var.shape[axis] != grad.shape[axis]:
                 raise InvalidArgumentError(f"var and grad must match in dimension {axis}")
-        if len(grad) != len(indices):
-            raise InvalidArgumentError(
-                "grad must be the same size as indices in the first dimension."
-            )
+        require_equal(
+            len(grad), len(indices), "grad must be the same size as indices in the first dimension."
+        )
         if not self.optimizer.empty_rows and 0 in var.shape[1:]:
             raise InvalidArgumentError("Inner dimension should be greater than zero.")
         bad = (indices < 0) | (indices >= len(var))
@@ -337,7 +333,7 @@ def _register(name: str, optimizer: Optimizer, *, resource: bool, sparse: bool) 
         is_stateful=resource,
         doc=f"A step of {name} {'on some rows of' * sparse or 'on'} `var` and its slots.",
     )
-    register_kernel(op, device="CPU", types=types, host_memory=variables if resource else [])(
+    register_kernel(op, types=types, host_memory=variables if resource else [])(
         SparseApplyOp if sparse else ApplyOp
     )
 

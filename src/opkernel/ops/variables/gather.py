@@ -20,6 +20,7 @@ from opkernel.opdef import (
     validate_variable_resource_handle,
 )
 from opkernel.ops.array.gather import gather_nd
+from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import ALL, INDEX, QUANTIZED
 from opkernel.ops.registration import register_kernel
@@ -73,7 +74,6 @@ register_op(
 
 @register_kernel(
     "ResourceGather",
-    device="CPU",
     types={"dtype": (*ALL, *QUANTIZED), "Tindices": INDEX},
     host_memory=["resource"],
 )
@@ -99,8 +99,7 @@ def gathered(params: Any, indices: Any, batch_dims: int) -> Any:
     Raises:
         InvalidArgumentError: the shapes do not fit, or an index is outside of `params`.
     """
-    if params.ndim == 0:
-        raise InvalidArgumentError("params must be at least 1 dimensional")
+    require_rank_at_least(params, 1, "params must be at least 1 dimensional")
     batch, rest = params.shape[:batch_dims], params.shape[batch_dims + 1 :]
     if not 0 <= batch_dims < params.ndim or indices.shape[:batch_dims] != batch:
         raise InvalidArgumentError(
@@ -119,10 +118,7 @@ def gathered(params: Any, indices: Any, batch_dims: int) -> Any:
 
 
 @register_kernel(
-    "ResourceGatherNd",
-    device="CPU",
-    types={"dtype": ALL, "Tindices": INDEX},
-    host_memory=["resource"],
+    "ResourceGatherNd", types={"dtype": ALL, "Tindices": INDEX}, host_memory=["resource"]
 )
 class ResourceGatherNd(OpKernel):
     """Gathers from a variable as GatherNd does from a tensor."""

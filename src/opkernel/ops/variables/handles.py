@@ -30,6 +30,7 @@ from opkernel.opdef import (
     register_op,
     scalar_shape,
 )
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.var import Var, known_variable, variable_of
@@ -93,10 +94,7 @@ def var_handles_shape(c: InferenceContext) -> None:
 
 def _check_counts(n: int, lists: dict[str, Sequence[Any]]) -> None:
     for kind, values in lists.items():
-        if len(values) != n:
-            raise InvalidArgumentError(
-                f"Mismatched number of {kind} (n={n}, num {kind}={len(values)})"
-            )
+        require_equal(n, len(values), f"Mismatched number of {kind} (n={{}}, num {kind}={{}})")
 
 
 register_op(
@@ -141,7 +139,7 @@ def _named_handle(
     return tensor_of_handle(make_resource_handle(container, name, construction.device, Var, [of]))
 
 
-@register_kernel("VarHandleOp", device="CPU")
+@register_kernel("VarHandleOp")
 class VarHandleOp(OpKernel):
     """Gives one handle, made once; under the anonymous name a new variable at each step."""
 
@@ -163,7 +161,7 @@ class VarHandleOp(OpKernel):
         return tensor_of_handle(handle)
 
 
-@register_kernel("_VarHandlesOp", device="CPU")
+@register_kernel("_VarHandlesOp")
 class VarHandlesOp(OpKernel):
     """Gives handles that were made once."""
 
@@ -214,7 +212,7 @@ register_op(
 )
 
 
-@register_kernel("VarIsInitializedOp", device="CPU")
+@register_kernel("VarIsInitializedOp")
 class VarIsInitializedOp(OpKernel):
     """Whether there is such a variable, and it has a value."""
 
@@ -228,7 +226,7 @@ class VarIsInitializedOp(OpKernel):
             ctx.set_output(0, np.bool_(variable.is_initialized))
 
 
-@register_kernel("VariableShape", device="CPU", types={"out_type": INDEX})
+@register_kernel("VariableShape", types={"out_type": INDEX})
 class VariableShape(OpKernel):
     """The shape that the variable has now."""
 
@@ -264,7 +262,7 @@ register_op(
 )
 
 
-@register_kernel("DestroyResourceOp", device="CPU")
+@register_kernel("DestroyResourceOp")
 class DestroyResourceOp(OpKernel):
     """Deletes the resource that the handle names."""
 
@@ -280,14 +278,14 @@ class DestroyResourceOp(OpKernel):
                 raise
 
 
-@register_kernel("MakeWeakResourceHandle", device="CPU")
+@register_kernel("MakeWeakResourceHandle")
 @register_kernel("MakeWeakResourceHandle", device="DEFAULT")
 def make_weak_resource_handle(handle: Any) -> Any:
     """A handle with the same names, which keeps no resource alive."""
     return tensor_of_handle(replace(handle_from_input(handle), resource=None))
 
 
-@register_kernel("DisableCopyOnRead", device="CPU")
+@register_kernel("DisableCopyOnRead")
 class DisableCopyOnRead(OpKernel):
     """TensorFlow leaves a mode here that variables of this runtime never enter."""
 

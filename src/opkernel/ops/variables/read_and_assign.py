@@ -29,6 +29,7 @@ from opkernel.opdef import (
     register_op,
     validate_variable_resource_handle,
 )
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, NUMBERS, QUANTIZED
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.handles import check_variants, set_value
@@ -92,7 +93,7 @@ register_op(
 )
 
 
-@register_kernel("ReadVariableOp", device="CPU")
+@register_kernel("ReadVariableOp")
 class ReadVariableOp(OpKernel):
     """Hands out the variable's array."""
 
@@ -105,7 +106,7 @@ class ReadVariableOp(OpKernel):
             ctx.set_output(0, variable.read(self.dtype))
 
 
-@register_kernel("_ReadVariablesOp", device="CPU")
+@register_kernel("_ReadVariablesOp")
 class ReadVariablesOp(OpKernel):
     """Hands out the variables' arrays."""
 
@@ -113,11 +114,9 @@ class ReadVariablesOp(OpKernel):
         super().__init__(construction)
         self.dtypes: list[DataType] = construction.get_attr("dtypes")
         count = construction.get_attr("N")
-        if count != len(self.dtypes):
-            raise InvalidArgumentError(
-                "Mismatched number of arguments to ReadVariablesOp "
-                f"({count} vs. {len(self.dtypes)})"
-            )
+        require_equal(
+            count, len(self.dtypes), "Mismatched number of arguments to ReadVariablesOp ({} vs. {})"
+        )
 
     def compute(self, ctx: OpKernelContext) -> None:
         handles = [handle_from_input(tensor) for tensor in ctx.inputs]
@@ -168,9 +167,7 @@ _NARROW = tuple(
 )
 
 
-@register_kernel(
-    "AssignVariableOp", device="CPU", types={"dtype": (*ALL, *QUANTIZED, *FLOAT8, *_NARROW)}
-)
+@register_kernel("AssignVariableOp", types={"dtype": (*ALL, *QUANTIZED, *FLOAT8, *_NARROW)})
 class AssignVariableOp(OpKernel):
     """Takes the value over, or a copy where others have it; makes the variable if need be."""
 
@@ -207,14 +204,14 @@ class AssignUpdateVariableOp(OpKernel):
             self.ufunc(tensor, value, out=tensor)
 
 
-@register_kernel("AssignAddVariableOp", device="CPU", types={"dtype": NUMBERS})
+@register_kernel("AssignAddVariableOp", types={"dtype": NUMBERS})
 class AssignAddVariableOp(AssignUpdateVariableOp):
     """Adds."""
 
     ufunc = np.add
 
 
-@register_kernel("AssignSubVariableOp", device="CPU", types={"dtype": NUMBERS})
+@register_kernel("AssignSubVariableOp", types={"dtype": NUMBERS})
 class AssignSubVariableOp(AssignUpdateVariableOp):
     """Subtracts."""
 
@@ -248,7 +245,7 @@ register_op(
 )
 
 
-@register_kernel("ResourceCountUpTo", device="CPU", types={"T": INDEX})
+@register_kernel("ResourceCountUpTo", types={"T": INDEX})
 class ResourceCountUpTo(OpKernel):
     """Counts, unless the limit is reached."""
 
@@ -271,8 +268,7 @@ def next_count(before: Any, limit: int) -> Any:
         InvalidArgumentError: the count is no scalar.
         OutOfRangeError: the limit is reached.
     """
-    if before.ndim:
-        raise InvalidArgumentError(f"input is not a scalar: {TensorShape(before.shape)}")
+    require_scalar(before, "input is not a scalar: {}")
     if before >= limit:
         raise OutOfRangeError(f"Reached limit of {limit}")
     return frozen(np.array(before + 1, before.dtype))

@@ -21,6 +21,7 @@ from opkernel.opdef import (
 )
 from opkernel.ops.array.bad_indices import BadIndicesPolicy
 from opkernel.ops.array.scatter import scatter_slices
+from opkernel.ops.input_checks import require_equal, require_rank_at_least
 from opkernel.ops.kernel_types import (
     ALL,
     INDEX,
@@ -68,7 +69,7 @@ for _change, _doc in (("Add", "Adds to the variable."), ("Sub", "Subtracts from 
     )
 
 
-@register_kernel("Assign", device="CPU", types={"T": (*ALL, *QUANTIZED, DataType.DT_QUINT16)})
+@register_kernel("Assign", types={"T": (*ALL, *QUANTIZED, DataType.DT_QUINT16)})
 class Assign(OpKernel):
     """Takes the value over, or a copy where others have it."""
 
@@ -99,19 +100,18 @@ class DenseUpdate(OpKernel):
         value, ref = ctx.input(1), initialized_ref(ctx)
         ctx.set_output_ref(0, ref)
         with writing(ref) as tensor:
-            if tensor.shape != value.shape:
-                raise InvalidArgumentError("Parameters and update must be the same size")
+            require_equal(tensor.shape, value.shape, "Parameters and update must be the same size")
             self.ufunc(tensor, value, out=tensor)
 
 
-@register_kernel("AssignAdd", device="CPU", types={"T": NUMBERS})
+@register_kernel("AssignAdd", types={"T": NUMBERS})
 class AssignAdd(DenseUpdate):
     """Adds."""
 
     ufunc = np.add
 
 
-@register_kernel("AssignSub", device="CPU", types={"T": NUMBERS})
+@register_kernel("AssignSub", types={"T": NUMBERS})
 class AssignSub(DenseUpdate):
     """Subtracts."""
 
@@ -130,7 +130,7 @@ register_op(
 )
 
 
-@register_kernel("CountUpTo", device="CPU", types={"T": INDEX})
+@register_kernel("CountUpTo", types={"T": INDEX})
 class CountUpTo(OpKernel):
     """Counts, unless the limit is reached."""
 
@@ -172,8 +172,7 @@ class ScatterUpdate(OpKernel):
         ref, indices, updates = initialized_ref(ctx), ctx.input(1), ctx.input(2)
         ctx.set_output_ref(0, ref)
         with writing(ref) as params:
-            if params.ndim == 0:
-                raise InvalidArgumentError("params must be at least 1-D, got shape []")
+            require_rank_at_least(params, 1, "params must be at least 1-D, got shape []")
             if updates.ndim and updates.shape != indices.shape + params.shape[1:]:
                 raise rank_error(params, indices, updates)
             scatter_rows(self.scatter_at, params, indices, updates)
@@ -191,8 +190,7 @@ class ScatterNdUpdate(OpKernel):
         ref = initialized_ref(ctx)
         ctx.set_output_ref(0, ref)
         with writing(ref) as params:
-            if params.ndim == 0:
-                raise InvalidArgumentError("Output must be at least 1-D, got shape: []")
+            require_rank_at_least(params, 1, "Output must be at least 1-D, got shape: []")
             scatter_slices(self.scatter_at, params, ctx.input(1), ctx.input(2), self.policy)
 
 
@@ -212,7 +210,7 @@ def _declare_scatter(name: str, declared: str, types: tuple[DataType, ...], lock
         shape_fn=ref_scatter_nd_shape if nd else scatter_shape,
         doc=f"As Resource{name}, on the variable that `ref` refers to.",
     )
-    register_kernel(name, device="CPU", types={"T": types, "Tindices": INDEX})(
+    register_kernel(name, types={"T": types, "Tindices": INDEX})(
         ScatterNdUpdate if nd else ScatterUpdate
     )
 

@@ -29,12 +29,14 @@ from opkernel.opdef import (
     unchanged_shape,
     unknown_shape,
 )
+from opkernel.opdef.common_shapes.rules import defined_shape
 from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import resource_manager, step_container
 from opkernel.ops.variables.var import current, frozen, initialized_ref
-from opkernel.types import DataType, PartialTensorShape, TensorShape
+from opkernel.types import DataType, TensorShape
 
 
 def variable_shape(c: InferenceContext) -> None:
@@ -108,28 +110,13 @@ class LegacyVar(ResourceBase):
         return 0 if self.tensor_ref.tensor is None else int(self.tensor_ref.tensor.nbytes)
 
 
-def _declared_shape(construction: OpKernelConstruction) -> tuple[int, ...]:
-    """The attr `shape`; an unknown rank reads as 0.
-
-    Raises:
-        InvalidArgumentError: a dimension is unknown.
-    """
-    shape: PartialTensorShape = construction.get_attr("shape")
-    if shape.rank is None:
-        return ()
-    if not shape.is_fully_defined():
-        raise InvalidArgumentError(f"Shape {shape} is not fully defined")
-    return tuple(shape.as_tensor_shape())
-
-
-@register_kernel("Variable", device="CPU")
-@register_kernel("VariableV2", device="CPU")
+@register_kernel("Variable", "VariableV2")
 class VariableOp(OpKernel):
     """Gives the reference; the variable is made when it is first asked for."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
-        self.shape = _declared_shape(construction)
+        self.shape = tuple(defined_shape(construction.get_attr("shape")).as_tensor_shape())
         self.info = ContainerInfo.init(
             resource_manager(construction), self.node_def, use_node_name_as_default=True
         )
@@ -145,7 +132,7 @@ class VariableOp(OpKernel):
         return LegacyVar(self.output_types[0].base, TensorRef(declared_shape=self.shape))
 
 
-@register_kernel("IsVariableInitialized", device="CPU")
+@register_kernel("IsVariableInitialized")
 class IsVariableInitialized(OpKernel):
     """Whether the reference has an array."""
 
@@ -170,14 +157,14 @@ def _name_in_step(name: str, place: FrameAndIter) -> str:
     return f"{name}/frame:{place.frame_id}/iter:{place.iter_id}"
 
 
-@register_kernel("TemporaryVariable", device="CPU")
+@register_kernel("TemporaryVariable")
 class TemporaryVariable(OpKernel):
     """Makes a variable in the container of the step. Its elements are zeros."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         self.dtype: DataType = construction.get_attr("dtype")
-        self.shape = _declared_shape(construction)
+        self.shape = tuple(defined_shape(construction.get_attr("shape")).as_tensor_shape())
         self.variable_name: str = construction.get_attr("var_name") or self.name
 
     def compute(self, ctx: OpKernelContext) -> None:
@@ -188,7 +175,7 @@ class TemporaryVariable(OpKernel):
         ctx.set_output_ref(0, variable.tensor_ref)
 
 
-@register_kernel("DestroyTemporaryVariable", device="CPU")
+@register_kernel("DestroyTemporaryVariable")
 class DestroyTemporaryVariable(OpKernel):
     """Deletes a variable of the step."""
 
@@ -238,7 +225,7 @@ register_op(
 )
 
 
-@register_kernel("RefIdentity", device="CPU")
+@register_kernel("RefIdentity")
 class RefIdentity(OpKernel):
     """Passes on a reference."""
 
@@ -246,16 +233,13 @@ class RefIdentity(OpKernel):
         ctx.forward_ref_input_to_ref_output(0, 0)
 
 
-@register_kernel("RefSelect", device="CPU", types={"T": ALL}, host_memory=["index"])
+@register_kernel("RefSelect", types={"T": ALL}, host_memory=["index"])
 class RefSelect(OpKernel):
     """Passes on the reference that the index says."""
 
     def compute(self, ctx: OpKernelContext) -> None:
         index = np.asarray(ctx.input(0))
-        if index.ndim:
-            raise InvalidArgumentError(
-                f"Index must be a scalar, but it has shape {TensorShape(index.shape)}"
-            )
+        require_scalar(index, "Index must be a scalar, but it has shape {}")
         count = self.num_inputs - 1
         if not 0 <= index < count:
             raise InvalidArgumentError(f"Index must be in the range [0, {count}) but got {index}")

@@ -20,6 +20,7 @@ from opkernel.opdef import (
 )
 from opkernel.ops.array.bad_indices import BadIndicesPolicy
 from opkernel.ops.array.scatter import ScatterAt, max_at, min_at, scatter_slices, set_at
+from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.ops.kernel_types import INDEX, NUMBERS, POD, POD_OR_STRING, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.handles import check_scatter, check_variants
@@ -187,8 +188,7 @@ class ResourceScatter(OpKernel):
             _check_type(self, variable)
             with writing(variable.tensor_ref) as params:
                 check_rank(params, indices, updates)
-                if params.ndim == 0:
-                    raise InvalidArgumentError("params must be at least 1-D, got shape []")
+                require_rank_at_least(params, 1, "params must be at least 1-D, got shape []")
                 if updates.ndim and updates.shape[: indices.ndim] != indices.shape:
                     raise InvalidArgumentError(
                         f"The shape of indices ({TensorShape(indices.shape)}) must be a prefix of "
@@ -209,8 +209,7 @@ class ResourceScatterNd(OpKernel):
         with variable_of(ctx) as variable:
             _check_type(self, variable)
             with writing(variable.tensor_ref) as params:
-                if params.ndim == 0:
-                    raise InvalidArgumentError("Output must be at least 1-D, got shape: []")
+                require_rank_at_least(params, 1, "Output must be at least 1-D, got shape: []")
                 scatter_slices(self.scatter_at, params, ctx.input(1), ctx.input(2), self.policy)
 
 
@@ -232,7 +231,6 @@ for _change, _types in (
     )
     register_kernel(
         f"ResourceScatter{_change}",
-        device="CPU",
         types={"dtype": _types, "Tindices": INDEX},
         host_memory=["resource"],
     )(ResourceScatter)
@@ -258,8 +256,5 @@ for _change, _types in (
         doc=f"{_SCATTERED[_change].replace('rows', 'slices')} of the variable that `indices` name.",
     )
     register_kernel(
-        f"ResourceScatterNd{_change}",
-        device="CPU",
-        types={"T": _types, "Tindices": INDEX},
-        host_memory=["ref"],
+        f"ResourceScatterNd{_change}", types={"T": _types, "Tindices": INDEX}, host_memory=["ref"]
     )(ResourceScatterNd)

@@ -34,7 +34,6 @@ register_op(
 
 @register_kernel(
     "ResourceStridedSliceAssign",
-    device="CPU",
     types={"T": SLICE_TYPES},
     host_memory=["ref", "begin", "end", "strides"],
 )
@@ -58,10 +57,7 @@ class ResourceStridedSliceAssign(OpKernel):
 
 
 @register_kernel(
-    "StridedSliceAssign",
-    device="CPU",
-    types={"T": SLICE_TYPES},
-    host_memory=["begin", "end", "strides"],
+    "StridedSliceAssign", types={"T": SLICE_TYPES}, host_memory=["begin", "end", "strides"]
 )
 class StridedSliceAssign(OpKernel):
     """Writes to the variable that a reference refers to."""

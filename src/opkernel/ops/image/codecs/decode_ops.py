@@ -12,17 +12,19 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
-from opkernel.opdef.common_shapes.rules import check_scalars, fixed_shapes
+from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.image.codecs.bmp_pixels import bmp_pixels
 from opkernel.ops.image.codecs.file_format import FileFormat, file_format
 from opkernel.ops.image.codecs.gif_frames import gif_frames
 from opkernel.ops.image.codecs.jpeg import JpegOptions, jpeg_pixels
 from opkernel.ops.image.codecs.png_pixels import png_pixels
 from opkernel.ops.image.codecs.webp_pixels import webp_frames
+from opkernel.ops.input_checks import require_equal, require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _JPEG_ATTRS = [
     "channels: int = 0",
@@ -123,7 +125,7 @@ DECODE_GIF = _decode_op(
     "DecodeGif",
     "The frames of a GIF file.",
     attrs=[],
-    shape_fn=fixed_shapes((None, None, None, 3), input_ranks=(0,)),
+    shape_fn=shape_rule("[] -> [?, ?, ?, 3]"),
 )
 DECODE_JPEG = _decode_op(
     "DecodeJpeg", "The pixels of a JPEG file, 1 / `ratio` as high and wide.", attrs=_JPEG_ATTRS
@@ -152,10 +154,7 @@ class _Decoder:
             raise InvalidArgumentError(f"`channels` must be 0, 1, 3 or 4 but got {self.channels}")
 
     def __call__(self, contents: Any, crop_window: Any = None) -> Any:
-        if contents.ndim:
-            raise InvalidArgumentError(
-                f"`contents` must be scalar but got shape{TensorShape(contents.shape)}"
-            )
+        require_scalar(contents, "`contents` must be scalar but got shape{}")
         data = contents.item()
         if not data:
             raise InvalidArgumentError("Input is empty.")
@@ -251,10 +250,7 @@ _DECODERS: dict[FileFormat, Callable[[_Decoder, bytes, Any], Any]] = {
 
 
 def _window(crop_window: Any) -> list[int]:
-    if crop_window.shape != (4,):
-        raise InvalidArgumentError(
-            f"crop_window must have four elements {TensorShape(crop_window.shape)}"
-        )
+    require_equal(crop_window.shape, (4,), "crop_window must have four elements {}")
     return [int(value) for value in crop_window]
 
 
@@ -275,63 +271,41 @@ def _jpeg_options(
     return JpegOptions(ratio, fancy_upscaling, try_recover_truncated, acceptable_fraction, accurate)
 
 
-@register_kernel(DECODE_IMAGE, device="CPU", factory=True)
+@register_kernel(DECODE_IMAGE, factory=True)
 def decode_image(*, channels: int, dtype: DataType, expand_animations: bool) -> Any:
     return _Decoder("DecodeImage", channels, dtype, expand_animations)
 
 
-@register_kernel(DECODE_PNG, device="CPU", factory=True)
-def decode_png(*, channels: int, dtype: DataType) -> Any:
-    return _Decoder("DecodePng", channels, dtype)
+def _typed_decoder(op: str) -> Callable[..., _Decoder]:
+    """Makes the decoder of an op whose attrs are the channels and the type."""
+
+    def make(*, channels: int, dtype: DataType) -> _Decoder:
+        return _Decoder(op, channels, dtype)
+
+    return make
 
 
-@register_kernel(DECODE_WEBP, device="CPU", factory=True)
-def decode_webp(*, channels: int, dtype: DataType) -> Any:
-    return _Decoder("DecodeWebP", channels, dtype)
+for _op in (DECODE_PNG, DECODE_WEBP, DECODE_JXL):
+    register_kernel(_op, factory=True)(_typed_decoder(_op.name))
 
 
-@register_kernel(DECODE_JXL, device="CPU", factory=True)
-def decode_jxl(*, channels: int, dtype: DataType) -> Any:
-    return _Decoder("DecodeJxl", channels, dtype)
-
-
-@register_kernel(DECODE_BMP, device="CPU", factory=True)
+@register_kernel(DECODE_BMP, factory=True)
 def decode_bmp(*, channels: int) -> Any:
     return _Decoder("DecodeBmp", channels)
 
 
-@register_kernel(DECODE_GIF, device="CPU", factory=True)
+@register_kernel(DECODE_GIF, factory=True)
 def decode_gif() -> Any:
     return _Decoder("DecodeGif", 3)
 
 
-@register_kernel(DECODE_JPEG, device="CPU", factory=True)
-def decode_jpeg(
-    *,
-    channels: int,
-    ratio: int,
-    fancy_upscaling: bool,
-    try_recover_truncated: bool,
-    acceptable_fraction: float,
-    dct_method: str,
-) -> Any:
-    options = _jpeg_options(
-        ratio, fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method
-    )
-    return _Decoder("DecodeJpeg", channels, jpeg=options)
+@register_kernel(DECODE_JPEG, factory=True)
+@from_attrs(jpeg=_jpeg_options)
+def decode_jpeg(*, channels: int, jpeg: JpegOptions) -> Any:
+    return _Decoder("DecodeJpeg", channels, jpeg=jpeg)
 
 
-@register_kernel(DECODE_AND_CROP_JPEG, device="CPU", factory=True)
-def decode_and_crop_jpeg(
-    *,
-    channels: int,
-    ratio: int,
-    fancy_upscaling: bool,
-    try_recover_truncated: bool,
-    acceptable_fraction: float,
-    dct_method: str,
-) -> Any:
-    options = _jpeg_options(
-        ratio, fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method
-    )
-    return _Decoder("DecodeAndCropJpeg", channels, jpeg=options)
+@register_kernel(DECODE_AND_CROP_JPEG, factory=True)
+@from_attrs(jpeg=_jpeg_options)
+def decode_and_crop_jpeg(*, channels: int, jpeg: JpegOptions) -> Any:
+    return _Decoder("DecodeAndCropJpeg", channels, jpeg=jpeg)

@@ -16,10 +16,10 @@ import numpy as np
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.libraries import library
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.image.codecs.file_format import MAX_VALUES
+from opkernel.ops.input_checks import require_rank, require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
 
 _DEFAULT_QUALITY = 95
 _MAX_SIDE = 65500
@@ -42,7 +42,7 @@ ENCODE_JPEG = register_op(
         "y_density: int = 300",
         "xmp_metadata: string = ''",
     ],
-    shape_fn=fixed_shapes((), input_ranks=(3,)),
+    shape_fn=shape_rule("[?, ?, ?] -> []"),
     traits="extra=image",
     doc="A JPEG file of an image [height, width, channels].",
 )
@@ -50,7 +50,7 @@ ENCODE_JPEG_VARIABLE_QUALITY = register_op(
     "EncodeJpegVariableQuality",
     inputs=["images: uint8", "quality: int32"],
     outputs=["contents: string"],
-    shape_fn=fixed_shapes((), input_ranks=(3, 0)),
+    shape_fn=shape_rule("[?, ?, ?], [] -> []"),
     traits="extra=image",
     doc="EncodeJpeg with a quality that the graph computes.",
 )
@@ -73,8 +73,7 @@ def _check_quality(quality: int) -> None:
 
 
 def _check_image(image: Any, wanted: int | None, kind: str) -> None:
-    if image.ndim != 3:
-        raise InvalidArgumentError(f"image must be 3-dimensional{TensorShape(image.shape)}")
+    require_rank(image, 3, "image must be 3-dimensional{}")
     if image.size >= MAX_VALUES:
         raise InvalidArgumentError(f"image cannot have {MAX_VALUES} or more elements")
     channels, shape = image.shape[2], list(image.shape)
@@ -111,7 +110,7 @@ def _encoded(image: Any, quality: int, options: _Options) -> Any:
     return found
 
 
-@register_kernel(ENCODE_JPEG, device="CPU", factory=True)
+@register_kernel(ENCODE_JPEG, factory=True)
 def encode_jpeg(
     *,
     format: str,
@@ -142,10 +141,9 @@ def encode_jpeg(
     return encode
 
 
-@register_kernel(ENCODE_JPEG_VARIABLE_QUALITY, device="CPU")
+@register_kernel(ENCODE_JPEG_VARIABLE_QUALITY)
 def encode_jpeg_variable_quality(images: Any, quality: Any) -> Any:
     _check_image(images, None, "")
-    if quality.ndim:
-        raise InvalidArgumentError(f"quality must be scalar: {TensorShape(quality.shape)}")
+    require_scalar(quality, "quality must be scalar: {}")
     _check_quality(quality.item())
     return _encoded(images, quality.item(), _Options())

@@ -14,11 +14,13 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.image.codecs.file_format import MAX_VALUES
 from opkernel.ops.image.codecs.png_chunks import SIGNATURE, chunk
+from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 _TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
 """The types of color by the number of channels."""
@@ -36,29 +38,23 @@ _DEFLATE_LOOKAHEAD = 262
 _NONE, _SUB, _UP = range(3)
 
 
-def _encode_batch_shape(c: InferenceContext) -> None:
-    """[..., height, width, channels] -> [...]."""
-    c.set_output(0, c.subshape(c.with_rank_at_least(c.input(0), 3), 0, -3))
-
-
 ENCODE_PNG = register_op(
     "EncodePng",
     inputs=["image: T"],
     outputs=["contents: string"],
     attrs=["compression: int = -1", "T: {uint8, uint16} = DT_UINT8"],
-    shape_fn=_encode_batch_shape,
+    shape_fn=shape_rule("[..., height, width, channels] -> [...]"),
     doc="PNG files of images [..., height, width, channels].",
 )
 
 
-@register_kernel(ENCODE_PNG, device="CPU", factory=True)
+@register_kernel(ENCODE_PNG, factory=True)
 def encode_png(*, compression: int, T: DataType) -> Callable[[Any], Any]:
     if not -1 <= compression <= 9:
         raise InvalidArgumentError(f"compression should be in [-1,9], got {compression}")
 
     def encode(image: Any) -> Any:
-        if image.ndim < 3:
-            raise InvalidArgumentError(f"images must be at least rank 3{TensorShape(image.shape)}")
+        require_rank_at_least(image, 3, "images must be at least rank 3{}")
         height, width, channels = image.shape[-3:]
         if height * width * channels >= MAX_VALUES or 0 in image.shape[-3:-1]:
             raise InvalidArgumentError(f"PNG files have no size {height} x {width}")

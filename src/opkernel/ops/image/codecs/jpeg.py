@@ -26,11 +26,12 @@ from opkernel.errors import DeadlineExceededError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.libraries import library, library_or_none, warn_of_fallback
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes.rules import fixed_shapes
+from opkernel.opdef.common_shapes.shape_rule import shape_rule
 from opkernel.ops.image.codecs.file_format import MAX_VALUES, FileFormat, invalid_data
+from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType
 
 __all__ = ["JpegHeader", "JpegOptions", "is_whole", "jpeg_header", "jpeg_pixels", "without_garbage"]
 
@@ -325,16 +326,13 @@ EXTRACT_JPEG_SHAPE = register_op(
     inputs=["contents: string"],
     outputs=["image_shape: output_type"],
     attrs=["output_type: {int32, int64} = DT_INT32"],
-    shape_fn=fixed_shapes((3,), input_ranks=(0,)),
+    shape_fn=shape_rule("[] -> [3]"),
     doc="The height, width and channels of a JPEG file, without its pixels.",
 )
 
 
-@register_kernel(EXTRACT_JPEG_SHAPE, device="CPU", types={"output_type": INDEX})
+@register_kernel(EXTRACT_JPEG_SHAPE, types={"output_type": INDEX})
 def extract_jpeg_shape(contents: Any, *, output_type: DataType) -> Any:
-    if contents.ndim:
-        raise InvalidArgumentError(
-            f"contents must be scalar, got shape {TensorShape(contents.shape)}"
-        )
+    require_scalar(contents, "contents must be scalar, got shape {}")
     header = jpeg_header(contents.item())
     return np.array([header.height, header.width, header.components], output_type.numpy_dtype)

@@ -1,33 +1,10 @@
 """Gradients of powers, exponentials and logarithms."""
 
+from collections.abc import Callable
 from typing import Any
 
 import opkernel.gradients as g
 from opkernel.ops.math.gradients.division import is_not_zero
-
-
-@g.register_gradient("Exp")
-@g.of_result
-def exp_derivative(y: g.Tensor) -> Any:
-    return y
-
-
-@g.register_gradient("Expm1")
-@g.of_argument
-def expm1_derivative(x: g.Tensor) -> Any:
-    return g.nodes.Exp(x)
-
-
-@g.register_gradient("Log")
-@g.of_argument
-def log_derivative(x: g.Tensor) -> Any:
-    return g.nodes.Reciprocal(x)
-
-
-@g.register_gradient("Log1p")
-@g.of_argument
-def log1p_derivative(x: g.Tensor) -> Any:
-    return g.nodes.Reciprocal(g.nodes.AddV2(1, x))
 
 
 @g.register_gradient("Sigmoid")
@@ -73,3 +50,20 @@ def xlog1py_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
     by_x, by_y = g.nodes.Xlog1py(is_not_zero(x), y), g.nodes.Xdivy(x, g.nodes.AddV2(y, 1))
     return g.sum_to_operands(x, y, g.nodes.Mul(by_x, grad), g.nodes.Mul(by_y, grad))
+
+
+_OF_ARGUMENT: dict[str, Callable[[g.Tensor], Any]] = {
+    "Expm1": lambda x: g.nodes.Exp(x),
+    "Log": lambda x: g.nodes.Reciprocal(x),
+    "Log1p": lambda x: g.nodes.Reciprocal(g.nodes.AddV2(1, x)),
+}
+"""The derivatives that are computed from the argument."""
+_OF_RESULT: dict[str, Callable[[g.Tensor], Any]] = {
+    "Exp": lambda y: y,
+}
+"""The derivatives that are computed from the result."""
+
+for _name, _derivative in _OF_ARGUMENT.items():
+    g.register_gradient(_name)(g.of_argument(_derivative))
+for _name, _derivative in _OF_RESULT.items():
+    g.register_gradient(_name)(g.of_result(_derivative))

@@ -1,45 +1,10 @@
 """Gradients of the error function, the gamma function and their kin."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import opkernel.gradients as g
-
-
-@g.register_gradient("Erf")
-@g.of_argument
-def erf_derivative(x: g.Tensor) -> Any:
-    return g.nodes.Mul(2 / math.sqrt(math.pi), g.nodes.Exp(g.nodes.Neg(g.nodes.Square(x))))
-
-
-@g.register_gradient("Erfc")
-@g.of_argument
-def erfc_derivative(x: g.Tensor) -> Any:
-    return g.nodes.Mul(-2 / math.sqrt(math.pi), g.nodes.Exp(g.nodes.Neg(g.nodes.Square(x))))
-
-
-@g.register_gradient("Erfinv")
-@g.of_result
-def erfinv_derivative(y: g.Tensor) -> Any:
-    return g.nodes.Mul(math.sqrt(math.pi) / 2, g.nodes.Exp(g.nodes.Square(y)))
-
-
-@g.register_gradient("Ndtri")
-@g.of_result
-def ndtri_derivative(y: g.Tensor) -> Any:
-    return g.nodes.Mul(math.sqrt(2 * math.pi), g.nodes.Exp(g.nodes.Mul(g.nodes.Square(y), 0.5)))
-
-
-@g.register_gradient("Lgamma")
-@g.of_argument
-def lgamma_derivative(x: g.Tensor) -> Any:
-    return g.nodes.Digamma(x)
-
-
-@g.register_gradient("Digamma")
-@g.of_argument
-def digamma_derivative(x: g.Tensor) -> Any:
-    return g.nodes.Polygamma(1, x)
 
 
 @g.register_gradient("Polygamma", not_derivative="a counts as constant")
@@ -73,3 +38,28 @@ def igamma_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
 def igammac_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     for_a, for_x = igamma_gradient(op, grad)
     return g.nodes.Neg(for_a), g.nodes.Neg(for_x)
+
+
+_OF_ARGUMENT: dict[str, Callable[[g.Tensor], Any]] = {
+    "Erf": lambda x: g.nodes.Mul(
+        2 / math.sqrt(math.pi), g.nodes.Exp(g.nodes.Neg(g.nodes.Square(x)))
+    ),
+    "Erfc": lambda x: g.nodes.Mul(
+        -2 / math.sqrt(math.pi), g.nodes.Exp(g.nodes.Neg(g.nodes.Square(x)))
+    ),
+    "Lgamma": lambda x: g.nodes.Digamma(x),
+    "Digamma": lambda x: g.nodes.Polygamma(1, x),
+}
+"""The derivatives that are computed from the argument."""
+_OF_RESULT: dict[str, Callable[[g.Tensor], Any]] = {
+    "Erfinv": lambda y: g.nodes.Mul(math.sqrt(math.pi) / 2, g.nodes.Exp(g.nodes.Square(y))),
+    "Ndtri": lambda y: g.nodes.Mul(
+        math.sqrt(2 * math.pi), g.nodes.Exp(g.nodes.Mul(g.nodes.Square(y), 0.5))
+    ),
+}
+"""The derivatives that are computed from the result."""
+
+for _name, _derivative in _OF_ARGUMENT.items():
+    g.register_gradient(_name)(g.of_argument(_derivative))
+for _name, _derivative in _OF_RESULT.items():
+    g.register_gradient(_name)(g.of_result(_derivative))

@@ -13,6 +13,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.kernel import from_attrs
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.nn.conv.attrs import (
     check_unit_dilations,
     conv2d_windows,
@@ -48,10 +49,9 @@ def _of_images(op: str, given: Array, filters: Array, gradient: Array) -> Sequen
     check_rank("out_backprop", gradient, 4)
     if len(sizes) == 2:
         return (gradient.shape[0], *sizes, filters.shape[2])
-    if len(sizes) != 4:
-        raise InvalidArgumentError(
-            f"{op} requires input_sizes to contain 4 values or 2 values, but got: {len(sizes)}"
-        )
+    require_equal(
+        len(sizes), 4, f"{op} requires input_sizes to contain 4 values or 2 values, but got: {{}}"
+    )
     return sizes
 
 
@@ -64,8 +64,7 @@ def _conv2d_windows(
     explicit_paddings: Sequence[int],
     data_format: str,
 ) -> Windows:
-    if data_format != "NHWC":
-        raise InvalidArgumentError(f"{op} only supports NHWC on the CPU, not {data_format}")
+    require_equal(data_format, "NHWC", f"{op} only supports NHWC on the CPU, not {{}}")
     windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format, refusal)
     check_unit_dilations(windows)
     return windows
@@ -74,8 +73,7 @@ def _conv2d_windows(
 def _conv3d_windows(
     op: str, strides: Sequence[int], dilations: Sequence[int], padding: str, data_format: str
 ) -> Windows:
-    if data_format != "NDHWC":
-        raise InvalidArgumentError(f"{op} only supports NDHWC on the CPU, not {data_format}")
+    require_equal(data_format, "NDHWC", f"{op} only supports NDHWC on the CPU, not {{}}")
     windows = conv3d_windows(strides, dilations, padding, data_format)
     check_unit_dilations(windows)
     return windows
@@ -244,8 +242,7 @@ def _depthwise_geometry(
         ("filter", len(filter_shape)),
         ("out_backprop", gradient.ndim),
     ):
-        if length != 4:
-            raise InvalidArgumentError(f"{op}: {name} must be 4-dimensional, got {length}")
+        require_equal(length, 4, f"{op}: {name} must be 4-dimensional, got {{}}")
     layout = windows.data_format
     batch, channels = input_shape[layout.batch_index(4)], input_shape[layout.feature_index(4)]
     if channels != filter_shape[2]:

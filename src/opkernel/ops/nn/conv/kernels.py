@@ -15,8 +15,9 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate, from_attrs
 from opkernel.ops.array.pad import mirror_pad
+from opkernel.ops.input_checks import require_equal
 from opkernel.ops.int32_attr import int32_attr
-from opkernel.ops.kernel_types import NARROW_FLOATS
+from opkernel.ops.kernel_types import NARROW_FLOATS, WIDE_FLOATS
 from opkernel.ops.nn.conv.attrs import (
     check_num_spatial,
     check_unit_dilations,
@@ -93,19 +94,15 @@ class ConvolutionKernels:
 
         def convolved(x: Array, filters: Array) -> Array:
             spatial = check_num_spatial(x.ndim, batch_dims)
-            if filters.ndim != spatial + 2:
-                raise InvalidArgumentError(
-                    f"The filter must be rank {spatial + 2} but got {filters.ndim}"
-                )
+            require_equal(spatial + 2, filters.ndim, "The filter must be rank {} but got {}")
             windows = windows_for(spatial)
             leading, shape = x.shape[:batch_dims], x.shape[batch_dims:]
             batch = x.reshape(math.prod(leading), *shape)
             channels = batch.shape[windows.data_format.feature_index(batch.ndim)]
             check_filter(filters)
-            if channels != filters.shape[-2]:
-                raise InvalidArgumentError(
-                    f"Input depth must be equal to filter depth: {channels} vs {filters.shape[-2]}"
-                )
+            require_equal(
+                channels, filters.shape[-2], "Input depth must be equal to filter depth: {} vs {}"
+            )
             compute = self._images if spatial == 2 else self._volumes
             result = convolution(batch, filters, windows, compute)
             return result.reshape(*leading, *result.shape[1:])
@@ -127,10 +124,9 @@ class ConvolutionKernels:
                 raise InvalidArgumentError(
                     f"Fused mirror padding only support spatial padding, got {paddings.tolist()}"
                 )
-            if x.shape[3] != filters.shape[2]:
-                raise InvalidArgumentError(
-                    f"input and filter must have the same depth: {x.shape[3]} vs {filters.shape[2]}"
-                )
+            require_equal(
+                x.shape[3], filters.shape[2], "input and filter must have the same depth: {} vs {}"
+            )
             return convolution(padded, filters, windows, self._images)
 
         return fused
@@ -149,7 +145,7 @@ class ConvolutionKernels:
         fusion: Fusion,
     ) -> Callable[[Array, Array, list[Array], list[Array]], Array]:
         """Float and double in layout NHWC without groups, as in TensorFlow."""
-        if T not in (DataType.DT_FLOAT, DataType.DT_DOUBLE):
+        if T not in WIDE_FLOATS:
             raise InvalidArgumentError(
                 f"_FusedConv2D does not support {T.string} inputs on the CPU"
             )
@@ -277,10 +273,7 @@ class ConvolutionKernels:
         check_rank("filter", filters, 4)
         channels, multiplier = filters.shape[2:]
         found = x.shape[windows.data_format.feature_index(4)]
-        if found != channels:
-            raise InvalidArgumentError(
-                f"input and filter must have the same depth: {found} vs {channels}"
-            )
+        require_equal(found, channels, "input and filter must have the same depth: {} vs {}")
         geometry = windows.geometry(windows.spatial(x.shape), filters.shape[:2])
         shape = windows.shape(x.shape[0], geometry.output, channels * multiplier)
         epilogue = None if epilogue_of is None else epilogue_of(shape)

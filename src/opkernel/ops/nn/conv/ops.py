@@ -7,7 +7,6 @@ Source: TensorFlow core/ops/nn_ops.cc.
 
 from collections.abc import Callable, Sequence
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import KernelContract, KernelRegistry, register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import (
@@ -19,8 +18,10 @@ from opkernel.opdef.common_shapes import (
     depthwise_conv2d_native_shape_with_explicit_padding,
     get_windowed_output_size_from_dims,
 )
+from opkernel.opdef.common_shapes.rules import shape_held_by
 from opkernel.opdef.shapes.windowed_output import Padding
-from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.input_checks import require_equal
+from opkernel.ops.kernel_types import FLOATS, NARROW_FLOATS, WIDE_FLOATS
 from opkernel.ops.nn.conv.gradient_kernels import GradientKernels
 from opkernel.ops.nn.conv.kernels import ConvolutionKernels
 from opkernel.ops.nn.conv.reference import REFERENCE, Algorithms
@@ -33,17 +34,11 @@ def shape_like(index: int, rank: int) -> Callable[[InferenceContext], None]:
     return lambda c: c.set_output(0, c.with_rank(c.input(index), rank))
 
 
-def shape_told_by(index: int, rank: int) -> Callable[[InferenceContext], None]:
-    """The shape that input `index` holds."""
-    return lambda c: c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(index), rank))
-
-
 def _padded_shape(c: InferenceContext, image: ShapeHandle, index: int) -> ShapeHandle:
     """An image with the padding that an input holds."""
     paddings = c.with_rank(c.input(index), 2)
     rows = c.value(c.dim(paddings, 0))
-    if rows != 4:  # as in TensorFlow, -1 where it is not known
-        raise InvalidArgumentError(f"Shape must be rank {rows} but is rank 4")
+    require_equal(rows, 4, "Shape must be rank {} but is rank 4")
     c.merge(paddings, c.matrix(4, 2))
     values = c.input_tensor(index)
     if values is None:
@@ -56,10 +51,9 @@ def padded_convolution_shape(c: InferenceContext, image: ShapeHandle, index: int
     """The convolution of an image, padded as input `index` says, with the filters after it."""
     padded, filter_ = _padded_shape(c, image, index), c.with_rank(c.input(index + 1), 4)
     strides = c.get_attr("strides")
-    if len(strides) != 4:
-        raise InvalidArgumentError(
-            f"Operation requires the stride attribute to contain 4 values, but got: {len(strides)}"
-        )
+    require_equal(
+        len(strides), 4, "Operation requires the stride attribute to contain 4 values, but got: {}"
+    )
     c.merge(c.dim(padded, 3), c.dim(filter_, 2))
     padding = Padding.from_string(c.get_attr("padding"))
     space = [
@@ -81,8 +75,7 @@ ShapeFn = Callable[[InferenceContext], None]
 _WITH_INT32 = (*FLOATS, DataType.DT_INT32)
 _NO_HALF = (DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE)
 _NO_BFLOAT16 = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
-_WIDE = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
-_UP_TO_FLOAT = (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT)
+_UP_TO_FLOAT = (*NARROW_FLOATS, DataType.DT_FLOAT)
 
 _T = "T: {half, bfloat16, float, double}"
 _T_OR_INT32 = "T: {half, bfloat16, float, double, int32}"
@@ -186,7 +179,7 @@ CONV2D_BY_FILTER = _conv2d(
     "Conv2DBackpropFilter",
     _BY_FILTER,
     _T,
-    shape_told_by(1, 4),
+    shape_held_by(1, rank=4),
     "The gradient of Conv2D by its filter, whose shape is given.",
 )
 _conv2d(
@@ -215,14 +208,14 @@ CONV3D = _conv3d(
 CONV3D_BY_INPUT = _conv3d(
     "Conv3DBackpropInputV2",
     ["input_sizes: Tshape", "filter: T", "out_backprop: T"],
-    shape_told_by(0, 5),
+    shape_held_by(0, rank=5),
     "The gradient of Conv3D by its input, whose shape is given.",
     ["Tshape: {int32, int64} = DT_INT32"],
 )
 CONV3D_BY_FILTER = _conv3d(
     "Conv3DBackpropFilterV2",
     _BY_FILTER,
-    shape_told_by(1, 5),
+    shape_held_by(1, rank=5),
     "The gradient of Conv3D by its filter, whose shape is given.",
 )
 OLD_CONV3D_BY_INPUT = _old_conv3d(
@@ -249,14 +242,14 @@ DEPTHWISE_BY_INPUT = _declare(
     "DepthwiseConv2dNativeBackpropInput",
     _BY_INPUT,
     _DEPTHWISE,
-    shape_told_by(0, 4),
+    shape_held_by(0, rank=4),
     "The gradient of DepthwiseConv2dNative by its input, whose shape is given.",
 )
 DEPTHWISE_BY_FILTER = _declare(
     "DepthwiseConv2dNativeBackpropFilter",
     _BY_FILTER,
     _DEPTHWISE,
-    shape_told_by(1, 4),
+    shape_held_by(1, rank=4),
     "The gradient of DepthwiseConv2dNative by its filter, whose shape is given.",
 )
 FUSED_PAD_CONV2D = _declare(
@@ -347,7 +340,7 @@ def register_convolutions(algorithms: Algorithms, registry: KernelRegistry | Non
     # The labels choose between algorithms in TensorFlow; here all are one.
     for label in ("", "custom", "eigen_tensor"):
         formats = ["NHWC"] if label else []
-        no_half, wide = (_NO_HALF, _WIDE) if label else (FLOATS, _NO_BFLOAT16)
+        no_half, wide = (_NO_HALF, WIDE_FLOATS) if label else (FLOATS, _NO_BFLOAT16)
         register(CONV2D_BY_INPUT, _WITH_INT32, gradients.conv2d_backprop_input, label)
         register(CONV2D_BY_FILTER, FLOATS, gradients.conv2d_backprop_filter, label, formats)
         register(CONV3D_BY_INPUT, FLOATS, gradients.conv3d_backprop_input_v2, label)
