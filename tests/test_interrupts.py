@@ -138,7 +138,7 @@ BLOCKS: dict[str, tuple[Block, Callable[[], Any]]] = {
     ),
     "a time limit": (
         lambda: time_limit(60),
-        lambda: signal.getitimer(signal.ITIMER_REAL),
+        lambda: (signal.getitimer(signal.ITIMER_REAL), signal.getsignal(signal.SIGALRM)),
     ),
 }
 

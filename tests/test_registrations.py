@@ -52,7 +52,7 @@ def registered():
         "kernels": Counter(
             (name, one.owner, one.key) for name in kernels for one in kernels[name].registrations()
         ),
-        "gradients": Counter(one.owner for one in gradients._entries.values()),
+        "gradients": Counter(one.owner for one in gradients.gradient_sites().values()),
         "XLA": Counter((op, one.site.owner) for op, ones in of_xla for one in ones),
         "passes": [one[:3] for one in pass_registry.optimization_passes()],
         "executors": executors.registered_executors(),

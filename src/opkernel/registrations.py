@@ -92,6 +92,10 @@ class Registrations(Generic[_T]):
             raise AlreadyExistsError(f"{self._what} {name!r} is registered already")
         self._entries[name] = entry
 
+    def put(self, name: str, thing: _T, site: DeclaringSite) -> None:
+        """Register a thing in place of whatever has the name."""
+        self._entries[name] = thing, site
+
     def __contains__(self, name: str) -> bool:
         return name in self._entries
 
@@ -115,6 +119,10 @@ class Registrations(Generic[_T]):
     def names(self) -> list[str]:
         """All names, in order."""
         return sorted(self._entries)
+
+    def sites(self) -> dict[str, DeclaringSite]:
+        """The places that registered, by name."""
+        return {name: site for name, (_, site) in list(self._entries.items())}
 
     def things(self) -> list[_T]:
         """All things, in the order in which their names were first registered."""

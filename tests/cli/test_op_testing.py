@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from opkernel.kernel import global_kernel_registry
+from opkernel.opdef import global_op_registry
+from opkernel.registrations import registered_by
 
 MODULE = """
 import numpy as np
@@ -206,9 +208,15 @@ def test_run_with_a_sanitizer(command, model):
 
 
 @pytest.fixture(autouse=True)
-def _forget_kernels():
-    kernels = global_kernel_registry()
+def _forget_the_module():
+    """The files of all tests are one module, whose ops are those that any of them declared."""
     yield
+    kernels, ops = global_kernel_registry(), global_op_registry()
     for registration in kernels.registrations():
-        if registration.kernel_def.op in ("CliGood", "CliBad"):
+        if registration.owner == "cli_test_ops":
             kernels.unregister(registration)
+    for name, owner in ops.owners().items():
+        if owner == "cli_test_ops":
+            ops.unregister(name)
+    for registrations, name in registered_by("cli_test_ops".__eq__):
+        registrations.remove(name)

@@ -23,6 +23,7 @@ from opkernel.gradients import (
 from opkernel.gradients.registry import gradient_sites
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.catalogue import rules
+from opkernel.registrations import registered_by
 
 FLOAT = opkernel.float32
 
@@ -30,9 +31,8 @@ FLOAT = opkernel.float32
 @pytest.fixture(autouse=True)
 def _no_traces():
     yield
-    for name, entry in list(registry._entries.items()):
-        if entry.owner == __name__:
-            del registry._entries[name]
+    for registrations, name in registered_by(__name__.__eq__):
+        registrations.remove(name)
 
 
 def test_a_gradient_is_found_by_the_name_of_the_op():

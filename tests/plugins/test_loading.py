@@ -21,6 +21,7 @@ from opkernel.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
+from opkernel.gradients.registry import has_gradient_entry
 from opkernel.kernel import (
     choose_providers,
     get_registered_kernels_for_op,
@@ -451,15 +452,21 @@ def test_an_engine_is_found_by_its_name(plugins: Plugins):
 
 def test_what_a_plugin_that_fails_has_registered_is_taken_back(plugins: Plugins):
     registers = """
+import opkernel
 from opkernel.optimization import Grouping, register_optimization
 @register_optimization(Grouping.PRE_PLACEMENT, 0)
 def boil(editor):
     'Boil.'
+
+@opkernel.register_gradient("Boiling")
+def boiling_gradient(op, grad):
+    return grad
 """
     plugins.put("boiler", f"{ENGINE}{registers}raise ValueError('no steam')")
     assert "no steam" in problem_of("boiler")
     assert "steam" not in registered_engines()
     assert "boil" not in [one.name for one in optimization_passes()]
+    assert not has_gradient_entry("Boiling")
 
 
 TOY = (SOURCES.parent / "examples/device/toy_device.py").read_text()

@@ -14,12 +14,12 @@ from opkernel.gradients import (
     no_gradient,
     nodes,
     register_gradient,
-    registry,
     sum_to_operands,
 )
 from opkernel.kernel import global_kernel_registry
 from opkernel.opdef import scalar_shape, unchanged_shape
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape
+from opkernel.registrations import registered_by
 from opkernel.testing import (
     CheckFailure,
     check_gradient,
@@ -45,9 +45,8 @@ def _no_traces():
     for registration in kernels.registrations():
         if registration.owner == __name__:
             kernels.unregister(registration)
-    for name, entry in list(registry._entries.items()):
-        if entry.owner == __name__:
-            del registry._entries[name]
+    for registrations, name in registered_by(__name__.__eq__):
+        registrations.remove(name)
 
 
 def op_with(kernel: Callable[..., Any], gradient: Any = None, **declared: Any) -> str:

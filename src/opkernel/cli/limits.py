@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext, suppress
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -30,6 +31,8 @@ _DAY_S = 86400.0
 _AGAIN_S = 1.0
 _BEHIND_S = 0.5
 """So much later than the budget the timer rings: what asks the budget says which node took the time."""
+_SIGNALS: Any = import_module("_signal")
+"""The functions of `signal` in C: an interrupt may divide those around them."""
 _STANDARD_ERROR = 2
 _GRACE_S = 5.0
 """After so long without an answer to the timer, a process of its own is ended."""
@@ -168,9 +171,9 @@ def time_limit(seconds: float, behind_s: float = 0.0) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise TimeIsUp
 
-    earlier = signal.getsignal(signal.SIGALRM)
+    earlier = _SIGNALS.getsignal(signal.SIGALRM)
     try:
-        signal.signal(signal.SIGALRM, stop)
+        _SIGNALS.signal(signal.SIGALRM, stop)
         signal.setitimer(
             signal.ITIMER_REAL, seconds + behind_s, _AGAIN_S
         )  # the first may go unheard
@@ -178,10 +181,10 @@ def time_limit(seconds: float, behind_s: float = 0.0) -> Iterator[None]:
     except TimeIsUp:
         raise DeadlineExceededError(f"Timed out after {seconds:g} s") from None
     finally:
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        finally:
-            signal.signal(signal.SIGALRM, earlier)
+        _ = [  # no interrupt divides this
+            *map(signal.setitimer, [signal.ITIMER_REAL], [0]),
+            *map(_SIGNALS.signal, [signal.SIGALRM], [earlier]),
+        ]
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from opkernel.messages import like
 from opkernel.opdef import OpHandle, global_op_registry
 from opkernel.opdef.core.op_lookup import CATALOGUE
 from opkernel.records import dataclass
-from opkernel.registrations import DeclaringSite, declaring_site, warn_of_second
+from opkernel.registrations import DeclaringSite, Registrations, declaring_site, warn_of_second
 
 if TYPE_CHECKING:
     from opkernel.graph import Operation
@@ -42,20 +42,14 @@ _Function = TypeVar("_Function", bound=GradientFunction)
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """The entry of an op; `function` is None for an op without gradient."""
+class _Gradient:
+    """The gradient of an op; `function` is None for an op without one."""
 
     function: GradientFunction | None
-    site: DeclaringSite
     not_derivative: str = ""
 
-    @property
-    def owner(self) -> str:
-        """The module that registered it."""
-        return self.site.owner
 
-
-_entries: dict[str, _Entry] = {}
+_gradients = Registrations[_Gradient]("The gradient of")
 _asked: set[str] = set()
 
 
@@ -79,7 +73,7 @@ def register_gradient(
 
     def register(function: _Function) -> _Function:
         for op in ops:
-            _register(_name_of(op), _Entry(function, site, not_derivative))
+            _register(_name_of(op), _Gradient(function, not_derivative), site)
         return function
 
     return register
@@ -93,7 +87,7 @@ def no_gradient(*ops: str | OpHandle) -> None:
     """
     site = declaring_site(sys._getframe(1))
     for op in ops:
-        _register(_name_of(op), _Entry(None, site))
+        _register(_name_of(op), _Gradient(None), site)
 
 
 def look_up_gradient(op_type: str) -> GradientFunction | None:
@@ -141,13 +135,13 @@ def has_gradient_entry(op_type: str) -> bool:
 
 def gradient_sites() -> dict[str, DeclaringSite]:
     """The places that registered gradients so far, by op."""
-    return {name: entry.site for name, entry in _entries.items()}
+    return _gradients.sites()
 
 
 def gradient_site(op_type: str) -> DeclaringSite | None:
     """The place that registered the gradient of an op, or that it has none; None where nothing did."""
-    entry = _find(op_type)
-    return None if entry is None else entry.site
+    _find(op_type)
+    return _gradients.site(op_type)
 
 
 def gradients_of_no_op() -> dict[str, str]:
@@ -156,7 +150,8 @@ def gradients_of_no_op() -> dict[str, str]:
     Such a name is misspelt, or its op is registered later, or the attr `_gradient_op_type` of nodes
     gives it.
     """
-    outside = {name: e.owner for name, e in _entries.items() if not _is_catalogue(e.owner)}
+    owners = {name: site.owner for name, site in _gradients.sites().items()}
+    outside = {name: owner for name, owner in owners.items() if not _is_catalogue(owner)}
     known = set(global_op_registry().names()) if outside else ()
     return {name: owner for name, owner in outside.items() if name not in known}
 
@@ -176,30 +171,28 @@ def why_not_derivative(op_type: str) -> str:
 
 def is_of_catalogue(op_type: str) -> bool:
     """Whether the catalogue defines the gradient of an op."""
-    entry = _find(op_type)
-    return entry is not None and _is_catalogue(entry.owner)
+    site = gradient_site(op_type)
+    return site is not None and _is_catalogue(site.owner)
 
 
-def _find(name: str) -> _Entry | None:
-    entry = _entries.get(name)
-    if entry is None and name not in _asked:
+def _find(name: str) -> _Gradient | None:
+    if name not in _gradients and name not in _asked:
         CATALOGUE.get().load_gradient(name)
         _asked.add(name)
-        entry = _entries.get(name)
-    return entry
+    return _gradients.get(name)
 
 
-def _register(name: str, entry: _Entry) -> None:
-    before = _entries.get(name) if _is_catalogue(entry.owner) else _find(name)
-    if before is not None and before.owner != entry.owner:
+def _register(name: str, gradient: _Gradient, site: DeclaringSite) -> None:
+    before = _gradients.site(name) if _is_catalogue(site.owner) else gradient_site(name)
+    if before is not None and before.owner != site.owner:
         raise AlreadyExistsError(
-            f"The gradient of {name} is registered by '{before.owner}' already; '{entry.owner}' "
+            f"The gradient of {name} is registered by '{before.owner}' already; '{site.owner}' "
             "may give nodes another one with their attr '_gradient_op_type'",
             op=name,
         )
-    _entries[name] = entry
+    _gradients.put(name, gradient, site)
     if before is not None:
-        warn_of_second(f"The gradient of {name}", entry.site, before.site)
+        warn_of_second(f"The gradient of {name}", site, before)
 
 
 def _is_catalogue(owner: str) -> bool:

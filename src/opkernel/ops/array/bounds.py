@@ -10,8 +10,8 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import in_pieces
-from opkernel.opdef import OpHandle, register_op
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes.rules import check_input_ranks
 from opkernel.ops.input_checks import require_equal, require_rank
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
@@ -20,13 +20,19 @@ from opkernel.types import DataType
 _INT32_MAX = 2**31 - 1
 
 
+def bound_shape(c: InferenceContext) -> None:
+    """The shape of `values`, as it is given: where its rank is unknown, that stays so."""
+    check_input_ranks(c, 2, 2)
+    c.set_output(0, c.input(1))
+
+
 def _declare(name: str, doc: str) -> OpHandle:
     return register_op(
         name,
         inputs=["sorted_inputs: T", "values: T"],
         outputs=["output: out_type"],
         attrs=["T: type", "out_type: {int32, int64} = DT_INT32"],
-        shape_fn=shape_rule("[?, ?], [?, ?] -> in1"),
+        shape_fn=bound_shape,
         doc=doc,
     )
 
