@@ -11,6 +11,7 @@ from tests.distributed.cluster.placed_graphs import PS, WORKER, chain, parameter
 
 import opkernel
 from opkernel.distributed import ClusterSpec, LocalCluster, TaskName
+from opkernel.distributed.cluster import worker
 from opkernel.errors import (
     AbortedError,
     CancelledError,
@@ -333,10 +334,10 @@ def test_a_session_that_is_closed_ends_its_steps(cluster: LocalCluster) -> None:
 def test_an_op_that_a_task_does_not_know(
     cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unknown(self: opkernel.Session, graph_def: object) -> None:
+    def unknown(graph_def: object, runner: object) -> None:
         raise UnregisteredOpError("Op type not registered 'Mine'")
 
-    monkeypatch.setattr(opkernel.Session, "register_graph", unknown)
+    monkeypatch.setattr(worker, "RegisteredGraph", unknown)
     session = opkernel.Session(chain(FIRST), target=cluster)
     with pytest.raises(NotFoundError, match=r"task:0:\n.*'Mine'.*libraries="):
         session.run("y:0", {"x:0": [1]})

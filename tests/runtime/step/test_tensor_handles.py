@@ -109,7 +109,7 @@ def test_a_handle_of_another_session_or_type_is_refused(session, builder):
 def test_a_handle_that_is_not_fetched_keeps_nothing(builder):
     with opkernel.Session(builder.graph) as session:
         session.run(builder.graph.get_operation_by_name("keep"), {"x:0": 1.0})
-        assert len(session._state) == 0
+        assert len(session._runtime.state) == 0
 
 
 def test_partial_runs_keep_tensors_too(session):

@@ -37,17 +37,17 @@ from opkernel.errors import (
     FailedPreconditionError,
     OpError,
 )
-from opkernel.graph import Graph
 from opkernel.kernel import CancellationManager
 from opkernel.opdef import UnregisteredOpError
 from opkernel.proto import GraphDef, StepStats
 from opkernel.records import replace
-from opkernel.runtime import OpSegment, Session, SessionConfig
+from opkernel.runtime import OpSegment, SessionConfig
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.program.builder import Program, build_program
 from opkernel.runtime.program.op_segment import SessionSegment
 from opkernel.runtime.program.request import ProgramRequest
 from opkernel.runtime.session.registered_graph import RegisteredGraph
+from opkernel.runtime.session.session_runtime import SessionRuntime
 from opkernel.runtime.session.step_options import Recording, StepOptions
 from opkernel.runtime.session.target import TargetOptions
 
@@ -131,7 +131,7 @@ class Worker:
                 self._agent.connect()
         self._op_segment = OpSegment()
         self._outbox = Outbox(lambda receiver, sent: links.tell(receiver, "receive", sent))
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, SessionRuntime] = {}
         self._graphs: dict[tuple[str, str], RegisteredGraph] = {}
         self._steps: dict[str, _Step] = {}
         self._ended: OrderedDict[str, OpError | None] = OrderedDict()
@@ -156,14 +156,9 @@ class Worker:
 
     def create_session(self, handle: str, options: TargetOptions) -> None:
         """Have a session of this name."""
-        session = Session(
-            Graph(),
-            config=replace(options.config, allow_soft_placement=False),
-            memory_limit_bytes=options.memory_limit_bytes,
-            sanitize=options.sanitize,
-            permissions=options.permissions,
-            target=_TaskTarget(self, SessionSegment(self._op_segment, handle)),
-        )
+        config = replace(options.config, allow_soft_placement=False)
+        target = _TaskTarget(self, SessionSegment(self._op_segment, handle))
+        session = SessionRuntime(replace(options, config=config), target)
         with self._lock:
             self._sessions[handle] = session
 
@@ -207,14 +202,15 @@ class Worker:
 
         Raises:
             AbortedError: there is no such session (any more).
-            InvalidArgumentError, NotFoundError: as `Session.register_graph` does.
+            InvalidArgumentError, NotFoundError: as `RegisteredGraph` says.
         """
         found = self._sessions.get(session)
         if found is None:
             raise self._has_restarted(f"session {session}")
         adopt_marks(marks)
         try:
-            registered = found.register_graph(GraphDef.FromString(graph_def))
+            found.steps.check_open()
+            registered = RegisteredGraph(GraphDef.FromString(graph_def), found.runner)
         except UnregisteredOpError as error:
             error.message += " (libraries=[...] of a cluster has its tasks import modules with ops)"
             raise

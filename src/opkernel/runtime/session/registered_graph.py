@@ -5,7 +5,7 @@ Source: TensorFlow core/distributed_runtime/graph_mgr.cc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import CancelledError
@@ -30,14 +30,14 @@ class RegisteredGraph:
 
     Args:
         graph_def: The graph; each node says on which device of the session it runs.
-        runner: Runs the steps of the session.
+        runner: Makes what runs the steps of a graph in the session.
 
     Raises:
         InvalidArgumentError: a node is invalid, or lacks its device.
         NotFoundError: an op is not registered, or a needed node has no kernel.
     """
 
-    def __init__(self, graph_def: GraphDef, runner: StepRunner) -> None:
+    def __init__(self, graph_def: GraphDef, runner: Callable[[Graph], StepRunner]) -> None:
         graph = Graph()
         options = ImportOptions(allow_internal_names=True, expect_device=True, origin=None)
         importer = GraphImporter(graph, graph_def, options)
@@ -49,7 +49,7 @@ class RegisteredGraph:
         ends = [op for op in operations if not any(True for _ in op.consumer_edges())]
         targets = [op for op in ends if op.type not in ARG_OPS | RETVAL_OPS]
         self._fetches = [fetches, targets]
-        self._runner = runner.for_graph(graph)
+        self._runner = runner(graph)
         self._find("stoppable")  # which tells what is wrong with the graph
 
     def run(self, values: Sequence[Any], options: StepOptions) -> Sequence[Any]:

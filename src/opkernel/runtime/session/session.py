@@ -8,7 +8,6 @@ Source: TensorFlow python/client/session.py, core/common_runtime/direct_session.
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -19,34 +18,24 @@ from opkernel.device.allocation import current_allocation_limit
 from opkernel.device.local_device import DeviceAttributes
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.errors import (
-    CancelledError,
     FailedPreconditionError,
     UnimplementedError,
 )
 from opkernel.graph import Graph, get_default_graph
 from opkernel.graph.core.graph import DRAWING
 from opkernel.interrupts import contextmanager, setting
-from opkernel.kernel import (
-    CancellationManager,
-    forget_recycled,
-)
 from opkernel.proto import GraphDef, Message
 from opkernel.records import replace
 from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.program.feeds import as_feed_dict, as_feed_list
 from opkernel.runtime.program.request import Passes
-from opkernel.runtime.session.executables import ExecutableParams, Executables
 from opkernel.runtime.session.session_config import AnyConfig, SessionConfig
-from opkernel.runtime.session.step_runner import SessionSteps, StepRunner
+from opkernel.runtime.session.session_runtime import SessionRuntime
 from opkernel.runtime.session.target import (
     SessionTarget,
     TargetOptions,
     TargetSession,
-    ThisProcess,
-    new_session,
 )
-from opkernel.runtime.step.run_step import SessionServices
-from opkernel.runtime.step.session_state import LocalSessionState
 
 if TYPE_CHECKING:
     from opkernel.kernel import CollectiveExecutor
@@ -58,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-_session_numbers = itertools.count(1)
 _default_sessions: ContextVar[tuple[Session, ...]] = ContextVar("default_sessions", default=())
 _open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 _DEFAULTS = SessionConfig(allow_soft_placement=True)
@@ -130,25 +118,9 @@ class Session:
             providers=config.providers if providers is None else providers,
             jit=jit or config.jit,
         )
-        self._steps = SessionSteps(config)
-        self._state = LocalSessionState()
         options = TargetOptions(config, permissions, memory_limit_bytes, sanitize)
-        self._target = ThisProcess(config) if target is None else new_session(target, options)
-        self._devices = self._target.devices
-        self._params = ExecutableParams.of(options, self._target, self._state, self._steps.pool(0))
-        self._cancellation = CancellationManager()
-        self._steps.services = SessionServices(
-            handle=f"session_{next(_session_numbers)}",
-            metadata=config.session_metadata,
-            state=self._state,
-            cleanup=self._devices.mgr.cleanup,
-            collective_executor=collective_executor,
-            cancellation_manager=self._cancellation,
-            log_memory=config.log_memory,
-            run_all_kernels_inline=config.inter_op_parallelism_threads < 0,
-            executor_type=self._params.executor_type,
-            permissions=permissions,
-        )
+        self._runtime = SessionRuntime(options, target, collective_executor)
+        self._steps, self._devices = self._runtime.steps, self._runtime.target.devices
         self._set_graph(get_default_graph() if graph is None else graph)
         _open_sessions.add(self)
 
@@ -157,7 +129,7 @@ class Session:
         if not isinstance(graph, Graph):
             raise TypeError(f"graph must be a Graph, not a {type(graph).__name__}")
         self.graph = graph
-        self._runner = StepRunner(self._steps, Executables(graph, self._params))
+        self._runner = self._runtime.runner(graph)
 
     # Steps.
 
@@ -254,7 +226,7 @@ class Session:
                 processes.
         """
         self._steps.check_open()
-        if self._target.is_remote:
+        if self._runtime.target.is_remote:
             raise UnimplementedError("Steps on a cluster cannot be run in parts")
         return self._partial_runs.set_up(fetches, as_feed_list(feeds))
 
@@ -298,7 +270,7 @@ class Session:
     def __repr__(self) -> str:
         names = [device.name.rpartition("/")[2] for device in self._devices.mgr.all]
         devices = ", ".join(names).replace("device:", "")
-        place = repr(self._target) if self._target.is_remote else devices
+        place = repr(self._runtime.target) if self._runtime.target.is_remote else devices
         state = "closed, " if self._steps.is_closed else ""
         return f"<opkernel.Session {state}on {place} of {self.graph!r}>"
 
@@ -309,12 +281,12 @@ class Session:
     @property
     def target_session(self) -> TargetSession:
         """The session as its target sees it: what a cluster knows of it, say."""
-        return self._target
+        return self._runtime.target
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices that nodes may be placed on."""
         self._steps.check_open()
-        budget = self._params.limits.budget
+        budget = self._runtime.params.limits.budget
         limit = (budget and budget.memory_limit_bytes) or current_allocation_limit()
         return [
             DeviceAttributes(device.name, device.device_type, limit, device.incarnation)
@@ -332,23 +304,18 @@ class Session:
 
     def close(self) -> None:
         """Cancel the steps under way and free what the session holds; it cannot run any more."""
-        self._steps.is_closed = True
         _open_sessions.discard(self)
-        self._cancellation.start_cancel(CancelledError("Session has been closed."))
+        self._runtime.cancel()
         if "_partial_runs" in vars(self):
             self._partial_runs.close()
         self._runner.executables.clear()
-        if self._steps.pools is not None:
-            self._steps.pools.close()
-        self._state.clear()
-        self._target.close()
-        forget_recycled()
+        self._runtime.close()
 
     @staticmethod
     def reset(containers: Sequence[str] = ()) -> None:
         """Drop the resources in these containers, or in the default one, and close all sessions."""
         for session in list(_open_sessions):
-            session._target.clear_containers(containers)
+            session._runtime.target.clear_containers(containers)
             session.close()
 
     @contextmanager
@@ -381,14 +348,16 @@ class Session:
         from opkernel.runtime.session.registered_graph import RegisteredGraph  # of clusters alone
 
         self._steps.check_open()
-        return RegisteredGraph(graph_def, self._runner)
+        return RegisteredGraph(graph_def, self._runner.for_graph)
 
     @cached_property
     def _partial_runs(self) -> PartialRuns:
         """The partial runs under way."""
         from opkernel.runtime.session.partial_run import PartialRuns  # rarely needed
 
-        return PartialRuns(self.graph, self._runner, self._state, self._params.limits)
+        return PartialRuns(
+            self.graph, self._runner, self._runtime.state, self._runtime.params.limits
+        )
 
 
 def run_in_default_session(graph: Graph, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
