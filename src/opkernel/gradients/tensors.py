@@ -11,7 +11,6 @@ import numpy as np
 
 from opkernel.gradients.node_methods import nodes
 from opkernel.graph import Tensor, constant
-from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.opdef import ShapeAndType
 from opkernel.types import DataType
 
@@ -50,7 +49,7 @@ def gradient_dtype(tensor: Tensor) -> DataType:
 
 def held_by(tensor: Tensor) -> list[ShapeAndType]:
     """The known content of a resource or variant."""
-    refiner = refiner_of(tensor.graph)
+    refiner = tensor.graph.refiner
     refiner.add_node(tensor.op)
     held = refiner.held_by((tensor.op, tensor.value_index))
     if not held and tensor.op.type in _LOOPS:  # which give the resources that they take
@@ -60,7 +59,7 @@ def held_by(tensor: Tensor) -> list[ShapeAndType]:
 
 def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
     """The value of a tensor that depends on constants alone; None where it is not known."""
-    refiner = refiner_of(tensor.graph)
+    refiner = tensor.graph.refiner
     refiner.add_node(tensor.op)
     return refiner.values.value_of((tensor.op, tensor.value_index))
 

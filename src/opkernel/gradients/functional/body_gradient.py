@@ -20,7 +20,7 @@ from opkernel.graph import (
 )
 from opkernel.graph.edit.loop_variables import further_output_shapes
 from opkernel.graph.functions.call_types import declared_types, misfit
-from opkernel.graph.inference.shape_refiner import facts_of, refiner_of
+from opkernel.graph.inference.shape_refiner import facts_of
 from opkernel.graph.tracing.func_graph import function_name
 from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue, NameAttrList
@@ -98,7 +98,7 @@ def body_of(op: Operation, function: NameAttrList, inputs: Sequence[Tensor]) -> 
     """The body of a function that an operation calls; it has the known facts of the inputs."""
     body = called_body(op, function)
     for argument, tensor in zip(body.inputs, inputs, strict=True):
-        refiner_of(body.graph).define(argument.op, facts_of(tensor))
+        body.graph.refiner.define(argument.op, facts_of(tensor))
     return body
 
 

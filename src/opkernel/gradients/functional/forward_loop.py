@@ -17,7 +17,7 @@ from opkernel.graph import (
     placeholder,
 )
 from opkernel.graph.edit.loop_variables import add_loop_variables
-from opkernel.graph.inference.shape_refiner import facts_of, refiner_of
+from opkernel.graph.inference.shape_refiner import facts_of
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.types import DataType, PartialTensorShape
 
@@ -103,7 +103,7 @@ class ForwardLoop:
             first = facts_of(self._inputs[index])
             always = TensorFacts(facts_of(self.op.outputs[index]).shape, first.held)
             facts = first if argument in self.constants else always
-            refiner_of(self.body.graph).define(argument.op, facts)
+            self.body.graph.refiner.define(argument.op, facts)
 
 
 def element_shape(tensor: Tensor) -> Any:

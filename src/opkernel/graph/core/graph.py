@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.core.control_flow_context import BuildsInContext
@@ -35,25 +35,9 @@ from opkernel.proto import FullTypeDef, GraphDef, NodeDef, OpDef, VersionDef
 from opkernel.slots import Slot
 
 if TYPE_CHECKING:
+    import opkernel.graph as room  # its public names: types of what slots give
     from opkernel.graph.core.captured_value import CapturedValue
     from opkernel.opdef import OpRegistry
-    from opkernel.types import PartialTensorShape
-
-
-class ShapeInference(Protocol):
-    """What a graph and its elements ask of the shapes; `ShapeRefiner` answers."""
-
-    def add_node(self, op: Operation) -> None:
-        """Infer the shapes of an operation's outputs."""
-
-    def forget(self, op: Operation) -> None:
-        """Drop what was inferred of an operation that changes."""
-
-    def shape_of(self, tensor: Tensor) -> PartialTensorShape:
-        """The shape of a tensor, as far as it is known."""
-
-    def set_shape(self, tensor: Tensor, shape: Any) -> None:
-        """Add what the caller knows of a shape."""
 
 
 DEFAULT_GRAPHS: ContextVar[tuple[Graph, ...]] = ContextVar("default_graphs", default=())
@@ -62,19 +46,20 @@ DEFAULT_GRAPHS: ContextVar[tuple[Graph, ...]] = ContextVar("default_graphs", def
 DRAWING: Slot[Callable[[Graph], str]] = Slot("drawing of a graph")
 """Draws a graph, as HTML for notebooks."""
 
-# Where one of these gives a class of its module (GraphEdit, GraphShapes), the type is Any: such a module knows graphs.
 _COPY: Slot[Callable[[Graph, dict[int, Any]], Graph]] = Slot("copy of a graph")
 _DEFAULT_SESSION: Slot[Callable[[Graph, Any, Mapping[Any, Any] | None], Any]] = Slot(
     "run in the default session"
 )
-_EDIT: Slot[Callable[[Graph], AbstractContextManager[Any]]] = Slot("edit of a graph")
+_EDIT: Slot[Callable[[Graph], AbstractContextManager[room.GraphEdit]]] = Slot("edit of a graph")
 _FULL_TYPES: Slot[Callable[[Graph], dict[Operation, FullTypeDef]]] = Slot("full types of a graph")
 _NODE_BUILDER: Slot[Callable[[Graph, str, NodeRequest, Sequence[Operation]], Operation]] = Slot(
     "builder of nodes"
 )
 _PICKLE: Slot[Callable[[Graph], tuple[Any, ...]]] = Slot("pickle of a graph")
-_REFINER: Slot[Callable[[Graph], ShapeInference]] = Slot("shape refiner of a graph")
-_SHAPES: Slot[Callable[[Graph, Mapping[Any, Any] | None, bool], Any]] = Slot("shapes of a graph")
+_REFINER: Slot[Callable[[Graph], room.ShapeRefiner]] = Slot("shape refiner of a graph")
+_SHAPES: Slot[Callable[[Graph, Mapping[Any, Any] | None, bool], room.GraphShapes]] = Slot(
+    "shapes of a graph"
+)
 
 
 class Graph(OperationTable[Operation], BuildsInContext):
@@ -256,7 +241,7 @@ class Graph(OperationTable[Operation], BuildsInContext):
 
     # Changing operations.
 
-    def edit(self) -> AbstractContextManager[Any]:
+    def edit(self) -> AbstractContextManager[room.GraphEdit]:
         """Change operations that are there: `with graph.edit() as edit:`, all changes or none.
 
         `edit` is a GraphEdit. The graph is the default graph in the block. At its end operations are
@@ -371,7 +356,9 @@ class Graph(OperationTable[Operation], BuildsInContext):
                     shapes.shape.extend([tensor.shape.to_proto() for tensor in op.outputs])
             return graph_def
 
-    def infer_shapes(self, inputs: Mapping[Any, Any] | None = None, *, update: bool = False) -> Any:
+    def infer_shapes(
+        self, inputs: Mapping[Any, Any] | None = None, *, update: bool = False
+    ) -> room.GraphShapes:
         """Infer the shapes of the whole graph, through its loops and functions.
 
         Args:

@@ -9,7 +9,6 @@ from typing import Any
 
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.operation import Operation
-from opkernel.graph.inference.shape_refiner import refiner_of
 
 
 class Undo:
@@ -26,7 +25,7 @@ class Undo:
         self._names = graph.names.copy()
         self._versions = graph.graph_def_versions
         self._functions = graph.function_library.copy()
-        self._refiner = refiner_of(graph).copy()
+        self._refiner = graph.refiner.copy()
         self._collections = {
             name: graph.get_collection(name) for name in graph.get_all_collection_keys()
         }

@@ -11,7 +11,6 @@ from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.structural_ops import PLACEHOLDER_OPS
 from opkernel.graph.core.tensor import Tensor
-from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 
@@ -44,7 +43,7 @@ def copy_operations(
     """
     copied = Graph(function_library=graph.function_library.copy())
     copied.graph_def_versions.CopyFrom(graph.graph_def_versions)
-    refiner = refiner_of(copied)
+    refiner = copied.refiner
     refiner.believes = believing
     with graph.lock:
         stand_ins = {t.op for t in feeds if t.op.type in PLACEHOLDER_OPS}
@@ -55,7 +54,7 @@ def copy_operations(
             if op in copies:
                 copied.assigned_devices[copies[op]] = device
         if feed_facts is None:
-            known = refiner_of(graph)
+            known = graph.refiner
             is_sure = believing or not known.was_told
             if is_sure and all(tensor.op in stand_ins for tensor in feeds):
                 refiner.adopt_copies(known, copies)
@@ -129,5 +128,5 @@ def _stand_in(tensor: Tensor, graph: Graph, facts: TensorFacts) -> Tensor:
         },
     )
     if facts.held is not None or facts.items is not None:
-        refiner_of(graph).define(placeholder, facts)
+        graph.refiner.define(placeholder, facts)
     return placeholder.outputs[0]

@@ -22,7 +22,6 @@ from opkernel.graph.core.tensor_name import is_valid_node_name
 from opkernel.graph.edit.colocation_groups import bequeath_groups, rename_groups
 from opkernel.graph.edit.graph_copy import copy_operations
 from opkernel.graph.edit.prune import prune_and_order
-from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.interrupts import contextmanager
 from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue, NodeDef
@@ -86,7 +85,7 @@ class GraphEdit:
         left = self._left()
         bequeath_groups(left, {op.name for op in self._removed} - graph.by_name.keys())
         graph.put_in_order(left)
-        refiner_of(graph).forget_behind(changed)
+        graph.refiner.forget_behind(changed)
         graph.edits += 1
         self._removed.clear()
 

@@ -25,7 +25,6 @@ from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.graph_edit import GraphEdit
 from opkernel.graph.edit.prune import prune_and_order
 from opkernel.graph.inference.constant_values import constant_value
-from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.opdef import UNKNOWN_DIM, OpTraits
 from opkernel.proto import NodeDef
 from opkernel.types import PartialTensorShape, tensor_to_proto
@@ -168,7 +167,7 @@ class GraphEditor(GraphEdit):
         if tensor.op in self.feeds or not self.is_valid(tensor.op):
             return None
         try:
-            return refiner_of(self.graph).values.value_of((tensor.op, tensor.value_index))
+            return self.graph.refiner.values.value_of((tensor.op, tensor.value_index))
         except OpError:  # the step that runs the node raises the error
             return None
 
@@ -223,7 +222,7 @@ class GraphEditor(GraphEdit):
         """Whether two tensors have the same shape, whatever the sizes that are not known."""
         if self.shape(first).rank is None or self.shape(second).rank is None:
             return False
-        refiner = refiner_of(self.graph)
+        refiner = self.graph.refiner
         one, two = (refiner.shape_handle((t.op, t.value_index)).dims or () for t in (first, second))
         return len(one) == len(two) and all(
             a is b or a.value == b.value != UNKNOWN_DIM for a, b in zip(one, two, strict=True)

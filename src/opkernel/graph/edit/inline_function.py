@@ -25,7 +25,7 @@ from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.edit.colocation_groups import renamed_groups
 from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.graph_copy import link_copies
-from opkernel.graph.edit.graph_edit import GraphEdit, edit_graph
+from opkernel.graph.edit.graph_edit import GraphEdit
 from opkernel.graph.functions.call_types import called_function
 from opkernel.graph.functions.function_body import instantiate_function
 from opkernel.graph.functions.function_instance import FunctionBody
@@ -126,7 +126,7 @@ def expand_inline_functions(
     calls = [op for op in graph.get_operations() if is_function_call(library, op)]
     if not calls:
         return False
-    with edit_graph(graph) as edit:
+    with graph.edit() as edit:
         for op in calls:
             check_time("inlining functions at", op.name)
             if _is_noinline(library, op):
@@ -161,7 +161,7 @@ def inline_function_body(
         validate_inlining(call, body, options)
     except InvalidArgumentError as error:
         raise InternalError(f"Inlining mismatch: {error.message}", node=call.name) from error
-    with edit_graph(graph) as edit:
+    with graph.edit() as edit:
         _Inlining(edit, call, body, options).run()
 
 

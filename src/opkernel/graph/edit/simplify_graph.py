@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.edges import reached
 from opkernel.graph.core.operation import Operation
-from opkernel.graph.edit.graph_edit import MAY_BE_DEAD_ALONE, GraphEdit, edit_graph
+from opkernel.graph.edit.graph_edit import MAY_BE_DEAD_ALONE, GraphEdit
 from opkernel.proto import NodeDef
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def remove_dead_nodes(graph: Graph, keep: Iterable[Operation] = ()) -> bool:
     needed = reached([*keep, *roots], lambda op: (*op.edges[::2], *op.control_inputs))
     dead = [op for op in ops if op not in needed]
     if dead:
-        with edit_graph(graph) as edit:
+        with graph.edit() as edit:
             edit.remove(*dead)
     return bool(dead)
 
@@ -56,7 +56,7 @@ def remove_identity_nodes(graph: Graph) -> bool:
     found = [op for op in graph.get_operations() if op.type == "Identity"]
     identities = [op for op in found if _only_passes_on(op) and op.consumer_edges()]
     if identities:
-        with edit_graph(graph) as edit:
+        with graph.edit() as edit:
             for op in identities:
                 edit.redirect(op.outputs[0], op.inputs[0])
                 edit.remove(op)
@@ -79,7 +79,7 @@ def remove_list_array_converter(graph: Graph) -> bool:
     found = [op for op in graph.get_operations() if op.type in _CONVERTERS]
     converters = [op for op in found if len(op.inputs) == len(op.outputs)]
     if converters:
-        with edit_graph(graph) as edit:
+        with graph.edit() as edit:
             for op in converters:
                 _replace_converter(edit, op)
     return bool(converters)

@@ -9,7 +9,6 @@ from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.core.edges import Edge
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.tensor import Tensor
-from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.graph.inference.unknown_shapes import UnknownShapes
 from opkernel.graph.inference.whole_graph_refiner import WholeGraphRefiner
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
@@ -110,7 +109,7 @@ def infer_shapes(
         refiner = WholeGraphRefiner(graph, given=_given(graph, inputs or {}))
         refiner.infer_all()
         if update:
-            refiner_of(graph).adopt(refiner)
+            graph.refiner.adopt(refiner)
         return GraphShapes(graph, refiner)
 
 

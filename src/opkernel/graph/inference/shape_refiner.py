@@ -421,16 +421,9 @@ def _place_of(error: Exception) -> str:
     return f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
 
 
-def refiner_of(graph: Graph) -> ShapeRefiner:
-    """The refiner of a graph, which knows more than the graph itself asks of it."""
-    refiner = graph.refiner
-    assert isinstance(refiner, ShapeRefiner)
-    return refiner
-
-
 def facts_of(tensor: Tensor) -> TensorFacts:
     """All that is known of a tensor."""
-    return refiner_of(tensor.graph).facts_of((tensor.op, tensor.value_index))
+    return tensor.graph.refiner.facts_of((tensor.op, tensor.value_index))
 
 
 def merged_shape(known: ShapeHandle, given: PartialTensorShape) -> ShapeHandle:

@@ -31,7 +31,7 @@ from opkernel.graph.core.node_order import order_by_inputs
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.inference.function_shapes import FunctionShapes, NoBodyError
 from opkernel.graph.inference.list_items import LIST_MAKERS, may_hold_items, with_items
-from opkernel.graph.inference.shape_refiner import ShapeRefiner, merged_shape, refiner_of
+from opkernel.graph.inference.shape_refiner import ShapeRefiner, merged_shape
 from opkernel.graph.inference.tensor_facts import Relaxation, TensorFacts
 from opkernel.opdef import ShapeHandle
 from opkernel.proto import NameAttrList
@@ -78,7 +78,7 @@ class WholeGraphRefiner(ShapeRefiner):
         Raises:
             InvalidArgumentError: the shapes of a node break a rule of its op.
         """
-        own = refiner_of(graph)
+        own = graph.refiner
         refiner = cls(graph, given=own.known_shapes())
         refiner.believes = own.believes
         for op in own._defined:

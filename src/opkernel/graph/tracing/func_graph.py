@@ -28,7 +28,7 @@ from opkernel.graph.core.operation import Operation, as_operation
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.functions.graph_to_function import graph_to_function_def
-from opkernel.graph.inference.shape_refiner import facts_of, refiner_of
+from opkernel.graph.inference.shape_refiner import facts_of
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.graph.tracing.automatic_control import order_stateful_ops
 from opkernel.graph.tracing.nested_structure import flatten, map_structure
@@ -145,7 +145,7 @@ class FuncGraph(Graph):
                 TensorSpec(tensor.shape, tensor.dtype.base), tensor.op.name.rpartition("/")[2]
             )
             facts = facts_of(tensor)
-            refiner_of(self).define(inside.op, facts)
+            self.refiner.define(inside.op, facts)
             self.captures[tensor] = inside
             self.inputs.append(inside)
         return inside
@@ -160,9 +160,7 @@ class FuncGraph(Graph):
             return self.capture(self.outer_graph.tensor_of(value))
         dtype, shape = value.captured_spec
         inside = self._placeholder(TensorSpec(shape, dtype), value.name)
-        refiner_of(self).define(
-            inside.op, TensorFacts(make_shape_handle(shape), value.handle_facts)
-        )
+        self.refiner.define(inside.op, TensorFacts(make_shape_handle(shape), value.handle_facts))
         self.captured_values[value] = inside
         self.inputs.append(inside)
         return inside

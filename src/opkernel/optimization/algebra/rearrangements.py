@@ -15,7 +15,6 @@ import numpy as np
 
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
-from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.opdef import UNKNOWN_DIM, DimensionHandle
 from opkernel.types import DataType
 
@@ -50,7 +49,7 @@ def surely_reshapes(editor: GraphEditor, op: Operation) -> bool:
 
 def _number(editor: GraphEditor, tensor: Tensor) -> tuple[int, Counter[DimensionHandle]]:
     """The product of the known sizes of a tensor, whose rank is known, and its unknown dimensions."""
-    dims = refiner_of(editor.graph).shape_handle((tensor.op, tensor.value_index)).dims or ()
+    dims = editor.graph.refiner.shape_handle((tensor.op, tensor.value_index)).dims or ()
     unknown = Counter(dim for dim in dims if dim.value == UNKNOWN_DIM)
     return prod(dim.value for dim in dims if dim.value != UNKNOWN_DIM), unknown
 

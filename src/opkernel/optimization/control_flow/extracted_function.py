@@ -12,7 +12,6 @@ from opkernel.graph.edit.graph_copy import copy_operations
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.graph.edit.prune import prune_and_order
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
-from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.proto import FunctionDef, NodeDef
 from opkernel.types import DataType
 
@@ -42,7 +41,7 @@ class ExtractedFunction:
         constants: Mapping[Tensor, Operation],
     ) -> None:
         given = [*dict.fromkeys([*(one for tensors in arguments for one in tensors), *constants])]
-        refiner = refiner_of(graph)
+        refiner = graph.refiner
         self._copied, self._fed = copy_operations(
             graph,
             sorted(ops, key=lambda op: op.number),

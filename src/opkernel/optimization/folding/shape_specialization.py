@@ -11,7 +11,6 @@ from __future__ import annotations
 from opkernel.errors import OpError
 from opkernel.graph import Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
-from opkernel.graph.inference.shape_refiner import refiner_of
 from opkernel.graph.inference.whole_graph_refiner import WholeGraphRefiner
 from opkernel.opdef import OpTraits
 from opkernel.optimization.control_flow.while_variables import drop_variables
@@ -30,7 +29,7 @@ def shape_specialization(editor: GraphEditor) -> None:
         refiner = WholeGraphRefiner.settle(editor.graph)
     except OpError:  # the step that runs the node will say what is wrong
         return
-    refiner_of(editor.graph).adopt(refiner)
+    editor.graph.refiner.adopt(refiner)
     for op in editor.operations():
         if op.traits.item_rule in ("get", "pop") and op not in editor.feeds:
             _materialize(editor, op.outputs[-1], refiner)

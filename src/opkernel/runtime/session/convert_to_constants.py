@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.edit.graph_edit import edit_graph, listed
+from opkernel.graph.edit.graph_edit import listed
 from opkernel.graph.freezing.freeze_graph import freeze_with
 from opkernel.runtime.session.session import Session
 from opkernel.runtime.session.table_contents import of_session, with_table_contents
@@ -54,7 +54,7 @@ def convert_variables_to_constants(
 def _values(session: Session, variables: Sequence[Operation]) -> list[Any]:
     """The values of variables in a session."""
     graph = Graph(session.graph.op_registry)
-    with edit_graph(graph) as edit:
+    with graph.edit() as edit:
         reads = []
         for variable in variables:
             own = edit.add_node(of_session(variable)).outputs[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 from opkernel.errors import FailedPreconditionError
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.edit.graph_edit import GraphEdit, edit_graph, listed
+from opkernel.graph.edit.graph_edit import GraphEdit, listed
 from opkernel.graph.edit.prune import prune_and_order
 from opkernel.graph.freezing.tables import TABLES, table_initializers
 from opkernel.proto import NodeDef
@@ -78,7 +78,7 @@ def _contents(session: Session, tables: Sequence[Operation]) -> list[Any]:
     if not tables:
         return []
     graph = Graph(session.graph.op_registry)
-    with edit_graph(graph) as edit:
+    with graph.edit() as edit:
         exports: list[Tensor] = []
         for table in tables:
             own = edit.add_node(of_session(table)).outputs[0]
@@ -91,7 +91,7 @@ def _contents(session: Session, tables: Sequence[Operation]) -> list[Any]:
 
 def _initialize(graph: Graph, name: str, contents: Sequence[Any]) -> None:
     """Add the initialisation of a table."""
-    with edit_graph(graph) as edit:
+    with graph.edit() as edit:
         table = graph.by_name[name]
         types = [table.attr[attr].type for attr in ("key_dtype", "value_dtype")]
         parts = [
