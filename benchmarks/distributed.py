@@ -35,7 +35,7 @@ from opkernel import Graph, raw_ops, save_graph
 from opkernel.distributed import predict
 from opkernel.distributed.batches.mapped_model import ModelRequest
 from opkernel.distributed.batches.rows import ArrayRows, cut
-from opkernel.distributed.batches.workers import Worker
+from opkernel.distributed.batches.workers import BatchWorker
 
 IMAGES, SIDE, CHANNELS, LAYERS, BATCH = 3072, 32, 64, 16, 32
 
@@ -77,7 +77,7 @@ def by_plain_ray(
     from ray.util import ActorPool
 
     request = ModelRequest(str(model))
-    actor = ray.remote(num_cpus=1)(Worker)
+    actor = ray.remote(num_cpus=1)(BatchWorker)
     pool = ActorPool([actor.remote(request) for _ in range(concurrency)])
     batches = [*cut([ArrayRows(data)], BATCH)]
     found = [*pool.map(lambda worker, batch: worker.run.remote(batch), batches)]

@@ -53,7 +53,7 @@ NOT_NEEDED = [
     "opkernel.runtime.placement.colocation",
     "opkernel.runtime.placement.partitioning",
     "opkernel.runtime.plan.elementwise.tiled",
-    "opkernel.runtime.plan.raising.schedule",
+    "opkernel.runtime.plan.functionalize.schedule",
     "opkernel.runtime.program.error_report",
     "opkernel.runtime.adaptive",
     "opkernel.runtime.session.partial_run",

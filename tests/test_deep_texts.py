@@ -163,7 +163,7 @@ OTHERS = {
     "opkernel.cli.exported_ops": "its argument is ours",
     "opkernel.cli.op_sources": "the answer of that script",
     "opkernel.decompile.definitions": "text that it wrote itself",
-    "opkernel.foreign_text": "the function that others call",
+    "opkernel.escaping": "the function that others call",
     "opkernel.ops.api_defs": "a file of the package",
 }
 FUNCTIONS = {
@@ -222,4 +222,4 @@ def test_a_deep_line_of_parts_is_passed_over(text: str, tmp_path: Path) -> None:
 
 def test_a_text_that_python_can_hold_is_taken() -> None:
     text = "[" * 50 + "1" + "]" * 50
-    assert opkernel.foreign_text.json_value(text) == json.loads(text)
+    assert opkernel.escaping.json_value(text) == json.loads(text)

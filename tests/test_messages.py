@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from opkernel.messages import perhaps, shown
+from opkernel.messages import did_you_mean, short_repr
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,12 @@ from opkernel.messages import perhaps, shown
     ],
 )
 def test_values_are_shown_without_their_elements(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert short_repr(value) == text
 
 
 def test_long_values_are_cut() -> None:
-    assert len(shown("x" * 10_000)) < 100
-    assert len(shown({str(i): [i] * 100 for i in range(100)})) < 300
+    assert len(short_repr("x" * 10_000)) < 100
+    assert len(short_repr({str(i): [i] * 100 for i in range(100)})) < 300
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_long_values_are_cut() -> None:
     ],
 )
 def test_names_like_one_are_told(name: str, hint: str) -> None:
-    assert perhaps(name, ["MatMul", "BatchMatMul", "Softmax", "_MklMatMul"]) == hint
+    assert did_you_mean(name, ["MatMul", "BatchMatMul", "Softmax", "_MklMatMul"]) == hint
 
 
 def test_a_name_is_found_among_very_many() -> None:
     names = [f"model/layer_{i}/dense_{j}/MatMul" for i in range(100) for j in range(50)]
-    hint = perhaps("model/layer_42/dens_7/MatMul", names)
+    hint = did_you_mean("model/layer_42/dens_7/MatMul", names)
     assert hint.startswith("; perhaps you mean model/layer_42/dense_7/MatMul or ")
 
 
 def test_names_of_models_steer_no_terminal() -> None:
-    assert re.fullmatch(r"[ -~]+", perhaps("image", ["images\x1b[2J"]))
+    assert re.fullmatch(r"[ -~]+", did_you_mean("image", ["images\x1b[2J"]))

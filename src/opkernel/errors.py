@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import ClassVar
 
-from opkernel.foreign_text import terminal_text
+from opkernel.escaping import terminal_text
 
 
 class Code(IntEnum):

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 
 __all__ = ["lazy_exports"]
 
@@ -31,7 +31,7 @@ def lazy_exports(
     def load(name: str) -> Any:
         source = sources.get(name)
         if source is None:
-            hint = "" if name.startswith("_") else perhaps(name, sources)
+            hint = "" if name.startswith("_") else did_you_mean(name, sources)
             # With a name, and without the object, Python adds no suggestion of its own.
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}", name=name)
         module, original = source

@@ -9,14 +9,14 @@ import reprlib
 from collections.abc import Iterable
 from typing import Any
 
-from opkernel.foreign_text import terminal_text
+from opkernel.escaping import terminal_text
 
 _MOST_TOLD = 3
 _MANY_NAMES = 3000
 """More names than these are first sorted out by how they begin and end: difflib takes its time."""
 
 
-def perhaps(name: object, names: Iterable[str]) -> str:
+def did_you_mean(name: object, names: Iterable[str]) -> str:
     """`; perhaps you mean MatMul or BatchMatMul`: the names that are like one that does not exist.
 
     Empty where there are none. It stands before the end of a clause.
@@ -55,7 +55,7 @@ def _agreement(one: str, other: str) -> int:
     return front + back - abs(len(one) - len(other))
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """A value in a few words: `repr`, with the type and shape of arrays and the beginning of long values."""
     return _SHORT.repr(value)
 

@@ -17,7 +17,7 @@ from opkernel.errors import NotFoundError
 from opkernel.graph import apply_op
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.core.tensor import tensors_in
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef import bind_call, call_parameters, global_op_registry, op_docstring, python_name
 from opkernel.ops.api_defs import python_api_def
 from opkernel.proto import OpDef
@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Callable[..., typing.Any]:
     try:
         op_def = registry.look_up_op_def(name)
     except NotFoundError:
-        raise AttributeError(f"{fact}{perhaps(name, registry.names())}", name=name) from None
+        raise AttributeError(f"{fact}{did_you_mean(name, registry.names())}", name=name) from None
     known = _functions.get(name)
     if known is None or known[0] is not op_def:  # a notebook may declare it anew
         known = _functions[name] = op_def, _raw_op(op_def)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from opkernel.cli.output import counted, echo, one_line, print_json, print_table, shown
+from opkernel.cli.output import counted, echo, one_line, print_json, print_table, styled
 from opkernel.cli.progress import progress
 from opkernel.cli.row_count import RowCount
 
@@ -58,8 +58,8 @@ def test_what_steers_terminals_is_escaped(capsys: pytest.CaptureFixture[str]):
 
 
 def test_only_our_colours_reach_terminals():
-    assert shown(shown("\x1b[2J", bold=True), "\x1b[0m") == "\x1b[1m\\x1b[2J\x1b[0m\\x1b[0m"
-    assert shown(f"{shown('a', fg='red')}") == "\\x1b[31ma\\x1b[0m", "it is a str like others now"
+    assert styled(styled("\x1b[2J", bold=True), "\x1b[0m") == "\x1b[1m\\x1b[2J\x1b[0m\\x1b[0m"
+    assert styled(f"{styled('a', fg='red')}") == "\\x1b[31ma\\x1b[0m", "it is a str like others now"
 
 
 def test_counted():

@@ -130,8 +130,8 @@ def test_parts_go_through_a_function_together():
     x = b.placeholder("x")
     split = b.operation("Split", b.constant(1), x, num_split=2)
     y = b.op("Sub", *[b.op("TraitsClipped", part) for part in split.outputs])
-    assert ops_of(optimized(b, y, "functions_of_parts")) == ["Split", "Sub", "TraitsClipped"]
-    check_same(b, y, {x: X}, "functions_of_parts")
+    assert ops_of(optimized(b, y, "hoist_unary_over_split")) == ["Split", "Sub", "TraitsClipped"]
+    check_same(b, y, {x: X}, "hoist_unary_over_split")
 
 
 def test_shapes_that_are_known_are_constants_and_those_that_are_not_are_followed():

@@ -290,9 +290,9 @@ CHANGED_BY: dict[str, dict[str, Changed]] = {
         for name, predicate in (("constant", lambda b, x: b.constant(True)), ("shape", is_small))
     },
     "debug_stripper": {"assertion": of_matrix(watched)},
-    "entered_constants": {"loop": low_loop(entered, True)},
+    "constants_into_loops": {"loop": low_loop(entered, True)},
     "function_inlining": {"call": of_matrix(called)},
-    "functions_of_parts": {"gates": of_matrix(gates)},
+    "hoist_unary_over_split": {"gates": of_matrix(gates)},
     "fusion": {
         "product": of_matrix(
             lambda b, x: b.op(

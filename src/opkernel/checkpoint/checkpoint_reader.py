@@ -22,7 +22,7 @@ from opkernel.errors import (
     OpError,
     UnimplementedError,
 )
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.types import DataType, TensorShape
 
 Array = np.ndarray[Any, Any]
@@ -163,7 +163,7 @@ class CheckpointReader(abc.ABC):
         entry = self._entry(key)
         if entry is None:
             raise NotFoundError(
-                f"Key {key} not found in checkpoint {self.path}{perhaps(key, self.keys())}"
+                f"Key {key} not found in checkpoint {self.path}{did_you_mean(key, self.keys())}"
             )
         return entry
 

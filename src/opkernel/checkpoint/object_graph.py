@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from opkernel.errors import DataLossError, NotFoundError
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.proto import DecodeError, TrackableObjectGraph
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class ObjectGraph:
             if found is None:
                 names = [child.local_name for child in self.proto.nodes[number].children]
                 raise NotFoundError(
-                    f"{self._what} has no {path!r}: no {name!r}{perhaps(name, names)}"
+                    f"{self._what} has no {path!r}: no {name!r}{did_you_mean(name, names)}"
                 )
             number = found
         return number

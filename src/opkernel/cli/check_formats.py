@@ -6,8 +6,8 @@ from typing import Any
 
 from opkernel.cli.check_report import CheckReport, Finding
 from opkernel.cli.check_sarif import as_sarif
-from opkernel.cli.output import counted, one_line, shown
-from opkernel.foreign_text import json_text, markdown_cell, markdown_code
+from opkernel.cli.output import counted, one_line, styled
+from opkernel.escaping import json_text, markdown_cell, markdown_code
 
 _MAX_NODES = 5
 
@@ -18,9 +18,9 @@ def _level(finding: Finding) -> str:
 
 def _hit_text(model: str, nodes: list[str]) -> str:
     """`model.pb: 7 nodes: a, b, c, d, e, ...`."""
-    shown = ", ".join(nodes[:_MAX_NODES])
+    listed = ", ".join(nodes[:_MAX_NODES])
     more = ", ..." if len(nodes) > _MAX_NODES else ""
-    return f"{model}: {counted(len(nodes), 'node')}: {shown}{more}"
+    return f"{model}: {counted(len(nodes), 'node')}: {listed}{more}"
 
 
 def _hit_texts(report: CheckReport, finding: Finding) -> list[str]:
@@ -35,16 +35,16 @@ def _hit_texts(report: CheckReport, finding: Finding) -> list[str]:
 
 def _as_text(report: CheckReport) -> str:
     title = f"{report.target} against {report.reference}: {report.verdict}"
-    lines: list[str] = [shown(title, bold=True), f"  {report.summary}"]
+    lines: list[str] = [styled(title, bold=True), f"  {report.summary}"]
     for (op, place), findings in groupby(report.findings, lambda f: (f.op, f.place)):
-        lines += ["", shown(one_line(place), ": ", shown(one_line(op), bold=True))]
+        lines += ["", styled(one_line(place), ": ", styled(one_line(op), bold=True))]
         for finding in findings:
             color = "red" if finding.rule.breaks_graphs else "yellow"
-            level = shown(_level(finding), fg=color)
-            lines.append(shown("  ", level, f"[{finding.rule.value}] {finding.fact}"))
+            level = styled(_level(finding), fg=color)
+            lines.append(styled("  ", level, f"[{finding.rule.value}] {finding.fact}"))
             lines.append(f"    {finding.impact}")
             lines += [f"    {hit}" for hit in _hit_texts(report, finding)]
-    return shown(*lines, "", sep="\n")
+    return styled(*lines, "", sep="\n")
 
 
 def _as_json(report: CheckReport) -> str:

@@ -20,7 +20,7 @@ from opkernel.cli.registered import find_op, no_such_op
 from opkernel.errors import DeadlineExceededError, InvalidArgumentError, OpError
 from opkernel.gradients.registry import gradients_of_no_op
 from opkernel.kernel import global_kernel_registry
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef import global_op_registry
 from opkernel.ops.loader import load_all_ops
 
@@ -173,7 +173,7 @@ def _print_gradients_of_no_op(modules: Sequence[str]) -> None:
     """Tell of gradients whose names are misspelt, as it may be."""
     for name, owner in sorted(gradients_of_no_op().items()):
         if _is_within(owner, modules):
-            hint = perhaps(name, global_op_registry().names())
+            hint = did_you_mean(name, global_op_registry().names())
             print_text(
                 f"Note: {owner} registers a gradient for {one_line(name)}, which is no op{hint}. Only "
                 f"nodes with the attr _gradient_op_type = {one_line(name)!r} get it."

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import opkernel
 from opkernel.cli.check_report import CheckReport, Finding
-from opkernel.foreign_text import json_text, sarif_message
+from opkernel.escaping import json_text, sarif_message
 from opkernel.opdef import CompatibilityRule
 from opkernel.opdef.core.fingerprint import fingerprint64
 

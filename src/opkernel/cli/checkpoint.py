@@ -24,8 +24,8 @@ from opkernel.cli.output import (
 from opkernel.cli.output_path import OutputPath
 from opkernel.cli.results import Result, write_arrays
 from opkernel.errors import InvalidArgumentError, NotFoundError
-from opkernel.foreign_text import archive_name, json_text
-from opkernel.messages import perhaps
+from opkernel.escaping import archive_name, json_text
+from opkernel.messages import did_you_mean
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
@@ -56,7 +56,7 @@ def checkpoint() -> None:
 @json_option
 def list_keys(path: str, name: str, as_json: bool) -> None:
     """List the tensors of a checkpoint: key, type, shape and size."""
-    with opened(path) as reader:
+    with open_checkpoint(path) as reader:
         entries = [_Entry.of(reader, key) for key in reader if name in key]
     if as_json:
         print_json([entry.as_json() for entry in entries])
@@ -73,7 +73,7 @@ def list_keys(path: str, name: str, as_json: bool) -> None:
 @json_option
 def show(path: str, keys: tuple[str, ...], as_json: bool) -> None:
     """Show what a checkpoint is, or tensors: type, shape, slices, smallest, largest and mean value."""
-    with opened(path) as reader:
+    with open_checkpoint(path) as reader:
         if keys:
             found = [_facts_of_tensor(reader, _known(reader, key)) for key in keys]
         else:
@@ -104,7 +104,7 @@ def get(path: str, key: str, output: str | None, as_json: bool) -> None:
     """Print one tensor of a checkpoint, or write it to a .npy file."""
     if output is not None and not output.endswith(".npy"):
         raise WrongUse(f"--output {output}: a tensor is written as .npy")
-    with opened(path) as reader:
+    with open_checkpoint(path) as reader:
         result = _result(reader, _known(reader, key))
         if output is not None:
             np.save(output, _stored(result), allow_pickle=False)
@@ -125,7 +125,7 @@ def get(path: str, key: str, output: str | None, as_json: bool) -> None:
 @json_option
 def diff(path: str, other: str, atol: float, rtol: float, as_json: bool) -> None:
     """Compare two checkpoints: keys, types, shapes and values. The exit status is 1 if they differ."""
-    with opened(path) as first, opened(other) as second:
+    with open_checkpoint(path) as first, open_checkpoint(other) as second:
         found = [*_differences(first, second, atol, rtol)]
         compared = sum(key in second for key in first)
     if as_json:
@@ -157,14 +157,14 @@ def export(path: str, keys: tuple[str, ...], output: str) -> None:
     """
     if not output.endswith(_ENDINGS):
         raise WrongUse(f"--output {output}: tensors are written as {' or '.join(_ENDINGS)}")
-    with opened(path) as reader:
+    with open_checkpoint(path) as reader:
         chosen = [_known(reader, key) for key in keys] or _exported(reader, output)
         write = _write_safetensors if output.endswith(".safetensors") else _write_npz
         write(output, reader, chosen)
     echo(f"{counted(len(chosen), 'tensor')} written to {one_line(output)}")
 
 
-def opened(path: str) -> CheckpointReader:
+def open_checkpoint(path: str) -> CheckpointReader:
     """The reader of the checkpoint at PATH.
 
     Raises:
@@ -298,7 +298,7 @@ def _known(reader: CheckpointReader, key: str) -> str:
     """
     if key in reader:
         return key
-    raise NotFoundError(f"{reader.path} has no tensor {key!r}{perhaps(key, reader.keys())}")
+    raise NotFoundError(f"{reader.path} has no tensor {key!r}{did_you_mean(key, reader.keys())}")
 
 
 def _differences(

@@ -26,7 +26,7 @@ from opkernel.cli.output import (
 )
 from opkernel.cli.registered import matching_ops, no_such_op
 from opkernel.cli.signature import graph_outputs
-from opkernel.foreign_text import markdown_cell, markdown_code
+from opkernel.escaping import markdown_cell, markdown_code
 from opkernel.graph import Graph
 from opkernel.ops.loader import load_all_ops
 from opkernel.proto import MetaGraphDef

@@ -11,7 +11,7 @@ from opkernel.kernel import get_registered_kernels_for_op, global_kernel_registr
 from opkernel.opdef import global_op_registry
 from opkernel.ops.loader import all_op_names
 from opkernel.proto import KernelDef, OpDef
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 from opkernel.types import DataType
 
 _SERVED = ("yes", "default")
@@ -31,7 +31,7 @@ def coverage_of(op: str) -> dict[str, Any]:
     by_device = {} if op_def is None else {d: _served(op_def, kernels, d) for d in devices}
     return {
         "op": op,
-        "run_by": "runtime" if op in STRUCTURAL_OPS else "kernel" if kernels else "nothing",
+        "run_by": "runtime" if op in RUN_BY_EXECUTORS else "kernel" if kernels else "nothing",
         "devices": devices,
         "types": {device: _strings(served) for device, (served, _) in by_device.items()},
         "gaps": {device: _strings(gaps) for device, (_, gaps) in by_device.items()},

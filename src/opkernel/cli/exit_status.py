@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from opkernel.cli.output import shown
+from opkernel.cli.output import styled
 from opkernel.errors import OpError
 
 INTERRUPTED = 130
@@ -22,7 +22,7 @@ class _Told(click.ClickException):
 
     def format_message(self) -> str:
         """The message as the terminal gets it."""
-        return shown(self.message)
+        return styled(self.message)
 
 
 class _Failure(_Told):
@@ -70,7 +70,7 @@ class Commands(click.Group):
         try:
             return super().make_context(*args, **extra)
         except (click.NoSuchOption, click.BadOptionUsage) as error:
-            raise click.UsageError(shown(error.format_message()), error.ctx) from error
+            raise click.UsageError(styled(error.format_message()), error.ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""

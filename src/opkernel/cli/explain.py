@@ -124,9 +124,9 @@ def explain(
 def _explain_clusters(model: Model, engines: Sequence[str], as_json: bool) -> None:
     """Tell what engines make of a model."""
     from opkernel.cli.clusters import cluster_facts, print_clusters  # rarely asked for
-    from opkernel.cli.run import opened
+    from opkernel.cli.run import open_model
 
-    open_with = partial(opened, model)
+    open_with = partial(open_model, model)
     graph, _ = open_with(jit="off")
     fetches = [one.name for one in interface_of(model, graph).fetches(()).values()]
     with progress(f"Compiling {model.name}"):

@@ -12,7 +12,7 @@ from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.input_file import InputFile, input_file
 from opkernel.cli.signature import GraphInterface
 from opkernel.errors import DataLossError, InvalidArgumentError, OpError
-from opkernel.foreign_text import json_value
+from opkernel.escaping import json_value
 from opkernel.graph import Tensor
 from opkernel.opdef import UnregisteredOpError
 from opkernel.records import dataclass

@@ -15,7 +15,7 @@ from opkernel.graph import Graph, GraphShapes, Tensor
 from opkernel.kernel import get_registered_kernels_for_op, kernel_def_available
 from opkernel.opdef import add_defaults_to_node_def
 from opkernel.proto import GraphDef, NodeDef
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 
@@ -103,7 +103,7 @@ def _attr_key(node: NodeDef) -> frozenset[tuple[str, bytes]]:
 
 
 def _reason_not_to_run(graph: Graph, node: NodeDef) -> str | None:
-    if node.op in STRUCTURAL_OPS or node.op in graph.function_library:
+    if node.op in RUN_BY_EXECUTORS or node.op in graph.function_library:
         return None
     try:
         op_def = graph.op_registry.look_up_op_def(node.op)

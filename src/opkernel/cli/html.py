@@ -13,7 +13,7 @@ from opkernel.cli.output import echo, one_line, size_text
 from opkernel.cli.output_path import OutputPath
 from opkernel.cli.progress import progress
 from opkernel.errors import InvalidArgumentError, UnavailableError
-from opkernel.foreign_text import json_value
+from opkernel.escaping import json_value
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -10,7 +10,7 @@ from opkernel.records import dataclass
 
 
 @dataclass(frozen=True)
-class Frame:
+class SourceFrame:
     """A line of a program that was running when a node was made."""
 
     file: str
@@ -19,7 +19,7 @@ class Frame:
     code: str
 
 
-def definition_of(info: GraphDebugInfo, node: str, function: str = "") -> list[Frame]:
+def definition_of(info: GraphDebugInfo, node: str, function: str = "") -> list[SourceFrame]:
     """The lines that were running when a node was made, innermost first; empty where unknown."""
     keys = [f"{node}@{function}", *([] if function else [node])]
     for key in keys:
@@ -35,7 +35,7 @@ def definition_of(info: GraphDebugInfo, node: str, function: str = "") -> list[F
     return []
 
 
-def _frame(info: GraphDebugInfo, one: GraphDebugInfo.FileLineCol) -> Frame:
+def _frame(info: GraphDebugInfo, one: GraphDebugInfo.FileLineCol) -> SourceFrame:
     is_known = 0 <= one.file_index < len(info.files)
     file = info.files[one.file_index] if is_known else "an unknown file"
-    return Frame(file, one.line, one.func, one.code.strip())
+    return SourceFrame(file, one.line, one.func, one.code.strip())

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.proto import NodeDef
 from opkernel.records import dataclass
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 
 
 def nodes_of(graph: Graph) -> Iterator[tuple[str, NodeDef]]:
@@ -31,7 +31,7 @@ def find_node(graph: Graph, name: str) -> NodeDef:
         if known == name:
             return node
         nodes[known] = node
-    raise NotFoundError(f"the graph has no node {name!r}{perhaps(name, nodes)}")
+    raise NotFoundError(f"the graph has no node {name!r}{did_you_mean(name, nodes)}")
 
 
 def find_operation(graph: Graph, name: str) -> Operation:
@@ -55,7 +55,7 @@ def run_by(graph: Graph, op: str) -> str:
     """The kind of thing that runs an op in a session: a `kernel`, the `executor`, or a `function`."""
     if op in graph.function_library:
         return "function"
-    return "executor" if op in STRUCTURAL_OPS else "kernel"
+    return "executor" if op in RUN_BY_EXECUTORS else "kernel"
 
 
 def slim(node: NodeDef) -> NodeDef:

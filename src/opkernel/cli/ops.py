@@ -24,7 +24,7 @@ from opkernel.graph import ops_used_by_graph
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import global_op_registry
 from opkernel.proto import OpDef
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 from opkernel.types import DataType
 
 
@@ -99,7 +99,7 @@ def _print_needed(models: Iterable[InputFile], as_json: bool) -> None:
 
 def _devices(op: str) -> list[str]:
     """The devices that an op can run on."""
-    if op in STRUCTURAL_OPS:
+    if op in RUN_BY_EXECUTORS:
         return sorted(offered_device_types())
     return sorted({kernel.device_type for kernel in get_registered_kernels_for_op(op).kernel})
 

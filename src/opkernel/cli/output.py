@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from opkernel.foreign_text import json_text, terminal_text
+from opkernel.escaping import json_text, terminal_text
 from opkernel.records import dataclass
 
 _MAX_NAMED = 5
@@ -58,7 +58,7 @@ class TerminalText(str):
     __slots__ = ()
 
 
-def shown(*parts: object, sep: str = "", **style: Any) -> TerminalText:
+def styled(*parts: object, sep: str = "", **style: Any) -> TerminalText:
     """The parts, escaped where they were not made here, as one; in the colours of `click.style`."""
     texts = [p if isinstance(p, TerminalText) else terminal_text(str(p)) for p in parts]
     text = sep.join(texts)
@@ -72,12 +72,12 @@ def one_line(text: object) -> TerminalText:
 
 def echo(*parts: object, err: bool = False, nl: bool = True) -> None:
     """Print the parts, and the end of the line."""
-    click.echo(shown(*parts), err=err, nl=nl)
+    click.echo(styled(*parts), err=err, nl=nl)
 
 
 def rewrite_line(text: str) -> None:
     """Print over the line that standard error is at."""
-    click.echo(f"\r{shown(text)}", nl=False, err=True)
+    click.echo(f"\r{styled(text)}", nl=False, err=True)
 
 
 def abridged(names: Iterable[object]) -> str:
@@ -127,12 +127,12 @@ def print_text(*parts: object, **style: Any) -> None:
     from opkernel.cli.table_layout import fold  # results are printed without it
 
     width = line_width()
-    for line in shown(*parts).split("\n"):
+    for line in styled(*parts).split("\n"):
         indent = " " * (len(line) - len(line.lstrip(" ")))
         first, *others = fold(line[len(indent) :], width and width - len(indent), hanging=2)
-        echo(indent, shown(first, **style))
+        echo(indent, styled(first, **style))
         for text in others:
-            echo(indent, "  ", shown(text, **style))
+            echo(indent, "  ", styled(text, **style))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def print_table(
         style = (
             _HEADER if row < 0 else {**_STYLES.get(header[column], {}), **table[row][column].style}
         )
-        return shown(text, **style)
+        return styled(text, **style)
 
     texts = [[str(cell) for cell in row] for row in table]
     print_text(title, bold=True)

@@ -3,7 +3,7 @@
 import fnmatch
 
 from opkernel.errors import NotFoundError
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef import UnregisteredOpError, global_op_registry, summarize_attr_value
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import DataType
@@ -20,7 +20,7 @@ def find_op(name: str) -> OpDef | None:
 def no_such_op(name: str) -> UnregisteredOpError:
     """The error for a name that no op has; it tells the ops with names like it."""
     registered = [op.name for op in global_op_registry().export().op]
-    return UnregisteredOpError(f"there is no op {name!r}{perhaps(name, registered)}")
+    return UnregisteredOpError(f"there is no op {name!r}{did_you_mean(name, registered)}")
 
 
 def matching_ops(pattern: str) -> list[OpDef]:

@@ -11,7 +11,7 @@ import numpy as np
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.output import echo, line_width, one_line
 from opkernel.errors import InvalidArgumentError, UnavailableError
-from opkernel.foreign_text import archive_name
+from opkernel.escaping import archive_name
 from opkernel.records import dataclass
 from opkernel.types import DataType, TensorShape
 

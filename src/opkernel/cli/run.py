@@ -166,7 +166,7 @@ def run(
         check_writable(output)
     if trace is not None:
         check_trace(trace)
-    graph, open_session = opened(model, sanitize=sanitize, providers=providers or None, jit=jit)
+    graph, open_session = open_model(model, sanitize=sanitize, providers=providers or None, jit=jit)
     interface = interface_of(model, graph)
     check_asked(model, interface, fetches)
     feeds = feeds_of(interface, given)
@@ -191,7 +191,7 @@ def run(
         report.print()
 
 
-def opened(
+def open_model(
     model: Model, **options: Any
 ) -> tuple[Graph, Callable[[], AbstractContextManager[Session]]]:
     """The graph of a model, and what makes a session with the values of its variables."""

@@ -12,7 +12,7 @@ from typing import Any
 from opkernel.errors import OpError
 from opkernel.graph import TensorSpec
 from opkernel.interop.saved_model.structured_value import decoded
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.proto import MetaGraphDef, SavedObject
 
 _UNREADABLE = "(arguments that cannot be read)"
@@ -76,4 +76,4 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, dict):
         inside = ", ".join(_text(str(key), one) for key, one in value.items())
         return f"{name}: {{{inside}}}" if name else f"{{{inside}}}"
-    return f"{name}={shown(value)}" if name else shown(value)
+    return f"{name}={short_repr(value)}" if name else short_repr(value)

@@ -12,7 +12,7 @@ from opkernel.cli.signature_ports import SignaturePort, ports_of
 from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError, OpError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.edit.prune import prune_and_order
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.proto import SignatureDef
 from opkernel.types import tensor_from_proto
 
@@ -104,7 +104,7 @@ class SignatureInterface(GraphInterface):
         known = abridged(port.text for port in ports.values()) or "none"
         return (
             f"signature {self.name!r} has no {what} {name!r}, and the graph no such tensor; its "
-            f"{what}s are {known}{perhaps(name, ports)}"
+            f"{what}s are {known}{did_you_mean(name, ports)}"
         )
 
     def _missing(self, missing: Sequence[SignaturePort]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.proto import MetaGraphDef, TensorInfo, TensorShapeProto
 from opkernel.types import DataType, PartialTensorShape
 
@@ -64,7 +64,7 @@ def choose_signature(meta_graph: MetaGraphDef, name: str | None) -> str | None:
     if name is not None:
         if name not in known:
             raise NotFoundError(
-                f"the model has no signature {name!r}; it has {_listed(known)}{perhaps(name, known)}"
+                f"the model has no signature {name!r}; it has {_listed(known)}{did_you_mean(name, known)}"
             )
         return name
     if DEFAULT_SIGNATURE in known or not known:

@@ -14,7 +14,7 @@ from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
 from opkernel.runtime.plan.compiled_plan import compile_plan
-from opkernel.runtime.plan.functional_ops import Choice, Loop
+from opkernel.runtime.plan.functional_ops import Choice, WhileLoop
 from opkernel.runtime.plan.renaming import names_in
 from opkernel.runtime.plan.tree import Global, Name, PlanTree
 from opkernel.runtime.program.builder import prepare
@@ -49,7 +49,7 @@ class PlanOfFunction:
         for bound in self.tree.globals.values():
             if bound.kind == "function":
                 called: Sequence[Any] = [bound.value]
-                if isinstance(bound.value, Loop):
+                if isinstance(bound.value, WhileLoop):
                     called = bound.value.condition, bound.value.body
                 elif isinstance(bound.value, Choice):
                     called = bound.value.branches

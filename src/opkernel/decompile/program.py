@@ -20,11 +20,11 @@ from opkernel.decompile.literals import attr_literal, scalar_literal
 from opkernel.decompile.names import Names, Path, path_of
 from opkernel.decompile.numpy_functions import BY_NAME
 from opkernel.decompile.statements import Rewriter
-from opkernel.foreign_text import docstring
+from opkernel.escaping import docstring
 from opkernel.graph import Tensor
 from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
 from opkernel.runtime.plan import services, tree
-from opkernel.runtime.plan.functional_ops import Function, Loop
+from opkernel.runtime.plan.functional_ops import LibraryFunction, WhileLoop
 from opkernel.runtime.plan.functions import plan_functions
 from opkernel.runtime.plan.names import NOT_IDENTIFIER
 from opkernel.runtime.plan.services import truth
@@ -164,7 +164,7 @@ class _Writer:
         )
         self.parameters: Sequence[str] = ()
         self.uses_step = any(_gives_step(plan.tree) for plan in found)
-        self._functions: dict[Function, str] = {
+        self._functions: dict[LibraryFunction, str] = {
             plan.function: self._names.unique(_function_name(plan.function))
             for plan in found
             if plan.function is not None
@@ -220,7 +220,7 @@ class _Writer:
         if bound.kind == "service":
             service = plan.tree.hints.get(name, name)
             return "" if service in _LEFT_OUT else self.definitions.service(value, service)
-        if isinstance(value, Loop):
+        if isinstance(value, WhileLoop):
             self.definitions.service(truth, "truth")
         if bound.kind == "function":
             return self._functions.get(value, "")

@@ -16,7 +16,7 @@ import numpy as np
 from opkernel.decompile.literals import attr_literal
 from opkernel.decompile.numpy_kernels import NumpyKernel
 from opkernel.runtime.plan import tree
-from opkernel.runtime.plan.functional_ops import Choice, Function, Loop
+from opkernel.runtime.plan.functional_ops import Choice, LibraryFunction, WhileLoop
 from opkernel.runtime.plan.operators import ARITHMETIC
 from opkernel.runtime.plan.renaming import renamed
 from opkernel.runtime.plan.text import text_of, tuple_text
@@ -46,7 +46,7 @@ class Rewriter:
 
     globals: Mapping[Name, tree.Global]
     names: Mapping[Name, str]
-    functions: Mapping[Function, str]
+    functions: Mapping[LibraryFunction, str]
     uses_step: bool
     with_numpy_only: bool
 
@@ -107,9 +107,9 @@ class Rewriter:
             names = [self.functions[branch] for branch in function.branches]
             tests = [tree.Condition(new.index, "==", tree.Plain(n)) for n in range(len(names) - 1)]
             return [_branches(new, tests, names) if tests else _called(new, names[0])]
-        return self._loop(function, new) if isinstance(function, Loop) else [_called(new)]
+        return self._loop(function, new) if isinstance(function, WhileLoop) else [_called(new)]
 
-    def _loop(self, loop: Loop, new: tree.Call) -> Block:
+    def _loop(self, loop: WhileLoop, new: tree.Call) -> Block:
         step = [*new.arguments[:1]] if self.uses_step else []
         variables, starts = new.sets, new.arguments[len(step) :]
         start = tree.Assign(new.op, (), variables, starts)

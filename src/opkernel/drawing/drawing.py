@@ -14,7 +14,7 @@ from opkernel.drawing.nodes import (
 from opkernel.drawing.routes import ScopeIndex
 from opkernel.drawing.scopes import Item, Scope, scope_tree
 from opkernel.drawing.svg import view_svg
-from opkernel.drawing.views import Frame, View, draw_view
+from opkernel.drawing.views import ScopeFrame, View, draw_view
 from opkernel.graph import Graph
 from opkernel.records import dataclass
 
@@ -121,7 +121,7 @@ def _nowhere(item: Item, is_port: bool) -> str:
     return ""
 
 
-def _shown(frame: Frame) -> Iterator[Item]:
+def _shown(frame: ScopeFrame) -> Iterator[Item]:
     """The contents of a view: boxes, and open scopes."""
     yield frame.scope
     yield from frame.drawn

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from opkernel.drawing.nodes import Node
 from opkernel.drawing.scopes import Item, Leaf, Scope
-from opkernel.foreign_text import terminal_text
+from opkernel.escaping import terminal_text
 from opkernel.records import dataclass
 
 _LONGEST = 30

@@ -12,7 +12,7 @@ from opkernel.opdef import OpRegistryInterface, add_defaults_to_node_def
 from opkernel.opdef.text import summarize_attr_value
 from opkernel.proto import FunctionDef, NodeDef
 from opkernel.records import dataclass, field
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 from opkernel.types import DataType, PartialTensorShape
 
 _MOST_LISTED = 8
@@ -64,7 +64,7 @@ class Kernels:
 
     def find(self, node: NodeDef) -> str:
         """The class of a node's kernel, nothing where it needs none; `none for CPU` where it lacks one."""
-        if node.op in STRUCTURAL_OPS:
+        if node.op in RUN_BY_EXECUTORS:
             return ""
         slim = NodeDef(name="node", op=node.op)
         for name, value in node.attr.items():

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from opkernel.drawing.drawing import Drawing, DrawnView
 from opkernel.drawing.labels import shortened, time_text
-from opkernel.foreign_text import html_text
+from opkernel.escaping import html_text
 from opkernel.graph import Graph
 
 _MOST_IN_PAGE = 10_000

@@ -9,8 +9,8 @@ from opkernel.drawing.boxes import Point
 from opkernel.drawing.labels import full_text, port_label, shortened
 from opkernel.drawing.nodes import Node
 from opkernel.drawing.scopes import Item, Leaf, Scope
-from opkernel.drawing.views import Drawn, Edge, Frame, Port, View
-from opkernel.foreign_text import html_text
+from opkernel.drawing.views import Drawn, Edge, Port, ScopeFrame, View
+from opkernel.escaping import html_text
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.structural_ops import INPUT_OPS, STRUCTURAL_OPS
 
@@ -47,7 +47,7 @@ class _Writer:
         self._target = target
         self._total = total_seconds
 
-    def frame(self, frame: Frame, x: float, y: float) -> Iterator[str]:
+    def frame(self, frame: ScopeFrame, x: float, y: float) -> Iterator[str]:
         """The contents of an open scope, from its corner on."""
         for inner in frame.frames.values():
             yield from self._open_scope(inner, x, y)
@@ -61,7 +61,7 @@ class _Writer:
             yield self._drawn(drawn)
         yield "</g>"
 
-    def _open_scope(self, inner: Frame, x: float, y: float) -> Iterator[str]:
+    def _open_scope(self, inner: ScopeFrame, x: float, y: float) -> Iterator[str]:
         box, name = inner.box, shortened(inner.scope.label)
         x, y = x + box.x, y + box.y
         yield (

@@ -54,7 +54,7 @@ class Edge:
 
 
 @dataclass(slots=True, eq=False)
-class Frame:
+class ScopeFrame:
     """An open scope with its contents, laid out from its own corner.
 
     Attributes:
@@ -73,7 +73,7 @@ class Frame:
     box: Box
     is_view: bool = False
     drawn: dict[Item, Drawn] = field(default_factory=dict)
-    frames: dict[Item, Frame] = field(default_factory=dict)
+    frames: dict[Item, ScopeFrame] = field(default_factory=dict)
     ports: dict[tuple[Item, Side], Port] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     width: float = 0.0
@@ -93,7 +93,7 @@ class Frame:
 class View:
     """A scope that is drawn, with the scopes in it that stay closed."""
 
-    frame: Frame
+    frame: ScopeFrame
     closed: list[Scope]
 
 
@@ -125,9 +125,9 @@ def _to_open(scope: Scope) -> dict[Scope, None]:
 
 def _lay_out(
     scope: Scope, opened: Mapping[Scope, None], stretches: Stretches, *, is_view: bool = False
-) -> Frame:
+) -> ScopeFrame:
     """Lay out an open scope, after the open scopes in it; its ports are the boxes at its rim."""
-    frame = Frame(scope, Box(0.0, 0.0, is_open=True), is_view=is_view)
+    frame = ScopeFrame(scope, Box(0.0, 0.0, is_open=True), is_view=is_view)
     boxes: list[Box] = []
     for child in scope.children:
         if isinstance(child, Scope) and child in opened:
@@ -146,7 +146,7 @@ def _lay_out(
     return frame
 
 
-def _edge(frame: Frame, start: End, end: End, stretch: Stretch) -> Edge:
+def _edge(frame: ScopeFrame, start: End, end: End, stretch: Stretch) -> Edge:
     upper, upper_at = _touched(frame, start, "bottom")
     lower, lower_at = _touched(frame, end, "top")
     link = Link(upper, lower, upper_at, lower_at)
@@ -156,7 +156,7 @@ def _edge(frame: Frame, start: End, end: End, stretch: Stretch) -> Edge:
     return Edge(link, not goes_on, stretch.is_control, stretch.count)
 
 
-def _touched(frame: Frame, end: End, side: Side) -> tuple[Box, float]:
+def _touched(frame: ScopeFrame, end: End, side: Side) -> tuple[Box, float]:
     """The box that a line touches at a side, and where."""
     item, key = end
     if item is None:
@@ -170,7 +170,7 @@ def _touched(frame: Frame, end: End, side: Side) -> tuple[Box, float]:
     return box, box.width / 2
 
 
-def _fit(frame: Frame) -> None:
+def _fit(frame: ScopeFrame) -> None:
     """Give an open scope the size that it takes with its title, and have lines reach its rim."""
     frame.width = max(
         frame.width, text_width(shortened(frame.scope.label), is_bold=True) - _PADDING

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from opkernel.gradients.indexed_slices import Gradient, IndexedSlices, as_dense, sum_of_slices
 from opkernel.gradients.node_methods import nodes
 from opkernel.graph import Tensor
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 
 
 def _add_n(gradients: list[Tensor]) -> Tensor:
@@ -42,7 +42,7 @@ class Accumulation:
         """With a method of `AGGREGATION_METHODS`; ValueError if there is no such method."""
         if method not in AGGREGATION_METHODS:
             raise ValueError(
-                f"aggregation_method must be one of {list(AGGREGATION_METHODS)}, not {shown(method)}"
+                f"aggregation_method must be one of {list(AGGREGATION_METHODS)}, not {short_repr(method)}"
             )
         self._add = AGGREGATION_METHODS[method]
         self._gradients: dict[Tensor, list[Gradient]] = {}

@@ -18,7 +18,7 @@ from opkernel.gradients.tensors import gradient_dtype, ones_like, zeros_like
 from opkernel.graph import Graph, Tensor, constant
 from opkernel.graph.core.default_graph import graph_of_call
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.types import DataType
 
 UNCONNECTED_GRADIENTS = ("none", "zero")
@@ -91,7 +91,7 @@ def gradients(
 def _check_unconnected(given: str) -> None:
     if given not in UNCONNECTED_GRADIENTS:
         raise ValueError(
-            f"unconnected_gradients must be one of {UNCONNECTED_GRADIENTS}, not {shown(given)}"
+            f"unconnected_gradients must be one of {UNCONNECTED_GRADIENTS}, not {short_repr(given)}"
         )
 
 
@@ -117,7 +117,7 @@ def _tensors(values: Any, what: str) -> list[Tensor]:
         convert = getattr(value, "_as_graph_element", None)
         tensor = value if convert is None else convert()
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{what} must be tensors of a graph, not {shown(value)}")
+            raise TypeError(f"{what} must be tensors of a graph, not {short_repr(value)}")
         tensors.append(tensor)
     return tensors
 

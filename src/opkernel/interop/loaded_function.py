@@ -19,7 +19,7 @@ from opkernel.graph.tracing.tensor_spec import spec_of
 from opkernel.interop.loaded_body import LoadedBody
 from opkernel.interop.saved_arguments import Misfit, flat_arguments
 from opkernel.interop.saved_model.composite import CompositeSpec, CompositeValue
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.proto import FunctionSpec, SavedConcreteFunction
 
 __all__ = ["LoadedConcreteFunction", "LoadedFunction"]
@@ -265,4 +265,4 @@ def _text(signature: Any) -> str:
 
 def _short(value: Any) -> str:
     spec = None if isinstance(value, CompositeSpec) else spec_of(value)
-    return str(spec) if spec is not None else shown(value)
+    return str(spec) if spec is not None else short_repr(value)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from opkernel.errors import DataLossError
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.proto import SavedUserObject
 
 __all__ = ["LoadedDict", "LoadedList", "LoadedObject"]
@@ -45,7 +45,7 @@ class LoadedObject:
             raise AttributeError(name)
         children = source.children(self._number)
         if name not in children:
-            hint = "" if name.startswith("__") else perhaps(name, children)
+            hint = "" if name.startswith("__") else did_you_mean(name, children)
             raise AttributeError(f"{self!r} has no attribute {name!r}{hint}", name=name)
         return source.get(children[name])
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opkernel.graph import TensorSpec
-from opkernel.messages import perhaps, shown
+from opkernel.messages import did_you_mean, short_repr
 
 Run = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -87,7 +87,7 @@ class Signature:
     def _check(self, inputs: Mapping[str, Any]) -> None:
         for name in inputs:
             if name not in self.inputs:
-                raise TypeError(f"{self} has no input {name!r}{perhaps(name, self.inputs)}")
+                raise TypeError(f"{self} has no input {name!r}{did_you_mean(name, self.inputs)}")
         missing = [name for name in self.inputs if name not in inputs]
         if missing:
             raise TypeError(f"{self} is missing its input {', '.join(map(repr, missing))}")
@@ -113,7 +113,7 @@ class SignatureMap(Mapping[str, Signature]):
         except (KeyError, TypeError):
             known = ", ".join(self._signatures) or "none"
             raise KeyError(
-                f"no signature {shown(name)}; the model has {known}{perhaps(name, self._signatures)}"
+                f"no signature {short_repr(name)}; the model has {known}{did_you_mean(name, self._signatures)}"
             ) from None
 
     def __iter__(self) -> Any:

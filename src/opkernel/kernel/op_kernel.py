@@ -12,7 +12,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel.kernel_facts import KernelFacts
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.types import TensorShape
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class OpKernel(KernelFacts):
         array = np.asarray(value)
         if array.ndim != 1:
             raise InvalidArgumentError(
-                f"shape must be a vector of {{int32,int64}}, got {shown(array)}"
+                f"shape must be a vector of {{int32,int64}}, got {short_repr(array)}"
             )
         if array.dtype not in (np.int32, np.int64):
             raise InvalidArgumentError(

@@ -16,7 +16,7 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, PermissionDeniedError
-from opkernel.foreign_text import terminal_text
+from opkernel.escaping import terminal_text
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import scalar_shape, unchanged_shape
 from opkernel.opdef.text.tensor_summary import summarize_values

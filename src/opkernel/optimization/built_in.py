@@ -55,7 +55,7 @@ register_built_in(
     ops=["Reshape"],
     where=lambda op: op.reads_shapes_only,
 )
-register_built_in(POST, 15, "folding.entered_constants.entered_constants", ops=["Enter"])
+register_built_in(POST, 15, "folding.constants_into_loops.constants_into_loops", ops=["Enter"])
 register_built_in(
     POST,
     15,
@@ -70,7 +70,9 @@ register_built_in(POST, 36, "algebra.transposes.transposes", ops=["Transpose"])
 register_built_in(POST, 38, "folding.input_folding.input_folding", ops=_BEFORE_FILTERS)
 register_built_in(POST, 40, "folding.batch_norm_folding.batch_norm_folding", ops=FILTERS)
 register_built_in(POST, 50, "control_flow.loop_invariants.loop_invariants", ops=["Enter"])
-register_built_in(POST, 55, "functions.functions_of_parts.functions_of_parts", ops=["Split"])
+register_built_in(
+    POST, 55, "functions.hoist_unary_over_split.hoist_unary_over_split", ops=["Split"]
+)
 register_built_in(POST, 70, "algebra.common_subexpressions.common_subexpressions")
 register_built_in(POST, 78, "fusion.fused_ops.fusion_onednn", ops=["BiasAdd"])
 register_built_in(POST, 80, "fusion.fused_ops.fusion", ops=["BiasAdd"])

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from opkernel.device.budget import check_time
 from opkernel.errors import NotFoundError
 from opkernel.graph.edit.graph_editor import GraphEditor
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef import OpTraits
 from opkernel.registrations import DeclaringSite, Registrations, declaring_site
 from opkernel.slots import Slot
@@ -202,7 +202,7 @@ class OptimizationPassRegistry:
         for name in names:
             if name not in known:
                 raise NotFoundError(
-                    f"There is no optimization pass {name!r}{perhaps(name, known)}; "
+                    f"There is no optimization pass {name!r}{did_you_mean(name, known)}; "
                     f"there are {', '.join(known)}"
                 )
 

@@ -18,7 +18,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.internal import api_implementation
 from google.protobuf.message import DecodeError, Message
 
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.slots import Slot
 
 if api_implementation.Type() == "upb":
@@ -83,7 +83,7 @@ _names = _load()
 
 def __getattr__(name: str) -> type[Message]:
     if name not in _names:
-        hint = "" if name.startswith("_") else perhaps(name, _names)
+        hint = "" if name.startswith("_") else did_you_mean(name, _names)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
     descriptor = POOL.FindMessageTypeByName(f"tensorflow.{name}")
     found = message_class(descriptor)

@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from opkernel.device.budget import Budget, current_budget
 from opkernel.errors import DeadlineExceededError, InternalError, OpError, ResourceExhaustedError
-from opkernel.foreign_text import json_text
+from opkernel.escaping import json_text
 from opkernel.kernel import under_budget
 from opkernel.logs import logger
 from opkernel.serving.metrics import Metrics

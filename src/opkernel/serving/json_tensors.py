@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.foreign_text import json_text
+from opkernel.escaping import json_text
 from opkernel.types import DataType
 
 CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}

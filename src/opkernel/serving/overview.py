@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import OpError
-from opkernel.foreign_text import json_text
+from opkernel.escaping import json_text
 from opkernel.graph import TensorSpec
 from opkernel.interop import Signature
 from opkernel.serving.metrics import Metrics

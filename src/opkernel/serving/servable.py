@@ -12,7 +12,7 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.interop import Signature, load_as_session
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.runtime import SessionConfig
 from opkernel.serving.batcher import Batcher
 from opkernel.serving.serving_options import ServingOptions
@@ -67,7 +67,7 @@ class Servable:
         if (name or _DEFAULT) not in known:
             raise InvalidArgumentError(
                 f'Serving signature name: "{name or _DEFAULT}" not found in signature def; '
-                f"the model has {', '.join(known) or 'none'}{perhaps(name, known)}"
+                f"the model has {', '.join(known) or 'none'}{did_you_mean(name, known)}"
             )
         return known[name or _DEFAULT]
 

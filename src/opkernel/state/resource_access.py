@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, overload
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.state.resource_base import ResourceBase
 from opkernel.state.resource_handle import HasName, check_is_handle, validate_type
 from opkernel.state.resource_mgr import ResourceMgr
@@ -56,7 +56,7 @@ def create_resource(
     """
     if not isinstance(resource, ResourceBase):
         raise InvalidArgumentError(
-            f"{shown(resource)} is no resource: its class must derive from ResourceBase"
+            f"{short_repr(resource)} is no resource: its class must derive from ResourceBase"
         )
     resource_type = resource_type or type(resource)
     try:

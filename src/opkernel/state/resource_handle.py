@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.state.resource_base import ResourceBase, TypeIndex
 from opkernel.types import DtypeAndShape, ResourceHandle, object_scalar
 
@@ -78,7 +78,9 @@ def handle_from_input(tensor: np.ndarray[Any, Any]) -> ResourceHandle:
         InvalidArgumentError: the tensor is empty, or holds no handles.
     """
     if not isinstance(tensor, np.ndarray):
-        raise InvalidArgumentError(f"A tensor of resource handles is an array, not {shown(tensor)}")
+        raise InvalidArgumentError(
+            f"A tensor of resource handles is an array, not {short_repr(tensor)}"
+        )
     if tensor.size == 0:
         raise InvalidArgumentError("Empty resource handle")
     handle = tensor.flat[0]
@@ -93,7 +95,7 @@ def check_is_handle(given: object) -> None:
     fix = (
         ": handle_from_input gives the handle in a tensor" if isinstance(given, np.ndarray) else ""
     )
-    raise InvalidArgumentError(f"Expected a resource handle, got {shown(given)}{fix}")
+    raise InvalidArgumentError(f"Expected a resource handle, got {short_repr(given)}{fix}")
 
 
 def tensor_of_handle(handle: ResourceHandle) -> np.ndarray[Any, Any]:

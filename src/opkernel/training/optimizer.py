@@ -20,7 +20,7 @@ from opkernel.gradients import IndexedSlices, IndexedSlicesValue
 from opkernel.graph import Tensor, function
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.tracing.tensor_spec import spec_of
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.training.earlier_slots import EarlierSlots, SlotReader
 from opkernel.training.variable import Variable
 from opkernel.training.variable_gradients import listed_variables, value_and_grad
@@ -90,7 +90,7 @@ class Optimizer(abc.ABC):
         if rate.shape.rank not in (0, None) or not (
             rate.dtype.is_floating or rate.dtype.is_integer
         ):
-            raise InvalidArgumentError(f"learning_rate must be a number, not {shown(rate)}")
+            raise InvalidArgumentError(f"learning_rate must be a number, not {short_repr(rate)}")
         return _cast(rate, DataType.DT_FLOAT)
 
     # What a kind of optimiser says.
@@ -107,10 +107,12 @@ class Optimizer(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: OptimizerStep, variable: Variable, grad: Any) -> None:
         """Change a variable and its slots by a gradient."""
 
-    def _apply_slices(self, step: Step, variable: Variable, slices: IndexedSlicesValue) -> None:
+    def _apply_slices(
+        self, step: OptimizerStep, variable: Variable, slices: IndexedSlicesValue
+    ) -> None:
         """The same, for the gradient of some rows."""
         self._apply(step, variable, _dense(variable, slices))
 
@@ -165,7 +167,7 @@ class Optimizer(abc.ABC):
                 "No variable has a gradient: the loss depends on none of them"
             )
         self.build([variable for _, variable in pairs])
-        step = Step(self.iterations, self._rate())
+        step = OptimizerStep(self.iterations, self._rate())
         for grad, variable in pairs:
             if isinstance(grad, IndexedSlicesValue):
                 self._apply_slices(step, variable, grad)
@@ -309,7 +311,7 @@ class Optimizer(abc.ABC):
         return function(step, name="minimize")
 
 
-class Step:
+class OptimizerStep:
     """The numbers of one step of an optimiser, each computed once for each type of variables."""
 
     def __init__(self, iterations: Variable, learning_rate: Any) -> None:
@@ -346,7 +348,7 @@ def checked_number(name: str, value: Any, least: float = -np.inf, most: float = 
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise InvalidArgumentError(f"{name} must be a number, not {shown(value)}") from None
+        raise InvalidArgumentError(f"{name} must be a number, not {short_repr(value)}") from None
     if not least <= number <= most:
         bound = (
             f"at least {least:g}"
@@ -381,7 +383,7 @@ def _pair(one: Any) -> tuple[Any, Variable]:
     if isinstance(one, tuple | list) and len(one) == 2 and isinstance(one[1], Variable):
         return one[0], one[1]
     raise InvalidArgumentError(
-        f"apply_gradients takes pairs of a gradient and its Variable, not {shown(one)}"
+        f"apply_gradients takes pairs of a gradient and its Variable, not {short_repr(one)}"
     )
 
 

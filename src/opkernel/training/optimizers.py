@@ -15,7 +15,13 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.gradients import IndexedSlicesValue
 from opkernel.training import schedules
 from opkernel.training.earlier_slots import EarlierSlots
-from opkernel.training.optimizer import LearningRate, Optimizer, Step, checked_number, scalar
+from opkernel.training.optimizer import (
+    LearningRate,
+    Optimizer,
+    OptimizerStep,
+    checked_number,
+    scalar,
+)
 from opkernel.training.variable import Variable
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ftrl", "Optimizer", "RMSprop", "schedules"]
@@ -58,7 +64,7 @@ class SGD(Optimizer):
         slots = {"momentum": "momentum"} if self.momentum else {}
         return EarlierSlots("Momentum", slots, scale=-self.learning_rate)
 
-    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: OptimizerStep, variable: Variable, grad: Any) -> None:
         rate = step.rate(variable.dtype)
         if not self.momentum:
             raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=rate, delta=grad)
@@ -72,7 +78,9 @@ class SGD(Optimizer):
             use_nesterov=self.nesterov,
         )
 
-    def _apply_slices(self, step: Step, variable: Variable, slices: IndexedSlicesValue) -> None:
+    def _apply_slices(
+        self, step: OptimizerStep, variable: Variable, slices: IndexedSlicesValue
+    ) -> None:
         if self.momentum:
             super()._apply_slices(step, variable, slices)
         else:
@@ -138,7 +146,7 @@ class Adam(Optimizer):
         slots = {"momentum": "m", "velocity": "v", **hat}
         return EarlierSlots("Adam", slots, betas=[self.beta_1, self.beta_2])
 
-    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: OptimizerStep, variable: Variable, grad: Any) -> None:
         op = raw_ops.ResourceApplyAdamWithAmsgrad if self.amsgrad else raw_ops.ResourceApplyAdam
         largest = {"vhat": self.slot(variable, "velocity_hat").handle} if self.amsgrad else {}
         op(
@@ -182,7 +190,7 @@ class AdamW(Adam):
         super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad)
         self.weight_decay = checked_number("weight_decay", weight_decay)
 
-    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: OptimizerStep, variable: Variable, grad: Any) -> None:
         decay = step.rate(variable.dtype) * scalar(variable.dtype, self.weight_decay)
         variable.assign_sub(variable.value * decay)
         super()._apply(step, variable, grad)
@@ -235,7 +243,7 @@ class RMSprop(Optimizer):
         slots = {"velocity": "rms", **mean, "momentum": "momentum"}
         return EarlierSlots("RMSProp", slots, optional=[] if self.momentum else ["momentum"])
 
-    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: OptimizerStep, variable: Variable, grad: Any) -> None:
         op = raw_ops.ResourceApplyCenteredRMSProp if self.centered else raw_ops.ResourceApplyRMSProp
         mean = {"mg": self.slot(variable, "average_gradient").handle} if self.centered else {}
         op(
@@ -288,7 +296,7 @@ class Adagrad(Optimizer):
         """What TF1 and Keras 2 call the optimiser and its slots."""
         return EarlierSlots("Adagrad", {"accumulator": "accumulator"})
 
-    def _arguments(self, step: Step, variable: Variable) -> dict[str, Any]:
+    def _arguments(self, step: OptimizerStep, variable: Variable) -> dict[str, Any]:
         return {
             "var": variable.handle,
             "accum": self.slot(variable, "accumulator").handle,
@@ -296,7 +304,7 @@ class Adagrad(Optimizer):
             "epsilon": scalar(variable.dtype, self.epsilon),
         }
 
-    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: OptimizerStep, variable: Variable, grad: Any) -> None:
         raw_ops.ResourceApplyAdagradV2(**self._arguments(step, variable), grad=grad)
 
 
@@ -358,7 +366,7 @@ class Ftrl(Optimizer):
         """What TF1 and Keras 2 call the optimiser and its slots."""
         return EarlierSlots("Ftrl", {"accumulator": "accumulator", "linear": "linear"})
 
-    def _arguments(self, step: Step, variable: Variable) -> dict[str, Any]:
+    def _arguments(self, step: OptimizerStep, variable: Variable) -> dict[str, Any]:
         rate = step.rate(variable.dtype)
         # As in Keras: beta counts as a part of the regularisation.
         l2 = (
@@ -376,14 +384,16 @@ class Ftrl(Optimizer):
             "lr_power": scalar(variable.dtype, self.learning_rate_power),
         }
 
-    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: OptimizerStep, variable: Variable, grad: Any) -> None:
         raw_ops.ResourceApplyFtrlV2(**self._arguments(step, variable), grad=grad)
 
 
 def _sparse(op: str) -> Any:
     """The method that applies the gradients of rows by an op, to these rows alone."""
 
-    def apply(self: Any, step: Step, variable: Variable, slices: IndexedSlicesValue) -> None:
+    def apply(
+        self: Any, step: OptimizerStep, variable: Variable, slices: IndexedSlicesValue
+    ) -> None:
         getattr(raw_ops, op)(
             **self._arguments(step, variable), grad=slices.values, indices=slices.indices
         )

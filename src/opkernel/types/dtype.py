@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.messages import perhaps, shown
+from opkernel.messages import did_you_mean, short_repr
 
 REF_OFFSET = 100
 """The number of a reference type, less the number of its base type."""
@@ -128,7 +128,7 @@ class DataType(enum.IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "DataType":
-        raise InvalidArgumentError(f"{shown(value)} is not the number of a DataType")
+        raise InvalidArgumentError(f"{short_repr(value)} is not the number of a DataType")
 
     def __str__(self) -> str:
         return self.string
@@ -150,7 +150,7 @@ class DataType(enum.IntEnum):
         found = cls.find(name)
         if found is None:
             raise InvalidArgumentError(
-                f"'{name}' is not the name of a DataType{perhaps(name, _BY_NAME)}"
+                f"'{name}' is not the name of a DataType{did_you_mean(name, _BY_NAME)}"
             )
         return found
 
@@ -407,4 +407,4 @@ def _from_numpy(value: object) -> DataType:
         if "ml_dtypes" in sys.modules and DataType.DT_BFLOAT16._numpy_dtype is None:
             _load_ml_dtypes()
             return _from_numpy(dtype)
-    raise InvalidArgumentError(f"{shown(value)} does not stand for a DataType")
+    raise InvalidArgumentError(f"{short_repr(value)} does not stand for a DataType")

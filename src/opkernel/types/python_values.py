@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.types.dtype import DataType, as_dtype
 from opkernel.types.resource_handle import ResourceHandle
 from opkernel.types.variant_value import Variant
@@ -46,7 +46,7 @@ def check_handles(array: np.ndarray[Any, Any]) -> None:
         wrong = next(
             item for item in array.ravel().tolist() if not isinstance(item, ResourceHandle)
         )
-        raise TypeError(f"the elements must be ResourceHandles, not {shown(wrong)}")
+        raise TypeError(f"the elements must be ResourceHandles, not {short_repr(wrong)}")
 
 
 def dtype_of_array(value: Any) -> DataType | None:
@@ -90,7 +90,7 @@ def _dtype_of_objects(value: Any) -> DataType:
     for kinds, dtype in _DTYPE_OF_OBJECTS:
         if all(isinstance(item, kinds) for item in items):
             return dtype
-    raise InvalidArgumentError(f"Cannot make a tensor of {shown(value)}")
+    raise InvalidArgumentError(f"Cannot make a tensor of {short_repr(value)}")
 
 
 def can_become(value: Any, dtype: DataType) -> bool:
@@ -122,7 +122,9 @@ def array_from_python(value: Any, dtype: DataType | None = None) -> np.ndarray[A
         return np.asarray(value, dtype.numpy_dtype)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # also its `__array__`
         kind = "tensor" if dtype is None else f"{dtype} tensor"
-        raise InvalidArgumentError(f"Cannot make a {kind} of {shown(value)}: {error}") from None
+        raise InvalidArgumentError(
+            f"Cannot make a {kind} of {short_repr(value)}: {error}"
+        ) from None
 
 
 def _narrow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

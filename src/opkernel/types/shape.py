@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Self, SupportsIndex
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.proto import TensorShapeProto
 
 MAX_DIMENSIONS = 254
@@ -101,7 +101,7 @@ class TensorShape(tuple[int, ...]):
 
 def _no_shape(value: object, error: TypeError) -> TypeError:
     return TypeError(
-        f"{shown(value)} is no shape, which is a list of sizes such as [2, 3]: {error}"
+        f"{short_repr(value)} is no shape, which is a list of sizes such as [2, 3]: {error}"
     )
 
 

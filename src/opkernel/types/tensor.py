@@ -91,7 +91,7 @@ def tensor_from_proto(
         return _reshape(_extend(_values(proto, dtype), count, dtype), shape)
     if dtype.can_memcpy:
         if len(content) != count * dtype.size:
-            from opkernel.types.held_tensors import held_tensor  # most protos hold their elements
+            from opkernel.types.tensor_tokens import held_tensor  # most protos hold their elements
 
             held: _Array | None = held_tensor(content, dtype, shape)
             if held is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from opkernel.device.budget import current_budget
 from opkernel.errors import UnimplementedError
 from opkernel.runtime.calls.traced_calls import answer_of, note_site
-from opkernel.runtime.engines.cluster import Cluster
+from opkernel.runtime.engines.cluster import EngineCluster
 from opkernel.runtime.engines.engine import CompiledCluster
 from opkernel.runtime.engines.late_work import LateWork
 from opkernel.runtime.engines.variables import Variables
@@ -77,7 +77,7 @@ class _CompiledFunction:
             )
 
         self._late = LateWork()
-        self._cluster = Cluster(compile_for, inputs, len(constants), len(constants))
+        self._cluster = EngineCluster(compile_for, inputs, len(constants), len(constants))
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """The results for the values of the arguments."""

@@ -40,7 +40,7 @@ from opkernel.xla.op_registry import XlaKernelRegistration, XlaOpRegistry
 from opkernel.xla.resource import XlaResource
 
 _CONSTANT_OPS = frozenset({"Const", "_HostConst"})
-_STRUCTURAL_OPS = frozenset({"NoOp", "ControlTrigger"})
+_ORDER_ALONE = frozenset({"NoOp", "ControlTrigger"})
 
 
 class GraphCompiler:
@@ -121,7 +121,7 @@ class GraphCompiler:
         order = prune_and_order(fetches, targets, fed)
         _check_control_flow(order)
         for op in order:
-            if (op, 0) in values or op.type in _STRUCTURAL_OPS:
+            if (op, 0) in values or op.type in _ORDER_ALONE:
                 continue
             inputs = [values[edge] for edge in zip(op.edges[::2], op.edges[1::2], strict=True)]
             try:
@@ -187,7 +187,7 @@ class GraphCompiler:
 def _check_control_flow(order: Iterable[Operation]) -> None:
     """Refuse operations whose outputs may be dead, before anything is compiled."""
     for op in order:
-        if op.type in LOW_LEVEL_CONTROL_FLOW and op.type not in _STRUCTURAL_OPS:
+        if op.type in LOW_LEVEL_CONTROL_FLOW and op.type not in _ORDER_ALONE:
             error = UnimplementedError(
                 f"{op.type}: control flow of TensorFlow 1 is not compiled, only If, Case and While"
             )

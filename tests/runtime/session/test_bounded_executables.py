@@ -21,7 +21,7 @@ import opkernel
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.proto import RunMetadata
-from opkernel.runtime.session.recently_used import RecentlyUsed
+from opkernel.runtime.session.lru_cache import LruCache
 from opkernel.types import DataType
 
 COUNTS = "BoundedExecutablesCounts"
@@ -190,7 +190,7 @@ def test_there_must_be_room_for_one() -> None:
 
 @given(st.integers(1, 9), st.lists(st.integers(0, 12), max_size=60))
 def test_the_last_used_are_found_and_never_too_many(most: int, keys: list[int]) -> None:
-    kept = RecentlyUsed[int, str](most)
+    kept = LruCache[int, str](most)
     used: list[int] = []
     for key in keys:
         assert {**kept._older, **kept}.keys() >= {*used[-max(most // 2, 1) :]}

@@ -11,7 +11,7 @@ from opkernel.distributed.batches.mapped_model import MappedModel
 from opkernel.distributed.batches.rows import Array
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import TensorSpec
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.types import DataType, TensorShape
 
 
@@ -32,7 +32,7 @@ def named(values: Any, model: MappedModel) -> dict[str, Array]:
     for name in found:
         if name not in known:
             raise InvalidArgumentError(
-                f"The model has no input {name!r}{perhaps(name, known)}; it takes {_listed(known)}"
+                f"The model has no input {name!r}{did_you_mean(name, known)}; it takes {_listed(known)}"
             )
     missing = [name for name in known if name in model.required and name not in found]
     if missing:

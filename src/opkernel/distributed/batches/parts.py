@@ -31,8 +31,8 @@ from opkernel.errors import (
     FailedPreconditionError,
     UnimplementedError,
 )
+from opkernel.escaping import archive_name, json_text, json_value
 from opkernel.file_errors import checked_path, file_errors
-from opkernel.foreign_text import archive_name, json_text, json_value
 
 _MANIFEST, _PARTS, _FAILED = "manifest.json", "parts.jsonl", "failed.jsonl"
 _LINE_TYPES = {"number": int, "rows": int, "crc32c": int, "failed": list}

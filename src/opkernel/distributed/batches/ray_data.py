@@ -15,7 +15,7 @@ from typing import Any
 from opkernel.distributed.batches.mapped_model import ModelRequest
 from opkernel.distributed.batches.outcome import Outcome
 from opkernel.distributed.batches.rows import Batch
-from opkernel.distributed.batches.workers import Compute, Worker
+from opkernel.distributed.batches.workers import BatchWorker, Compute
 from opkernel.distributed.ray_library import start_ray
 from opkernel.errors import UnavailableError
 from opkernel.interrupts import contextmanager
@@ -102,7 +102,7 @@ class _Actor:
 
     def __init__(self, request: ModelRequest, path: tuple[str, ...]) -> None:
         sys.path += [one for one in path if one not in sys.path]
-        self._worker = Worker(request)
+        self._worker = BatchWorker(request)
 
     def __call__(self, table: Any) -> dict[str, list[bytes]]:
         batches = [pickle.loads(one.as_buffer()) for one in table["batch"]]

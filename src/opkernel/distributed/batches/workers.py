@@ -76,7 +76,7 @@ def _in_order(
         yield waiting.popleft().result()
 
 
-class Worker:
+class BatchWorker:
     """Computes batches in a process that is there for nothing else, on one thread.
 
     Args:
@@ -104,14 +104,14 @@ class Worker:
             return computed(self._model, batch)
 
 
-_worker: Worker | None = None
+_worker: BatchWorker | None = None
 """In a worker process: it."""
 
 
 def _begin(request: ModelRequest, parent: Connection) -> None:
     """Make this process a worker: it ends with its parent, and quietly at Ctrl-C."""
     global _worker  # the pool gives its calls nothing of the worker's own
-    _worker = Worker(request)
+    _worker = BatchWorker(request)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.errors import InvalidArgumentError, NotFoundError
-from opkernel.foreign_text import json_value
-from opkernel.messages import shown
+from opkernel.escaping import json_value
+from opkernel.messages import short_repr
 from opkernel.opdef import DeviceName
 from opkernel.proto import ClusterDef
 
@@ -155,7 +155,7 @@ def _cluster_of(text: str, source: str) -> dict[str, Any]:
     cluster = config.get("cluster", config) if isinstance(config, dict) else None
     if not isinstance(cluster, dict) or ("cluster" not in config and "task" in config):
         raise InvalidArgumentError(
-            f'{source} must be an object {{"cluster": {{job: [address, ...]}}}}, not {shown(config)}'
+            f'{source} must be an object {{"cluster": {{job: [address, ...]}}}}, not {short_repr(config)}'
         )
     return {job: _from_json(tasks) for job, tasks in cluster.items()}
 
@@ -183,7 +183,7 @@ def _checked_job(job: Any) -> str:
         parsed = DeviceName()
     if parsed.job != job:
         raise InvalidArgumentError(
-            f"{shown(job)} cannot be the name of a job: it must be a letter, followed by letters, digits "
+            f"{short_repr(job)} cannot be the name of a job: it must be a letter, followed by letters, digits "
             "and underscores"
         )
     return str(job)
@@ -204,12 +204,12 @@ def _tasks(job: str, tasks: Any) -> dict[int, str]:
     else:
         raise TypeError(
             f"The tasks of job {job!r} must be a number, a list or a dict of addresses, not "
-            f"{shown(tasks)}"
+            f"{short_repr(tasks)}"
         )
     for index, address in found.items():
         if not isinstance(index, int) or not isinstance(address, str):
             raise TypeError(
-                f"Job {job!r} must have addresses by index, not {shown(address)} by {shown(index)}"
+                f"Job {job!r} must have addresses by index, not {short_repr(address)} by {short_repr(index)}"
             )
         if not 0 <= index < _MOST_TASKS:
             raise InvalidArgumentError(

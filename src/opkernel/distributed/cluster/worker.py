@@ -133,7 +133,7 @@ class Worker:
         self._outbox = Outbox(lambda receiver, sent: links.tell(receiver, "receive", sent))
         self._sessions: dict[str, SessionRuntime] = {}
         self._graphs: dict[tuple[str, str], RegisteredGraph] = {}
-        self._steps: dict[str, _Step] = {}
+        self._steps: dict[str, _TaskStep] = {}
         self._ended: OrderedDict[str, OpError | None] = OrderedDict()
         self._lock = threading.Lock()
         self._step_ended = threading.Condition(self._lock)
@@ -306,19 +306,19 @@ class Worker:
         for device in self.devices:
             device.close()
 
-    def _begin(self, key: str) -> _Step:
+    def _begin(self, key: str) -> _TaskStep:
         step = self._find(key)
         if step is None:
             raise self._ended.get(key) or CancelledError(f"Step {key} has ended in {self.task}")
         step.is_running = True
         return step
 
-    def _find(self, key: str) -> _Step | None:
+    def _find(self, key: str) -> _TaskStep | None:
         """A step, which its first tensor or its run makes; None where it has ended."""
         with self._lock:
             step = self._steps.get(key)
             if step is None and key not in self._ended:
-                step = self._steps[key] = _Step(RemoteRendezvous(self.task, key, self._outbox))
+                step = self._steps[key] = _TaskStep(RemoteRendezvous(self.task, key, self._outbox))
             return step
 
     def _end(self, key: str, reason: OpError | None) -> None:
@@ -337,7 +337,7 @@ class Worker:
         )
 
 
-class _Step:
+class _TaskStep:
     """A step in this task.
 
     Attributes:

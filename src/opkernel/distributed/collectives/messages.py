@@ -18,7 +18,7 @@ Tell = Callable[..., object]
 """Calls a method of another task's executor, `tell(task, method, *args)`, and waits for nothing."""
 
 
-class Call(Protocol):
+class CallTask(Protocol):
     """Calls a method of another task's executor: `call(task, method, *args)`."""
 
     def __call__(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
@@ -37,7 +37,7 @@ class TaskLinks(NamedTuple):
 
     leader: TaskName
     tell: Tell
-    call: Call
+    call: CallTask
     store: ObjectStore
 
 

@@ -33,7 +33,7 @@ def common_order(inputs: Sequence[Any]) -> list[int] | None:
     return orders[0] if is_turned and all(one == orders[0] for one in orders) else None
 
 
-def before_turns(build: Callable[..., Any]) -> Callable[..., Any]:
+def hoist_transposes(build: Callable[..., Any]) -> Callable[..., Any]:
     """An element-wise builder that computes before the axes are turned, where it can.
 
     All inputs are turned alike, but for constants, vectors and scalars.

@@ -33,7 +33,7 @@ _COUNT = TensorSpec([], DataType.DT_INT32)
 _LIST = TensorSpec([], DataType.DT_VARIANT)
 
 
-class Loop(Protocol):
+class DifferentiableLoop(Protocol):
     """A loop that can keep tensors of its turns."""
 
     @property
@@ -64,7 +64,7 @@ def while_gradient(op: Operation, *grads: Gradient | None) -> Gradients:
 
 
 def loop_gradient(
-    loop: Loop, given: Mapping[int, Tensor], parallel_iterations: int
+    loop: DifferentiableLoop, given: Mapping[int, Tensor], parallel_iterations: int
 ) -> dict[int, Tensor]:
     """The loop of the gradient.
 
@@ -132,7 +132,7 @@ class _TurnGraph(GradientGraph):
 class _Turn:
     """The gradient of one turn as the body of a loop."""
 
-    def __init__(self, loop: Loop, with_grads: Sequence[int]) -> None:
+    def __init__(self, loop: DifferentiableLoop, with_grads: Sequence[int]) -> None:
         body = loop.body
         self.graph = _TurnGraph(name=gradient_name(body), outer_graph=body.graph)
         self.graph.constants = loop.constants

@@ -12,7 +12,7 @@ import numpy as np
 
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.tensor import Tensor
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.types import DataType
 
 _INT_TYPES = (DataType.DT_INT32, DataType.DT_INT64)
@@ -93,7 +93,7 @@ def _index(value: Any) -> Any:
             pass
     raise TypeError(
         f"Only integers, slices (`:`), ellipsis (`...`), None, scalar int32 or int64 tensors and "
-        f"masks are valid indices, got {shown(value)}; opkernel.raw_ops.GatherV2 takes lists of indices"
+        f"masks are valid indices, got {short_repr(value)}; opkernel.raw_ops.GatherV2 takes lists of indices"
     )
 
 

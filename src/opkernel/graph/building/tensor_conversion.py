@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.types import DataType, as_dtype
 
 
@@ -30,7 +30,7 @@ def array_like_tensor(value: Any, dtype: DataType) -> Any:
         )
     converted = value.astype(wanted)
     if dtype.is_integer and not np.array_equal(converted, value):
-        raise InvalidArgumentError(f"{shown(value)} does not fit {dtype.tf_name}")
+        raise InvalidArgumentError(f"{short_repr(value)} does not fit {dtype.tf_name}")
     return converted
 
 

@@ -18,7 +18,7 @@ from opkernel.graph.core.node import NodeRequest
 from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.operation import Operation, check_inputs
 from opkernel.graph.core.tensor import Tensor, tensors_in
-from opkernel.messages import perhaps, shown
+from opkernel.messages import did_you_mean, short_repr
 from opkernel.opdef import (
     CallInputs,
     InputValues,
@@ -167,7 +167,7 @@ class Arguments:
     def _given(self, name: str, value: Any) -> AttrValue:
         if name not in self._declared:
             if not name.startswith("_"):
-                hint = perhaps(name, self._declared)
+                hint = did_you_mean(name, self._declared)
                 raise InvalidArgumentError(
                     f"'{self._op_def.name}' Op has no attr named '{name}'{hint}"
                 )
@@ -241,7 +241,7 @@ def as_tensor(graph: Graph, name: str, value: Any, arg_name: str, dtype: DataTyp
     except OpError as error:
         wanted = "a value" if dtype is None else dtype.string
         raise InvalidArgumentError(
-            f"Input '{arg_name}' of '{name}' expected {wanted}, got {shown(value)} of type "
+            f"Input '{arg_name}' of '{name}' expected {wanted}, got {short_repr(value)} of type "
             f"'{type(value).__name__}' instead: {error.message}",
             node=name,
         ) from error

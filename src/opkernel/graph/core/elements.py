@@ -11,7 +11,7 @@ from typing import Any
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph.core.node import AnyNode
 from opkernel.graph.core.tensor_name import parse_input
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef import not_registered
 
 
@@ -33,7 +33,7 @@ def node_named(by_name: Mapping[str, AnyNode], name: str) -> AnyNode:
     node = by_name.get(name)
     if node is None:
         raise NotFoundError(
-            f"The name {name!r} refers to an Operation not in the graph{perhaps(name, by_name)}.",
+            f"The name {name!r} refers to an Operation not in the graph{did_you_mean(name, by_name)}.",
             node=name,
         )
     return node
@@ -47,7 +47,7 @@ def output_named(by_name: Mapping[str, AnyNode], name: str) -> tuple[AnyNode, in
         NotFoundError: there is none.
     """
     if ":" not in name:
-        meant = f"; perhaps you mean {name}:0" if name in by_name else perhaps(name, by_name)
+        meant = f"; perhaps you mean {name}:0" if name in by_name else did_you_mean(name, by_name)
         form = f" Tensor names have the form '<op_name>:<output_index>'{meant}."
         raise _wrong_kind(name, "an Operation, not a Tensor", form)
     node_name, index = parse_input(name)
@@ -59,7 +59,7 @@ def output_named(by_name: Mapping[str, AnyNode], name: str) -> tuple[AnyNode, in
         error.add_context(f"In {{{{node {node.name}}}}}")
         raise error
     if node is None or index < 0:
-        hint = perhaps(node_name, by_name)
+        hint = did_you_mean(node_name, by_name)
         fact = f"The operation, {node_name!r}, does not exist in the graph{hint}."
     else:
         fact = (

@@ -13,7 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph.core.definition_site import DefinitionSite, format_site, with_start_lines
 from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.tensor_name import format_input
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef.core.attr_value import attr_as_given
 from opkernel.opdef.core.op_traits import OpTraits
 from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
@@ -141,7 +141,7 @@ class Node:
         """
         if name not in self.attr:
             raise InvalidArgumentError(
-                f"Operation {self.name!r} has no attr named {name!r}{perhaps(name, self.attr)}.",
+                f"Operation {self.name!r} has no attr named {name!r}{did_you_mean(name, self.attr)}.",
                 node=self.name,
                 op=self.type,
             )

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.foreign_text import terminal_text
+from opkernel.escaping import terminal_text
 from opkernel.graph.core.control_flow_context import MadeInContext
 from opkernel.graph.core.elements import graph_element
 from opkernel.graph.core.node import Node

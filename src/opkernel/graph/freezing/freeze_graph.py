@@ -20,7 +20,7 @@ from opkernel.graph.freezing.follow import Followed
 from opkernel.graph.freezing.frozen_functions import frozen_graph
 from opkernel.graph.freezing.held_values import HeldValue, variable_name
 from opkernel.graph.freezing.tables import TABLE_INITIALIZERS, table_initializers
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.proto import TensorProto
 from opkernel.types import DataType, PartialTensorShape, tensor_to_proto
 
@@ -121,7 +121,7 @@ def _placeholder(graph: Graph, name: str) -> Operation:
     op = graph.by_name.get(name.removesuffix(":0"))
     if op is None or op.type not in PLACEHOLDER_OPS:
         names = [op.name for op in graph.get_operations() if op.type in PLACEHOLDER_OPS]
-        raise NotFoundError(f"The graph has no placeholder {name!r}{perhaps(name, names)}")
+        raise NotFoundError(f"The graph has no placeholder {name!r}{did_you_mean(name, names)}")
     return op
 
 
@@ -137,7 +137,7 @@ def _value(variable: Operation, values: Mapping[str, Any]) -> Any:
             return values[name]
     raise FailedPreconditionError(
         f"Variable {names[0]!r} cannot become a constant: it has no value among those given"
-        f"{perhaps(names[0], values)}",
+        f"{did_you_mean(names[0], values)}",
         node=variable.name,
         op=variable.type,
     )

@@ -11,7 +11,7 @@ from typing import Any
 from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef import (
     OpRegistrationData,
     OpRegistry,
@@ -76,7 +76,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         """
         function = self._functions.get(name)
         if function is None:
-            raise NotFoundError(f"Function {name} is not defined{perhaps(name, self)}.")
+            raise NotFoundError(f"Function {name} is not defined{did_you_mean(name, self)}.")
         return function
 
     def look_up(self, op_type: str) -> OpRegistrationData:

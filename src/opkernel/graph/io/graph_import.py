@@ -22,7 +22,7 @@ from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import CONTROL_SLOT, parse_input
 from opkernel.graph.io.importer import GraphImporter, ImportOptions, Source
 from opkernel.graph.io.producer_ops import remove_new_default_attrs
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.proto import DecodeError, GraphDef, OpList
 
 
@@ -101,7 +101,7 @@ def _copy(graph_def: GraphDef) -> GraphDef:
     """A GraphDef of our own, from one of any library's; the way over bytes is also the fastest."""
     if not hasattr(graph_def, "SerializeToString"):
         raise TypeError(
-            f"graph_def must be a GraphDef, not {shown(graph_def)}; opkernel.load_graph reads files"
+            f"graph_def must be a GraphDef, not {short_repr(graph_def)}; opkernel.load_graph reads files"
         )
     try:
         return GraphDef.FromString(graph_def.SerializeToString())
@@ -115,7 +115,7 @@ def _sources(graph: Graph, input_map: Mapping[str, Any]) -> dict[tuple[str, int]
 
 def _parse_key(key: str) -> tuple[str, int]:
     if not isinstance(key, str):
-        raise InvalidArgumentError(f"A key of input_map must be a name, not {shown(key)}")
+        raise InvalidArgumentError(f"A key of input_map must be a name, not {short_repr(key)}")
     return parse_input(key)
 
 
@@ -150,7 +150,7 @@ def _element(
 ) -> Tensor | Operation:
     """A returned element; for a mapped tensor, the tensor in its place."""
     if not isinstance(element, str):
-        raise InvalidArgumentError(f"return_elements must be names, not {shown(element)}")
+        raise InvalidArgumentError(f"return_elements must be names, not {short_repr(element)}")
     if ":" not in element:
         if element not in importer.by_name:
             raise InvalidArgumentError(f"Requested return node '{element}' not found in graph def")

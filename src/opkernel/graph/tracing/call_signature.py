@@ -21,7 +21,7 @@ from opkernel.graph.building.tensor_conversion import array_like_tensor
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.tracing.nested_structure import flatten, map_structure, structure_of
 from opkernel.graph.tracing.tensor_spec import TensorSpec, most_general_shape, spec_of
-from opkernel.messages import perhaps, shown
+from opkernel.messages import did_you_mean, short_repr
 from opkernel.types import array_from_python
 
 
@@ -131,7 +131,7 @@ class BoundCall:
 
         def leaf_text(value: Any) -> str:
             leaf = next(leaves)
-            return str(leaf) if isinstance(leaf, TensorSpec) else shown(value)
+            return str(leaf) if isinstance(leaf, TensorSpec) else short_repr(value)
 
         texts = []
         for name, value in self.arguments.arguments.items():
@@ -158,7 +158,9 @@ class CallBinder:
         if input_signature is not None:
             for spec in flatten(input_signature):
                 if not isinstance(spec, TensorSpec):
-                    raise TypeError(f"input_signature must hold TensorSpecs, not {shown(spec)}")
+                    raise TypeError(
+                        f"input_signature must hold TensorSpecs, not {short_repr(spec)}"
+                    )
             self._specs = dict(self._signature.bind_partial(*input_signature).arguments)
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> BoundCall:
@@ -202,10 +204,13 @@ class CallBinder:
         unknown = [name for name in kwargs if name not in parameters]
         takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
         if unknown and not takes_any:
-            hint = perhaps(unknown[0], parameters)
+            hint = did_you_mean(unknown[0], parameters)
             fact = f"got an unexpected keyword argument {unknown[0]!r}{hint}"
         given = ", ".join(
-            [*map(shown, args), *[f"{name}={shown(value)}" for name, value in kwargs.items()]]
+            [
+                *map(short_repr, args),
+                *[f"{name}={short_repr(value)}" for name, value in kwargs.items()],
+            ]
         )
         takes = ", ".join(map(_parameter_text, parameters.values()))
         return TypeError(f"{self._name}() {fact}; it takes ({takes}) and was given ({given})")
@@ -218,7 +223,7 @@ def _parameter_text(parameter: inspect.Parameter) -> str:
         return f"**{parameter.name}"
     if parameter.default is inspect.Parameter.empty:
         return parameter.name
-    return f"{parameter.name}={shown(parameter.default)}"
+    return f"{parameter.name}={short_repr(parameter.default)}"
 
 
 def _sorted_out(value: Any) -> tuple[Hashable, Any]:
@@ -247,7 +252,9 @@ def _converted(name: str, value: Any, spec: Any) -> Any:
         return {key: _converted(f"{name}[{key!r}]", value[key], spec[key]) for key in spec}
     both = isinstance(spec, list | tuple) and isinstance(value, list | tuple)
     if not both or len(value) != len(spec):
-        raise TypeError(f"argument {name!r} is {shown(value)}; the input signature asks for {spec}")
+        raise TypeError(
+            f"argument {name!r} is {short_repr(value)}; the input signature asks for {spec}"
+        )
     parts = zip(value, spec, strict=True)
     return type(spec)([_converted(f"{name}[{i}]", *part) for i, part in enumerate(parts)])
 

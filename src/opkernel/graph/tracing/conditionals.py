@@ -26,7 +26,7 @@ from opkernel.graph.tracing.traced_bodies import (
     references_of,
     traced_body,
 )
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 
 _Branch = Callable[[], Any]
 
@@ -50,7 +50,7 @@ def cond(pred: Any, true_fn: _Branch, false_fn: _Branch, name: str = "cond") -> 
     """
     if not _is_symbolic(pred):
         if np.size(pred) != 1:
-            raise ValueError(f"the predicate of {name!r} must be a scalar, not {shown(pred)}")
+            raise ValueError(f"the predicate of {name!r} must be a scalar, not {short_repr(pred)}")
         return true_fn() if pred else false_fn()
     graph = _graph_of(pred)
     branches = [

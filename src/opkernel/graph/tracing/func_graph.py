@@ -33,7 +33,7 @@ from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.graph.tracing.automatic_control import order_stateful_ops
 from opkernel.graph.tracing.nested_structure import flatten, map_structure
 from opkernel.graph.tracing.tensor_spec import TensorSpec
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.opdef.shapes.shape_algebra import make_shape_handle
 from opkernel.proto import AttrValue, FunctionDef, NameAttrList
 from opkernel.records import replace
@@ -283,7 +283,7 @@ class FuncGraph(Graph):
             if isinstance(value, Tensor):
                 raise
             raise TypeError(
-                f"function {self.name!r} returned {shown(value)} of type {type(value).__name__}, which "
+                f"function {self.name!r} returned {short_repr(value)} of type {type(value).__name__}, which "
                 "makes no tensor. Results are tensors, arrays, numbers, strings and None, in lists, "
                 "tuples, dicts and objects with __tf_flatten__ and __tf_unflatten__"
             ) from error

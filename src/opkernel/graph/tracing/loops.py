@@ -32,7 +32,7 @@ from opkernel.graph.tracing.traced_bodies import (
     references_of,
     traced_body,
 )
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.types import PartialTensorShape
 
 
@@ -68,7 +68,7 @@ def while_loop(
     """
     if not isinstance(loop_vars, list | tuple) or not loop_vars:
         raise ValueError(
-            f"loop_vars must be a list or tuple of loop variables, not {shown(loop_vars)}"
+            f"loop_vars must be a list or tuple of loop variables, not {short_repr(loop_vars)}"
         )
     if maximum_iterations is not None:
         cond, body = _counted(cond, body, loop_vars, maximum_iterations)
@@ -87,7 +87,9 @@ def while_loop(
         return _like_form(counted[1:], loop_vars)
     graph = graph_of_call(tensors_in(flatten(loop_vars)))
     if graph is not None:
-        return _Loop(graph, loop_vars, shape_invariants, name).node(cond, body, parallel_iterations)
+        return _TracedLoop(graph, loop_vars, shape_invariants, name).node(
+            cond, body, parallel_iterations
+        )
     while cond(*loop_vars):
         loop_vars = _like_form(body(*loop_vars), loop_vars)
     return loop_vars
@@ -119,7 +121,7 @@ def _zero_like(limit: Any) -> Any:
     return as_tensor(graph, graph.scopes.name, zero, "Const", None)
 
 
-class _Loop:
+class _TracedLoop:
     """A While node in the making.
 
     Attributes:
@@ -174,7 +176,7 @@ class _Loop:
             for part, function in (("cond", cond), ("body", self._next(body)))
         )
         if len(test.outputs) != 1:
-            raise TypeError(f"cond must return one bool, not {shown(test.structured_outputs)}")
+            raise TypeError(f"cond must return one bool, not {short_repr(test.structured_outputs)}")
         check_scalar(test.outputs[0], f"what cond returns for {self._name!r}")
         self._check_types(turn.outputs)
         self._check_shapes(turn.outputs, "has after one turn")
@@ -232,8 +234,8 @@ def _like_form(variables: Any, form: Any) -> Any:
         variables = [variables]
     if structure_of(list(variables)) != structure_of(list(form)):
         raise TypeError(
-            f"the body of a loop must return values like those that it takes: it takes {shown(form)} "
-            f"and returned {shown(variables)}"
+            f"the body of a loop must return values like those that it takes: it takes {short_repr(form)} "
+            f"and returned {short_repr(variables)}"
         )
     leaves = iter(flatten(variables))
     return map_structure(lambda _: next(leaves), form)

@@ -9,7 +9,7 @@ Source: TensorFlow python/util/nest.py.
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 
 Pack = Callable[[Sequence[Any]], Any]
 
@@ -33,15 +33,15 @@ def flatten_up_to(form: Any, value: Any) -> list[Any]:
     """
     if _has_parts(form):
         if type(value) is not type(form):
-            raise ValueError(f"{shown(value)} is no {type(form).__name__}")
+            raise ValueError(f"{short_repr(value)} is no {type(form).__name__}")
         return flatten_up_to(_parts(form), _parts(value))
     if isinstance(form, Mapping):
         if not isinstance(value, Mapping) or set(value) != set(form):
-            raise ValueError(f"{shown(value)} does not have the keys {list(form)}")
+            raise ValueError(f"{short_repr(value)} does not have the keys {list(form)}")
         return [p for key in _sorted_keys(form) for p in flatten_up_to(form[key], value[key])]
     if isinstance(form, list | tuple):
         if not isinstance(value, list | tuple) or len(value) != len(form):
-            raise ValueError(f"{shown(value)} is no list of {len(form)}")
+            raise ValueError(f"{short_repr(value)} is no list of {len(form)}")
         return [p for f, v in zip(form, value, strict=True) for p in flatten_up_to(f, v)]
     return [value]
 

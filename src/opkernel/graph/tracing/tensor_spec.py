@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.graph.core.tensor import Tensor
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.types import DataType, PartialTensorShape, as_dtype, dtype_of_array
 
 
@@ -42,7 +42,7 @@ class TensorSpec:
         """
         if isinstance(shape, DataType):
             raise TypeError(
-                f"TensorSpec takes the shape first, then the type: {shown(shape)} is no shape"
+                f"TensorSpec takes the shape first, then the type: {short_repr(shape)} is no shape"
             )
         object.__setattr__(self, "shape", PartialTensorShape(shape))
         object.__setattr__(self, "dtype", as_dtype(dtype))

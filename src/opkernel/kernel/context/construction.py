@@ -18,7 +18,7 @@ from opkernel.kernel.context.status_reporting import StatusReporting
 from opkernel.kernel.contract import UNCLAIMED, KernelContract
 from opkernel.kernel.node_properties import NodeProperties, OfNode
 from opkernel.kernel.registry.memory_types import MemoryTypes
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef import attr_to_python, attr_type_of, attr_value_has_type, find_attr
 from opkernel.proto import OpDef
 from opkernel.types import DataType
@@ -124,7 +124,7 @@ class OpKernelConstruction(OfNode, StatusReporting):
             return self._known_attrs[name]
         attrs = self.properties.node_def.attr
         if name not in attrs:
-            raise NotFoundError(f"No attr named '{name}' in NodeDef{perhaps(name, attrs)}:")
+            raise NotFoundError(f"No attr named '{name}' in NodeDef{did_you_mean(name, attrs)}:")
         value = attrs[name]
         declared = find_attr(self.properties.op_def, name)
         if attr_type is not None:

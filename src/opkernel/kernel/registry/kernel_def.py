@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Self
 
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.proto import AttrValue, KernelDef
 from opkernel.types import DataType, as_dtype
 
@@ -72,7 +72,7 @@ class KernelDefBuilder:
         else:
             raise InvalidArgumentError(
                 f"{self._def.op}: the values allowed for attr '{attr}' must be all str, all int or "
-                f"all bool, got {shown(wanted)}; types go to type_constraint"
+                f"all bool, got {short_repr(wanted)}; types go to type_constraint"
             )
         return self
 

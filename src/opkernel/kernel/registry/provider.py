@@ -22,7 +22,7 @@ from opkernel.kernel.node_properties import NodeProperties
 from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
 from opkernel.kernel.registry.node_form import NodeForm
 from opkernel.kernel.registry.registration import KernelRegistration
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.proto import NodeDef
 from opkernel.registrations import declaring_site, load_plugins
 from opkernel.slots import NamedSlots
@@ -191,7 +191,7 @@ def choose_providers(names: Sequence[str]) -> tuple[KernelProvider, ...]:
         InvalidArgumentError: one is not available here, or no name is given.
     """
     if not names or isinstance(names, str):
-        raise InvalidArgumentError(f"providers must be a list of names, not {shown(names)}")
+        raise InvalidArgumentError(f"providers must be a list of names, not {short_repr(names)}")
     _load_own()
     if any(name not in _providers for name in names):
         load_plugins()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef.core.attr_value import attr_to_python
 from opkernel.opdef.core.inferred_attrs import inferred_attr_names
 from opkernel.proto import ApiDef, OpDef
@@ -122,7 +122,7 @@ def _unexpected(
     listed = ", ".join(sorted(names))
     taken = [parameter.name for parameter in parameters]
     return TypeError(
-        f"{op_def.name}() got unexpected keyword arguments: {listed}{perhaps(min(names), taken)}; "
+        f"{op_def.name}() got unexpected keyword arguments: {listed}{did_you_mean(min(names), taken)}; "
         f"it takes {', '.join(taken) or 'none'}"
     )
 

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from opkernel.foreign_text import docstring
+from opkernel.escaping import docstring
 from opkernel.opdef.api.call_parameters import CallParameter, call_parameters, python_name
 from opkernel.opdef.core.declarations import is_list_arg
 from opkernel.proto import ApiDef, OpDef

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.opdef.core.attr_value_check import attr_value_has_type
 from opkernel.proto import AttrValue, NameAttrList, OpDef, TensorProto, TensorShapeProto
 from opkernel.types import (
@@ -167,9 +167,7 @@ def attr_from_python(value: Any, type: str) -> AttrValue:
 def _not_a_value(value: Any, attr_type: str, error: Exception) -> str:
     kind, is_list = _kind_of(attr_type)
     example = f"[{kind.example}]" if is_list else kind.example
-    return (
-        f"{shown(value)} is not a value for an attr of type {attr_type}, such as {example}: {error}"
-    )
+    return f"{short_repr(value)} is not a value for an attr of type {attr_type}, such as {example}: {error}"
 
 
 def attr_for_op(op: str, declared: OpDef.AttrDef, value: Any) -> AttrValue:
@@ -204,7 +202,7 @@ def _type_of(value: Any) -> str:
     for types, attr_type in _INFERRED_TYPES:
         if isinstance(value, types):
             return attr_type
-    raise InvalidArgumentError(f"{shown(value)} is not a value for an attr of any type")
+    raise InvalidArgumentError(f"{short_repr(value)} is not a value for an attr of any type")
 
 
 _INFERRED_TYPES: tuple[tuple[tuple[type, ...], str], ...] = (

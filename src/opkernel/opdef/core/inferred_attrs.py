@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.opdef.core.attr_value import attr_from_python, attr_to_python
 from opkernel.opdef.core.declarations import find_attr, is_list_arg
 from opkernel.proto import OpDef
@@ -92,7 +92,7 @@ class CallInputs:
         if not isinstance(value, list | tuple):
             raise InvalidArgumentError(
                 f"Expected list for '{arg.name}' argument to '{self._op_def.name}' Op, not "
-                f"{shown(value)}"
+                f"{short_repr(value)}"
             )
         return value
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from opkernel.errors import NotFoundError
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
 from opkernel.opdef.core.op_traits import OpTraits
 from opkernel.proto import OpDef
@@ -88,7 +88,7 @@ def not_registered(name: str, registered: Iterable[str] = ()) -> UnregisteredOpE
 
     return UnregisteredOpError(
         f"Op type not registered '{name}' in binary running on {platform.node()}"
-        f"{perhaps(name, registered)}. Make sure the "
+        f"{did_you_mean(name, registered)}. Make sure the "
         "Op and Kernel are registered in the binary running in this process: import the module "
         f"that registers them first, or install a plugin that has them.{_broken_plugins()}"
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, overload
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef.core.attr_value import attr_to_python
 from opkernel.opdef.core.declarations import attr_type_of, find_attr, is_list_arg
 from opkernel.opdef.core.node_def import name_ranges_for_node
@@ -240,7 +240,7 @@ class InferenceContext(InputValues):
         """
         value = self.find_attr(name, _MISSING)
         if value is _MISSING:
-            hint = perhaps(name, self.node_def.attr)
+            hint = did_you_mean(name, self.node_def.attr)
             raise NotFoundError(f"No attr named '{name}' in NodeDef: {self.node_def.name}{hint}")
         return value
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import FailedPreconditionError, OpError
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.opdef import text as summaries
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
 from opkernel.opdef.shapes.inference_context import InferenceContext
@@ -98,7 +98,7 @@ def _check_all_set(context: InferenceContext, returned: object) -> None:
     unset = next((i for i, shape in enumerate(outputs) if shape is None), None)
     if unset is not None:
         raise UnsetOutputError(
-            f"the shape function of {context.node_def.op} returned {shown(returned)} and left output "
+            f"the shape function of {context.node_def.op} returned {short_repr(returned)} and left output "
             f"{unset + 1} of {len(outputs)} without a shape; it must call c.set_output({unset}, shape): "
             "nothing uses a returned value"
         )

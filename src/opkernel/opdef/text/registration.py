@@ -5,7 +5,7 @@ Source: TensorFlow core/framework/op.h (REGISTER_OP).
 
 from collections.abc import Iterator
 
-from opkernel.foreign_text import terminal_text
+from opkernel.escaping import terminal_text
 from opkernel.opdef.text.escaping import c_escape
 from opkernel.opdef.text.spec_text import arg_spec, attr_spec
 from opkernel.proto import OpDef

@@ -25,7 +25,13 @@ from opkernel.opdef.common_shapes.rules import (
     set_outputs,
 )
 from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.files.saved_tensors import check_names, opened, restored, single_text, slice_of
+from opkernel.ops.files.saved_tensors import (
+    check_names,
+    open_checkpoint,
+    restored,
+    single_text,
+    slice_of,
+)
 from opkernel.ops.input_checks import require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
@@ -202,7 +208,7 @@ class Restore(OpKernel):
         pattern = single_text("file_pattern", texts[0])
         name = single_text("tensor_name", texts[1])
         text = single_text("shape_and_slice", texts[2]) if len(texts) > 2 else b""
-        reader = opened(ctx, pattern, only_v1=True)
+        reader = open_checkpoint(ctx, pattern, only_v1=True)
         ctx.set_output(0, restored(reader, name, text, self.output_types[0]))
 
 
@@ -293,7 +299,7 @@ class RestoreV2(OpKernel):
         names, slices = ctx.input(1), ctx.input(2)
         prefix = single_text("prefix", ctx.input(0))
         check_names(names, slices, self.num_outputs)
-        reader = opened(ctx, prefix)
+        reader = open_checkpoint(ctx, prefix)
         for name in names:
             reader.dtype(name.decode("utf-8", "surrogateescape"))  # missing keys are told first
         for i, (name, text) in enumerate(zip(names, slices, strict=True)):

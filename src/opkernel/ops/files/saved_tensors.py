@@ -54,7 +54,9 @@ def slice_of(text: bytes) -> tuple[tuple[int, ...], TensorSlice] | None:
     return shape, tensor_slice
 
 
-def opened(ctx: OpKernelContext, pattern: bytes, *, only_v1: bool = False) -> CheckpointReader:
+def open_checkpoint(
+    ctx: OpKernelContext, pattern: bytes, *, only_v1: bool = False
+) -> CheckpointReader:
     """The reader of a checkpoint.
 
     Args:

@@ -9,7 +9,7 @@ from opkernel.device.made_bytes import check_bytes
 from opkernel.device.string_tensors import map_strings
 from opkernel.device.work_clock import check_seconds
 from opkernel.errors import InvalidArgumentError
-from opkernel.foreign_text import json_value
+from opkernel.escaping import json_value
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.ops.parsing.wire import write_varint
 from opkernel.ops.registration import register_kernel

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 from opkernel.device.budget import check_time
 from opkernel.errors import CancelledError, InvalidArgumentError, UnimplementedError, as_op_error
 from opkernel.kernel import OpKernelContext, check_allocation
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.ops.data_flow.queue_base import Element, QueueBase
 from opkernel.ops.data_flow.waiting import (
     Attempt,
@@ -279,7 +279,7 @@ class ReaderBase(WaitingResource):
             given = ReaderBaseState.FromString(serialized)
         except DecodeError as error:
             raise InvalidArgumentError(
-                f"Could not parse state for {self._described}: {shown(serialized)}"
+                f"Could not parse state for {self._described}: {short_repr(serialized)}"
             ) from error
         state = ReaderState(*[getattr(given, name) for name in ReaderState.__slots__])
         if min(state.work_started, state.work_finished, state.num_records_produced) < 0:

@@ -56,7 +56,7 @@ def functionalize_while(editor: GraphEditor) -> None:
     flow = _Flow(order)
     for frame in sorted(flow.loops, key=lambda one: one.depth, reverse=True):
         try:
-            _Loop(editor, flow, frame).replace()
+            _FrameLoop(editor, flow, frame).replace()
         except OpError as error:
             editor.note(flow.first(frame), f"stays in a loop: {error.message}")
 
@@ -90,7 +90,7 @@ class _Flow:
             del self.members[frame][op]
 
 
-class _Loop:
+class _FrameLoop:
     """A loop, looked at for what a While needs.
 
     State: `_inside` are the operations that compute something in a turn, `_part_of_test` and `_part_of_turn` those that

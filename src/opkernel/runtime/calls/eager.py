@@ -28,7 +28,7 @@ from opkernel.kernel import (
 )
 from opkernel.kernel.checked_kernels import read_only
 from opkernel.kernel.context.declared_outputs import check_output, flat_outputs
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     CallInputs,
@@ -126,7 +126,7 @@ def _check_names(op_def: OpDef, inputs: Mapping[str, Any], attrs: Mapping[str, A
     wrong = attrs.keys() - known
     for name in (*(inputs.keys() - wanted), *wrong):
         raise InvalidArgumentError(
-            f"{op_def.name} got an unexpected argument {name!r}{perhaps(name, [*wanted, *known])}"
+            f"{op_def.name} got an unexpected argument {name!r}{did_you_mean(name, [*wanted, *known])}"
         )
     if len(inputs) < len(wanted):
         missing = next(name for name in wanted if name not in inputs)

@@ -37,7 +37,7 @@ from opkernel.types import (
     ResourceHandle,
     tensor_to_proto,
 )
-from opkernel.types.held_tensors import LEAST_HELD_BYTES, held_proto
+from opkernel.types.tensor_tokens import LEAST_HELD_BYTES, held_proto
 
 
 class MadeProgram(NamedTuple):

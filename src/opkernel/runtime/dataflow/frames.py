@@ -20,7 +20,7 @@ from opkernel.runtime.plan.services import DEAD
 _MAX_CALLS = 10_000  # in one another: a recursion without end stops there
 
 
-class Call:
+class PendingCall:
     """A node that calls functions, while it does.
 
     Attributes:
@@ -70,7 +70,7 @@ class Iteration:
         self.pending = frame.info.pending[:]
         self.dead: dict[int, int] = {}
         self.outstanding = 0
-        self.children: dict[str | Call, Frame] = {}
+        self.children: dict[str | PendingCall, Frame] = {}
 
 
 class Frame:
@@ -111,7 +111,7 @@ class Frame:
         info: FrameInfo,
         step: Step,
         outer: Iteration | None = None,
-        call: Call | None = None,
+        call: PendingCall | None = None,
     ) -> None:
         self.info = info
         self.step = step
@@ -146,7 +146,7 @@ class Frames:
         self.unfinished: list[Iteration] = []
 
     def enter_function(
-        self, call: Call, body: RootInfo, step: Step, arguments: Sequence[Any]
+        self, call: PendingCall, body: RootInfo, step: Step, arguments: Sequence[Any]
     ) -> None:
         """Begin a function, with its own step; its `RETURN` becomes ready when it is over.
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from opkernel.graph import Operation
-from opkernel.runtime.plan.functional_ops import Function, FunctionLibrary
+from opkernel.runtime.plan.functional_ops import FunctionLibrary, LibraryFunction
 from opkernel.runtime.plan.services import branch_index, truth
 
-Requests = Generator[tuple[Function, Sequence[Any]], Sequence[Any], Sequence[Any]]
+Requests = Generator[tuple[LibraryFunction, Sequence[Any]], Sequence[Any], Sequence[Any]]
 """The calls that a node makes: functions with their arguments."""
 
 
@@ -35,7 +35,7 @@ def _call(op: Operation, library: FunctionLibrary) -> Callable[[Sequence[Any]], 
     return _requests_of_call(function)
 
 
-def _requests_of_call(function: Function) -> Callable[[Sequence[Any]], Requests]:
+def _requests_of_call(function: LibraryFunction) -> Callable[[Sequence[Any]], Requests]:
     def requests(inputs: Sequence[Any]) -> Requests:
         return (yield function, inputs)
 

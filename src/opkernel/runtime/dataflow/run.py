@@ -18,8 +18,7 @@ from typing import Any, NoReturn
 from opkernel.errors import CancelledError, DeadlineExceededError, InvalidArgumentError, OpError
 from opkernel.graph import Operation, Tensor
 from opkernel.kernel import Step
-from opkernel.runtime.dataflow.elsewhere import Elsewhere
-from opkernel.runtime.dataflow.frames import Call, Frames, Iteration
+from opkernel.runtime.dataflow.frames import Frames, Iteration, PendingCall
 from opkernel.runtime.dataflow.graph_view import GraphView
 from opkernel.runtime.dataflow.node_functions import (
     call,
@@ -30,8 +29,9 @@ from opkernel.runtime.dataflow.node_functions import (
 )
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
 from opkernel.runtime.dataflow.offload import Offload, is_worth_a_thread
+from opkernel.runtime.dataflow.pending_completions import PendingCompletions
 from opkernel.runtime.dataflow.stuck import describe_next, missing_inputs
-from opkernel.runtime.plan.functional_ops import Function
+from opkernel.runtime.plan.functional_ops import LibraryFunction
 from opkernel.runtime.plan.services import DEAD, check_alive
 from opkernel.runtime.program.error_report import describe_value, report
 from opkernel.runtime.step.call_step import CallStep
@@ -58,7 +58,7 @@ class DataflowRun(Frames):
         super().__init__(root, step)
         self._step = step
         self._counts = counts
-        self._elsewhere = Elsewhere(step)
+        self._elsewhere = PendingCompletions(step)
         self._has_pool = self._elsewhere.has_pool
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
@@ -150,7 +150,7 @@ class DataflowRun(Frames):
         if item.kind == Kind.MERGE:
             return inputs[0]  # type: ignore[no-any-return]  # the first alive, and its index
         if item.kind == Kind.CALLER:
-            return self._advance(Call(item, iteration, inputs, item.function(inputs)), None)
+            return self._advance(PendingCall(item, iteration, inputs, item.function(inputs)), None)
         try:
             inputs = inputs_of(item, inputs)
             if item.kind == Kind.SWITCH:
@@ -167,7 +167,7 @@ class DataflowRun(Frames):
         except Exception as error:
             _raise_at_node(error, item, inputs)
 
-    def _advance(self, under_way: Call, results: Any) -> Sequence[Any] | None:
+    def _advance(self, under_way: PendingCall, results: Any) -> Sequence[Any] | None:
         """Go on with a node that calls functions: its outputs, or None where they come later.
 
         Args:
@@ -234,7 +234,7 @@ class DataflowRun(Frames):
             return
         for iteration in self.iterations():
             for under_way in iteration.children:
-                if isinstance(under_way, Call):
+                if isinstance(under_way, PendingCall):
                     error = InvalidArgumentError(
                         f"The function {under_way.function!r} did not end: {self._missing()}"
                     )
@@ -283,7 +283,7 @@ def node_of_frame(frame: FrameType) -> Operation | None:
     return None if item is None else item.op
 
 
-def _body(function: Function, step: Step) -> RootInfo | None:
+def _body(function: LibraryFunction, step: Step) -> RootInfo | None:
     """The body of a function that is executed by dataflow, and in the step itself; None for others."""
     view = getattr(function.plan, "view", None)
     runtime = function.runtime

@@ -45,7 +45,7 @@ class Uninitialized:
     shape: None = None
 
 
-class Cluster:
+class EngineCluster:
     """A function that an engine compiles. Safe under threads.
 
     Args:

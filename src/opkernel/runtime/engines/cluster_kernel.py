@@ -30,7 +30,7 @@ from opkernel.kernel import (
 )
 from opkernel.logs import logger
 from opkernel.optimization.clusters.encapsulate_subgraphs import ENGINE, NUM_LASTING_ARGS
-from opkernel.runtime.engines.cluster import Cluster
+from opkernel.runtime.engines.cluster import EngineCluster
 from opkernel.runtime.engines.engine import CompiledCluster, Engine, engine_named
 from opkernel.runtime.engines.late_work import LateWork
 from opkernel.runtime.engines.variables import Variables
@@ -85,14 +85,14 @@ class ClusterKernel(OpKernel):
         return instantiate_function(self.library.known_functions(), self.function)
 
     @cached_property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> EngineCluster:
         """The programs of the cluster."""
         with self.lock:
-            known: Cluster | None = vars(self).get("cluster")
+            known: EngineCluster | None = vars(self).get("cluster")
             if known is not None:
                 return known
             body = self.body
-            return Cluster(
+            return EngineCluster(
                 partial(self.engine.compile, body),
                 body.inputs,
                 self.num_constants,

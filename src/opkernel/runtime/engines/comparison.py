@@ -16,7 +16,7 @@ from opkernel.graph import (
     instantiate_function,
 )
 from opkernel.graph.edit.prune import prune_and_order
-from opkernel.runtime.engines.cluster import Cluster
+from opkernel.runtime.engines.cluster import EngineCluster
 from opkernel.runtime.engines.engine import Engine
 
 _TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-6}
@@ -101,7 +101,9 @@ def _is_right(
 ) -> bool:
     """Whether an engine computes what the kernels of the CPU compute."""
     try:
-        program = Cluster(partial(engine.compile, body), body.inputs, num_constants).program(inputs)
+        program = EngineCluster(partial(engine.compile, body), body.inputs, num_constants).program(
+            inputs
+        )
         found, _ = program.run(inputs)
         return not difference(found, _computed(body, inputs), engine.precision)
     except OpError:

@@ -19,7 +19,7 @@ import numpy as np
 from opkernel.errors import NotFoundError, UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.records import dataclass
 from opkernel.registrations import Registrations, declaring_site, load_plugins
 from opkernel.slots import NamedSlots
@@ -216,6 +216,6 @@ def engine_named(name: str) -> Engine:
     if engine is None:
         known = registered_engines()
         raise NotFoundError(
-            f"There is no engine {name!r}{perhaps(name, known)}; there are {', '.join(known)}"
+            f"There is no engine {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}"
         )
     return engine.in_precision(precision) if precision else engine

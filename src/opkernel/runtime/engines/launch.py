@@ -22,7 +22,7 @@ from opkernel.kernel import OpKernelConstruction, OpKernelContext, register_kern
 from opkernel.logs import logger
 from opkernel.optimization.clusters.encapsulate_subgraphs import COMPILE_MODE
 from opkernel.runtime.engines.background import in_background
-from opkernel.runtime.engines.cluster import Cluster
+from opkernel.runtime.engines.cluster import EngineCluster
 from opkernel.runtime.engines.cluster_kernel import CLUSTER_CONTRACT, ClusterKernel
 from opkernel.runtime.engines.comparison import difference, first_difference
 from opkernel.runtime.engines.engine import CompiledCluster
@@ -58,7 +58,7 @@ class XlaLaunchOp(ClusterKernel):
             results = run(ctx, self.cluster)
         ctx.outputs[:] = self.run_uncompiled(ctx, ctx.inputs) if results is None else results
 
-    def _run(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
+    def _run(self, ctx: OpKernelContext, cluster: EngineCluster) -> Sequence[Any] | None:
         """The results of the program; None where there is none."""
         inputs = ctx.inputs
         program = self._program(ctx, cluster, inputs)
@@ -77,7 +77,9 @@ class XlaLaunchOp(ClusterKernel):
             self.note_failure(inputs, error)
             return None
 
-    def _run_with_variables(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
+    def _run_with_variables(
+        self, ctx: OpKernelContext, cluster: EngineCluster
+    ) -> Sequence[Any] | None:
         with ExitStack() as held:
             variables = self.variables(ctx, ctx.inputs, held)
             if variables is None:
@@ -96,7 +98,7 @@ class XlaLaunchOp(ClusterKernel):
             return wanted
 
     def _program(
-        self, ctx: OpKernelContext, cluster: Cluster, inputs: Sequence[Any]
+        self, ctx: OpKernelContext, cluster: EngineCluster, inputs: Sequence[Any]
     ) -> CompiledCluster | None:
         if self._is_async:
             program = cluster.compiled(inputs)
@@ -143,7 +145,7 @@ class XlaLaunchOp(ClusterKernel):
     def _judge(
         self,
         ctx: OpKernelContext,
-        cluster: Cluster,
+        cluster: EngineCluster,
         inputs: Sequence[Any],
         program: CompiledCluster,
         wanted: Sequence[Any],

@@ -19,7 +19,7 @@ from opkernel.kernel import supported_device_types_for_node
 from opkernel.opdef import DeviceName
 from opkernel.records import dataclass, field, replace
 from opkernel.runtime.placement.device_set import DeviceSet, asked_device
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, RUN_BY_EXECUTORS
 from opkernel.types import DataType
 
 
@@ -129,7 +129,7 @@ class ColocationGraph:
         types = self._devices.types_by_priority
         if self._is_call(op):
             return {self._devices.client_device.device_type: 0}  # its nodes are placed as one
-        if op.type in STRUCTURAL_OPS:
+        if op.type in RUN_BY_EXECUTORS:
             return dict.fromkeys(types, 0)
         found = supported_device_types_for_node(
             types, op.node_def, op_registry=op.graph.op_registry

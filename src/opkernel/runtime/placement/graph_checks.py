@@ -13,10 +13,9 @@ from opkernel.kernel import (
 )
 from opkernel.kernel.registry.lookup import no_supported_device_error
 from opkernel.runtime.placement.device_set import DeviceSet
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 
 _PARTITIONED_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall", "TPUPartitionedCall"})
-_RUN_BY_EXECUTORS = STRUCTURAL_OPS
 
 
 def check_placement(ops: Collection[Operation], devices: DeviceSet) -> None:
@@ -26,7 +25,7 @@ def check_placement(ops: Collection[Operation], devices: DeviceSet) -> None:
         devices.candidates(op)
         if op.type in _PARTITIONED_CALLS or _is_lowered(op):
             _check_functions(op)
-        elif op.type not in _RUN_BY_EXECUTORS:
+        elif op.type not in RUN_BY_EXECUTORS:
             _check_kernel(op, devices.types_by_priority)
 
 

@@ -16,7 +16,7 @@ from opkernel.kernel import GraphCollector
 from opkernel.opdef import attr_from_python
 from opkernel.proto import GraphDef
 from opkernel.runtime.placement.partition import Partition, arg_name, partition
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, Function, FunctionLibrary
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, FunctionLibrary, LibraryFunction
 from opkernel.runtime.program.builder import Program, prepare
 from opkernel.runtime.program.request import ProgramRequest
 from opkernel.runtime.program.subgraph import Subgraph
@@ -58,7 +58,7 @@ def graphs_of_functions(program: Program) -> list[GraphCollector]:
     return collectors
 
 
-def _functions_of(op: Operation, library: FunctionLibrary) -> Sequence[Function]:
+def _functions_of(op: Operation, library: FunctionLibrary) -> Sequence[LibraryFunction]:
     """The functions that executors call for a node."""
     function = library.function_of(op)
     if function is not None:

@@ -10,7 +10,7 @@ reports cost nothing until there is an error. `plan.source` is the model as read
         return (softmax,)
 
 Functional control flow becomes calls of the functions' own plans (`control_flow`). Control flow of
-TensorFlow 1 becomes `if` and `while` statements (`raising`); graphs without such a form are
+TensorFlow 1 becomes `if` and `while` statements (`functionalize`); graphs without such a form are
 refused.
 """
 
@@ -36,7 +36,7 @@ from opkernel.graph.core.control_flow_ops import (
 )
 from opkernel.graph.core.node import types_given
 from opkernel.kernel import FunctionKernel, OpKernel, forward_input
-from opkernel.runtime.plan import raising
+from opkernel.runtime.plan import functionalize
 from opkernel.runtime.plan.builder import PlanBuilder
 from opkernel.runtime.plan.elementwise import FEWEST, PointwiseFunction, pointwise_function
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, call_by_name
@@ -48,7 +48,7 @@ from opkernel.runtime.plan.tree import Item, Name, PlanTree, statements
 from opkernel.runtime.program.subgraph import ExecutorArgs
 
 if TYPE_CHECKING:
-    from opkernel.runtime.plan.raising import Arrangement
+    from opkernel.runtime.plan.functionalize import Arrangement
     from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
 _PASSING_ON = SWITCH_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"LoopCond"}
@@ -216,11 +216,11 @@ class _Compiler:
     def _arrange(self, fetches: Sequence[Tensor]) -> Arrangement:
         """The operations as a program; without control flow, the operations as they are."""
         if self._ops & LOW_LEVEL_CONTROL_FLOW:
-            return raising.arrange(
+            return functionalize.arrange(
                 self._order, self._feeds, fetches, self._aliases, self._is_written
             )
         written = [op for op in self._order if self._is_written(op)]
-        return raising.Arrangement(written, [raising.ALWAYS] * len(fetches), [])
+        return functionalize.Arrangement(written, [functionalize.ALWAYS] * len(fetches), [])
 
     def _is_written(self, op: Operation) -> bool:
         return op.name in self._computed or op.name in self._build

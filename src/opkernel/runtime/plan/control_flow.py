@@ -13,9 +13,7 @@ from opkernel.graph import Operation, Tensor
 from opkernel.kernel import one_blas_thread
 from opkernel.runtime.plan import services, tree
 from opkernel.runtime.plan.builder import PlanBuilder
-from opkernel.runtime.plan.grouped_nodes import GroupedNodes, NodesOfGroups
-from opkernel.runtime.plan.keys import RequiredOutputs
-from opkernel.runtime.plan.raising import (
+from opkernel.runtime.plan.functionalize import (
     ALWAYS,
     Choose,
     Conditional,
@@ -27,6 +25,8 @@ from opkernel.runtime.plan.raising import (
     Predicate,
     key_of,
 )
+from opkernel.runtime.plan.grouped_nodes import GroupedNodes, NodesOfGroups
+from opkernel.runtime.plan.keys import RequiredOutputs
 from opkernel.runtime.plan.tree import Block, Condition, Expression, Name, Path
 
 if TYPE_CHECKING:

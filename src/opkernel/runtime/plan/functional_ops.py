@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opkernel.kernel import GraphCollector
 
 
-class Function(Protocol):
+class LibraryFunction(Protocol):
     """A function of the graph's library."""
 
     @property
@@ -44,7 +44,7 @@ class Function(Protocol):
     def runtime(self) -> Any:
         """Gives the functions that it calls."""
 
-    def for_arguments(self, facts: Sequence[TensorFacts]) -> "Function":
+    def for_arguments(self, facts: Sequence[TensorFacts]) -> "LibraryFunction":
         """The function with a plan for arguments of which this is known; it may be itself."""
 
     def collect_graphs(self, collector: "GraphCollector") -> None:
@@ -57,10 +57,10 @@ class Function(Protocol):
 class FunctionLibrary(Protocol):
     """Gives the functions that the attrs of a node name."""
 
-    def functions(self, op: Operation, attr: str) -> Sequence[Function]:
+    def functions(self, op: Operation, attr: str) -> Sequence[LibraryFunction]:
         """The functions of an attr of type `func` or `list(func)`."""
 
-    def function_of(self, op: Operation) -> Function | None:
+    def function_of(self, op: Operation) -> LibraryFunction | None:
         """The function that a node calls by having its name as op; None for all other nodes."""
 
     def add_functions(self, library: FunctionLibraryDefinition) -> None:
@@ -85,7 +85,7 @@ def switch_n(outputs: int) -> Callable[[Step, Any, Any], tuple[Any, ...]]:
     return choose
 
 
-class Loop:
+class WhileLoop:
     """A While as a function of the step and the loop variables.
 
     Attributes:
@@ -93,7 +93,7 @@ class Loop:
         body: Gives the variables for the next one.
     """
 
-    def __init__(self, condition: Function, body: Function) -> None:
+    def __init__(self, condition: LibraryFunction, body: LibraryFunction) -> None:
         self.condition, self.body = condition, body
         traits = map(global_op_registry().traits, {node.op for node in body.definition.node_def})
         multiplies = any(one.cost == "product" for one in traits)
@@ -119,10 +119,10 @@ class Choice:
         branches: The functions.
     """
 
-    def __init__(self, branches: Sequence[Function]) -> None:
+    def __init__(self, branches: Sequence[LibraryFunction]) -> None:
         self.branches = branches
 
-    def __call__(self, index: Any) -> Function:
+    def __call__(self, index: Any) -> LibraryFunction:
         """The function."""
         return self.branches[branch_index(index, len(self.branches))]
 
@@ -139,11 +139,11 @@ def call_by_name(builder: PlanBuilder, op: Operation, library: FunctionLibrary) 
     _call_function(builder, op, function)
 
 
-def _call_function(builder: PlanBuilder, op: Operation, function: Function) -> None:
+def _call_function(builder: PlanBuilder, op: Operation, function: LibraryFunction) -> None:
     builder.call(op, _bound(builder, function), builder.inputs(op), tree.FunctionCall)
 
 
-def _bound(builder: PlanBuilder, function: Function) -> tree.Name:
+def _bound(builder: PlanBuilder, function: LibraryFunction) -> tree.Name:
     return builder.bind(function, function.name, "function")
 
 
@@ -168,7 +168,7 @@ def _case(builder: PlanBuilder, op: Operation, library: FunctionLibrary) -> None
 
 def _while(builder: PlanBuilder, op: Operation, library: FunctionLibrary) -> None:
     (condition,), (body,) = (library.functions(op, attr) for attr in ("cond", "body"))
-    loop = builder.bind(Loop(condition, body), f"while_{body.name}", "function")
+    loop = builder.bind(WhileLoop(condition, body), f"while_{body.name}", "function")
     builder.call(op, loop, builder.inputs(op), tree.FunctionCall)
 
 
@@ -185,5 +185,5 @@ FUNCTIONAL_OPS: dict[str, Emitter] = {
 }
 """The functions that build the plan's statements for ops that call functions, by op."""
 
-STRUCTURAL_OPS = LOW_LEVEL_CONTROL_FLOW | FUNCTIONAL_OPS.keys() | {"NoOp"}
+RUN_BY_EXECUTORS = LOW_LEVEL_CONTROL_FLOW | FUNCTIONAL_OPS.keys() | {"NoOp"}
 """The ops that executors run themselves, without kernels."""

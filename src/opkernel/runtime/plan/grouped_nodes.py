@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.graph import Operation, Tensor
 from opkernel.runtime.plan.elementwise import PointwiseFunction
-from opkernel.runtime.plan.raising import Key, key_of, keys_of_inputs
+from opkernel.runtime.plan.functionalize import Key, key_of, keys_of_inputs
 
 if TYPE_CHECKING:
     from opkernel.runtime.plan.elementwise import ElementwiseGroup

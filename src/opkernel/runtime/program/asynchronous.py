@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from opkernel.graph import FunctionLibraryDefinition, Operation
 from opkernel.kernel import global_kernel_registry
 from opkernel.proto import FunctionDef
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS, FunctionLibrary
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, FunctionLibrary
 from opkernel.types.device_types import DEVICE_CPU
 
 _never_wait: WeakKeyDictionary[FunctionLibrary, tuple[int, dict[str, FunctionDef]]] = (
@@ -41,7 +41,7 @@ def any_call_waits(calls: Sequence[Operation], library: FunctionLibrary) -> bool
         known = {}
     without = _Known(known, definitions)
     reached = definitions.reachable_definitions((op.node_def for op in calls), without)
-    ops = {node.op for name in reached for node in reached[name].node_def} - STRUCTURAL_OPS
+    ops = {node.op for name in reached for node in reached[name].node_def} - RUN_BY_EXECUTORS
     if any(map(_has_asynchronous_kernel, ops)):
         return True
     known.update({name: reached[name] for name in reached})

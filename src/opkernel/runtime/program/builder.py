@@ -203,6 +203,8 @@ def _joined(executors: Mapping[str, Executor]) -> Executor:
     """The executor of the partitions of all devices; the first has the feeds and fetches."""
     if len(executors) == 1:
         return next(iter(executors.values()))
-    from opkernel.runtime.program.side_by_side import SideBySide  # most programs have one partition
+    from opkernel.runtime.program.parallel_partitions import (
+        ParallelPartitions,  # most programs have one partition
+    )
 
-    return SideBySide(executors)
+    return ParallelPartitions(executors)

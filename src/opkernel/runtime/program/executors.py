@@ -24,9 +24,9 @@ from opkernel.graph import Operation
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
 from opkernel.graph.core.node import types_given
 from opkernel.registrations import Registrations, declaring_site
-from opkernel.runtime.plan import raising
+from opkernel.runtime.plan import functionalize
 from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, RUN_BY_EXECUTORS
 from opkernel.runtime.program.subgraph import ExecutorArgs
 from opkernel.runtime.staged.candidates import may_branch
 
@@ -117,7 +117,7 @@ def _default(args: ExecutorArgs) -> Executor:
         return _dataflow(args)
     try:
         plan = _compiled_plan(args, may_wait=False)
-    except (KernelMayWaitError, raising.NotRaisedError):
+    except (KernelMayWaitError, functionalize.NotRaisedError):
         return _dataflow(args)
     is_plain = args.watcher is None or args.watcher.may_branch
     if is_plain and not _memory_is_limited() and may_branch(args.order, args.kernels):
@@ -172,7 +172,7 @@ def _check_single_threaded(op: Operation) -> None:
             "Single-threaded executor does not support partitioned graphs.  But saw send/recv "
             f"node {op.name}"
         )
-    if op.op_def.is_distributed_communication and op.type not in STRUCTURAL_OPS:
+    if op.op_def.is_distributed_communication and op.type not in RUN_BY_EXECUTORS:
         raise UnimplementedError(
             "Single-threaded executor does not support collective ops.  But saw collective node "
             f"{op.name}"

@@ -7,7 +7,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Tensor
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.runtime.step.session_state import LocalSessionState
 from opkernel.runtime.step.tensor_handle import TensorHandle
 from opkernel.types import DataType, check_handles, holds_handles
@@ -24,7 +24,7 @@ def as_feed_dict(feed_dict: Any) -> Mapping[Any, Any]:
     if isinstance(feed_dict, Mapping):
         return feed_dict
     raise TypeError(
-        f"feed_dict must be a mapping from tensors to their values, not {shown(feed_dict)}: "
+        f"feed_dict must be a mapping from tensors to their values, not {short_repr(feed_dict)}: "
         "run(fetches, feed_dict) takes the fetches first"
     )
 
@@ -40,7 +40,7 @@ def as_feed_list(feeds: Any) -> tuple[Any, ...]:
     if isinstance(feeds, list | tuple):
         return tuple(feeds)
     raise TypeError(
-        f"the feeds must be a list or tuple of tensors or names, not {shown(feeds)}: the fetches stand "
+        f"the feeds must be a list or tuple of tensors or names, not {short_repr(feeds)}: the fetches stand "
         "before them, and their values are given when they run"
     )
 
@@ -126,7 +126,7 @@ class Feed:
             ) from error
         if isinstance(value, int) and array.dtype != object and int(array) != value:
             raise InvalidArgumentError(
-                f"Type of feed value {shown(value)} with type {type(value)} is not compatible with "
+                f"Type of feed value {short_repr(value)} with type {type(value)} is not compatible with "
                 f"Tensor type {self._dtype.tf_name}"
             )
         return array.view(self.numpy_dtype) if array.dtype.names else array.view()

@@ -12,7 +12,7 @@ from opkernel.graph import Operation
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.kernel import supported_device_types_for_node
 from opkernel.runtime.placement.placer import Assignment
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS, FunctionLibrary
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, FunctionLibrary
 from opkernel.runtime.program.request import Passes
 from opkernel.runtime.program.subgraph import Subgraph
 
@@ -119,7 +119,7 @@ class GraphPasses:
         types = {d.name: d.device_type for d in self._placed.values() if d.has_own_memory}
         for op in copied.operations if types else ():
             device_type = types.get(op.device)
-            if device_type is None or op.type in STRUCTURAL_OPS:
+            if device_type is None or op.type in RUN_BY_EXECUTORS:
                 continue
             registry = op.graph.op_registry
             if not supported_device_types_for_node(

@@ -10,7 +10,7 @@ from opkernel.errors import DeadlineExceededError, OpError
 from opkernel.graph import Operation
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.kernel.bounded import KnownOutputs, known_outputs
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, RUN_BY_EXECUTORS
 from opkernel.runtime.program.kernels import KernelCache
 
 _OF_OUTPUT = 1 << 14
@@ -40,7 +40,7 @@ def check_known_sizes(budget: Budget, order: Sequence[Operation], kernels: Kerne
 def _known(op: Operation, kernels: KernelCache) -> KnownOutputs | None:
     """The known facts about a node's outputs; None where a function or an error gives them."""
     library = op.graph.function_library
-    if op.type in FUNCTIONAL_OPS or op.type in STRUCTURAL_OPS or op.type in library:
+    if op.type in FUNCTIONAL_OPS or op.type in RUN_BY_EXECUTORS or op.type in library:
         return None
     try:
         shapes = [tensor.shape for tensor in in_time(op.outputs, _OF_OUTPUT)]

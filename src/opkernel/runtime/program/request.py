@@ -10,7 +10,7 @@ from opkernel.device.budget import current_budget
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.graph.inference.tensor_facts import TensorFacts
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 from opkernel.records import dataclass, field
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.plan.functional_ops import FunctionLibrary
@@ -159,7 +159,7 @@ def choose_jit(
     if precision and precision not in _PRECISIONS:
         raise InvalidArgumentError(
             f"The precision of jit must be one of {', '.join(_PRECISIONS)}, not {precision!r}"
-            f"{perhaps(precision, _PRECISIONS)}"
+            f"{did_you_mean(precision, _PRECISIONS)}"
         )
     if name == "off" or (name == "auto" and is_deterministic()):
         return Jit()
@@ -174,7 +174,7 @@ def choose_jit(
     if name not in names:
         known = ["off", "auto", *names]
         raise InvalidArgumentError(
-            f"jit must be one of {', '.join(known)}, not {name!r}{perhaps(name, known)}"
+            f"jit must be one of {', '.join(known)}, not {name!r}{did_you_mean(name, known)}"
         )
     engine = engine_named(name)
     engine.check_installed()

@@ -8,7 +8,7 @@ from functools import cached_property
 from opkernel.errors import OpError
 from opkernel.graph import FunctionLibraryDefinition, Operation
 from opkernel.graph.inference.whole_graph_refiner import WholeGraphRefiner
-from opkernel.runtime.plan.functional_ops import Function, FunctionLibrary
+from opkernel.runtime.plan.functional_ops import FunctionLibrary, LibraryFunction
 from opkernel.runtime.program.subgraph import read_shapes
 
 
@@ -25,11 +25,11 @@ class ShapedFunctions:
         self._library = library
         self._needed = frozenset(needed)
 
-    def functions(self, op: Operation, attr: str) -> Sequence[Function]:
+    def functions(self, op: Operation, attr: str) -> Sequence[LibraryFunction]:
         """The functions of an attr of type `func` or `list(func)`."""
         return [self._shaped(function, op) for function in self._library.functions(op, attr)]
 
-    def function_of(self, op: Operation) -> Function | None:
+    def function_of(self, op: Operation) -> LibraryFunction | None:
         """The function that a node calls by having its name as op; None for all other nodes."""
         function = self._library.function_of(op)
         return None if function is None else self._shaped(function, op)
@@ -38,7 +38,7 @@ class ShapedFunctions:
         """Know the functions, too, that a pass has added to a copy of the library."""
         self._library.add_functions(library)
 
-    def _shaped(self, function: Function, op: Operation) -> Function:
+    def _shaped(self, function: LibraryFunction, op: Operation) -> LibraryFunction:
         nodes = function.definition.node_def
         if not read_shapes(op.graph.function_library, nodes) or self._refiner is None:
             return function

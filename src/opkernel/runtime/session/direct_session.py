@@ -24,7 +24,7 @@ from opkernel.graph.io.versions import merge_versions
 from opkernel.proto import GraphDef, Message
 from opkernel.runtime.placement.graph_checks import check_placement
 from opkernel.runtime.session.callable_options import AnyCallableOptions, CallableOptions
-from opkernel.runtime.session.recently_used import RecentlyUsed
+from opkernel.runtime.session.lru_cache import LruCache
 from opkernel.runtime.session.run_options import AnyRunOptions
 from opkernel.runtime.session.session import Session
 from opkernel.runtime.session.session_config import AnyConfig, SessionConfig
@@ -68,7 +68,7 @@ class DirectSession:
         self._lock = threading.Lock()
         self._is_created = False
         self._is_finalized = False
-        self._signatures = RecentlyUsed[Hashable, StepSignature](self._config.max_executables)
+        self._signatures = LruCache[Hashable, StepSignature](self._config.max_executables)
 
     # The graph.
 

@@ -14,7 +14,7 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Graph, Tensor
 from opkernel.graph.edit.prune import Needs
 from opkernel.kernel import KernelProvider, choose_providers, global_kernel_registry
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.records import dataclass, replace
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 from opkernel.runtime.placement.placer import place
@@ -25,7 +25,7 @@ from opkernel.runtime.program.fetches import FetchPlan
 from opkernel.runtime.program.limits import Limits
 from opkernel.runtime.program.request import NO_JIT, Jit, Passes, Variant
 from opkernel.runtime.program.subgraph import Subgraph
-from opkernel.runtime.session.recently_used import RecentlyUsed
+from opkernel.runtime.session.lru_cache import LruCache
 from opkernel.runtime.session.target import TargetOptions, TargetSession
 from opkernel.runtime.step.session_state import LocalSessionState
 
@@ -122,7 +122,7 @@ class Executables:
         self._params = params
         self._lock = threading.RLock()
         self._registry = global_kernel_registry()
-        self._made = RecentlyUsed[Hashable, Executable](params.max_executables)
+        self._made = LruCache[Hashable, Executable](params.max_executables)
         self._made_at = self._versions()
         self._is_finalized = False
         self.library = FunctionLibraryRuntime(
@@ -297,7 +297,7 @@ def _refuse_unhashable(what: str, given: Iterable[Any]) -> None:
             hash(one)
         except TypeError:
             raise TypeError(
-                f"{what} argument {shown(one)} has invalid type {type(one).__name__}, must be a "
+                f"{what} argument {short_repr(one)} has invalid type {type(one).__name__}, must be a "
                 "Tensor, an Operation, or the name of one; what is fetched stands first, what is fed "
                 "second: run(fetches, feed_dict)"
             ) from None

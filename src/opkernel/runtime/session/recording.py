@@ -15,7 +15,7 @@ from opkernel.proto import Message, RunMetadata
 from opkernel.runtime.placement.partition_graphs import graphs_of_functions, partition_graphs
 from opkernel.runtime.program.builder import Program
 from opkernel.runtime.program.executable import Executable
-from opkernel.runtime.session.recently_used import RecentlyUsed
+from opkernel.runtime.session.lru_cache import LruCache
 from opkernel.runtime.session.run_options import RunOptions, TraceLevel
 from opkernel.runtime.session.session_config import SessionConfig
 from opkernel.runtime.session.step_options import Recording
@@ -34,7 +34,7 @@ class Recorder:
     def __init__(self, config: SessionConfig) -> None:
         self.config = config
         self._lock = threading.Lock()
-        self._costs = RecentlyUsed[int, _Costs](config.max_executables)
+        self._costs = LruCache[int, _Costs](config.max_executables)
 
     def begin(self, options: RunOptions, run_metadata: Any = None) -> Recording:
         """Begin with a step, which `finish` will write to a RunMetadata where one is given.

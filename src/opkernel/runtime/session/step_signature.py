@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from opkernel.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.tensor_name import parse_input
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ class StepSignature:
 def _check_there(graph: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:
     for name in inputs:
         if (node := parse_input(name)[0]) not in graph.by_name:
-            hint = perhaps(node, graph.by_name)
+            hint = did_you_mean(node, graph.by_name)
             raise NotFoundError(f"FeedInputs: unable to find feed output {name}{hint}")
     for name in outputs:
         if (node := parse_input(name)[0]) not in graph.by_name:
-            hint = perhaps(node, graph.by_name)
+            hint = did_you_mean(node, graph.by_name)
             raise NotFoundError(f"FetchOutputs node {name}: not found{hint}")
 
 
@@ -91,7 +91,7 @@ def _tensor(graph: Graph, name: str) -> Tensor:
     if op is None:
         raise InvalidArgumentError(
             f"Tensor {node}:{index}, specified in either feed_devices or fetch_devices was not "
-            f"found in the Graph{perhaps(node, graph.by_name)}",
+            f"found in the Graph{did_you_mean(node, graph.by_name)}",
             node=node,
         )
     if not 0 <= index < len(op.outputs):
@@ -110,7 +110,7 @@ def _targets(graph: Graph, names: Sequence[str]) -> list[Operation]:
     if missing:
         raise NotFoundError(
             f"PruneForTargets: Some target nodes not found: {' '.join(missing)}"
-            f"{perhaps(parse_input(missing[0])[0], graph.by_name)}",
+            f"{did_you_mean(parse_input(missing[0])[0], graph.by_name)}",
             node=missing[0],
         )
     return [op for op in found.values() if op is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from opkernel.messages import shown
+from opkernel.messages import short_repr
 from opkernel.records import dataclass
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.program.builder import Program, build_program
@@ -82,7 +82,7 @@ def new_session(target: SessionTarget, options: TargetOptions) -> TargetSession:
     """
     if not hasattr(target, "new_session"):
         raise TypeError(
-            f"target must be a cluster, such as opkernel.distributed.RayCluster, not {shown(target)}"
+            f"target must be a cluster, such as opkernel.distributed.RayCluster, not {short_repr(target)}"
         )
     return target.new_session(options)
 

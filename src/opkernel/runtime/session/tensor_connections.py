@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import Graph, Tensor, import_graph_def
 from opkernel.graph.core.tensor_name import format_input, parse_input
-from opkernel.messages import perhaps
+from opkernel.messages import did_you_mean
 
 
 def connected(graph: Graph, connections: Sequence[tuple[str, str]]) -> Graph:
@@ -51,7 +51,7 @@ def _source(graph: Graph, name: str, to_name: str) -> Tensor:
     if op is None:
         raise InvalidArgumentError(
             f'Requested tensor connection from unknown node: "{name}" to "{to_name}"'
-            f"{perhaps(node, graph.by_name)}.",
+            f"{did_you_mean(node, graph.by_name)}.",
             node=node,
         )
     outputs = op.outputs

@@ -8,7 +8,7 @@ from opkernel.errors import OpError
 from opkernel.graph import FunctionLibraryDefinition, Operation
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
 from opkernel.graph.functions.function_library import GRADIENT_OP
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, RUN_BY_EXECUTORS
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.types import DataType
 
@@ -44,7 +44,7 @@ def _may_take_long(op: Operation, kernels: KernelCache) -> bool:
     """
     if op.type in FUNCTIONAL_OPS or op.type in op.graph.function_library:
         return not op.op_def.is_stateful
-    if op.type in STRUCTURAL_OPS or op.op_def.is_stateful:
+    if op.type in RUN_BY_EXECUTORS or op.op_def.is_stateful:
         return False
     kernel = kernels.kernel(op)
     is_light = kernel.const_tensor is not None or kernel.contract.elementwise

@@ -20,7 +20,7 @@ from opkernel.graph.core.edges import Edge
 from opkernel.kernel import Step, shard
 from opkernel.records import replace
 from opkernel.runtime.plan.compiled_plan import CompiledPlan, compile_plan
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 from opkernel.runtime.program.subgraph import ExecutorArgs
 from opkernel.runtime.staged.stages import Stage
 
@@ -239,7 +239,7 @@ class StagedPlan:
 
     def _is_constant(self, op: Operation) -> bool:
         args = self._args
-        if op.edges or op.type in STRUCTURAL_OPS or args.library.function_of(op) is not None:
+        if op.edges or op.type in RUN_BY_EXECUTORS or args.library.function_of(op) is not None:
             return False
         return args.kernels.kernel(op).const_tensor is not None
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from opkernel.escaping import json_text
 from opkernel.file_errors import checked_path
-from opkernel.foreign_text import json_text
 from opkernel.proto import Message
 from opkernel.runtime.traces.timeline import Slice, Timeline, arguments_of, timeline_of
 

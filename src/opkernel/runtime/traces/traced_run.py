@@ -10,7 +10,7 @@ from opkernel.runtime.traces.place import Place, current_place, enter, in_place
 from opkernel.runtime.traces.step_stats_collector import StepStatsCollector
 
 if TYPE_CHECKING:
-    from opkernel.runtime.dataflow.frames import Call, Iteration
+    from opkernel.runtime.dataflow.frames import Iteration, PendingCall
     from opkernel.runtime.dataflow.node_item import NodeItem
     from opkernel.runtime.dataflow.run import DataflowRun
 
@@ -56,7 +56,7 @@ class _Ready(list["tuple[NodeItem, Iteration]"]):
         self._since.clear()
 
 
-def _scope_of(call: Call | None) -> str:
+def _scope_of(call: PendingCall | None) -> str:
     """The names of the calls that a call is in, and its own."""
     names: list[str] = []
     while call is not None and len(names) < _MAX_CALLS:

@@ -197,11 +197,11 @@ class WhileOp(XlaOpKernel):
         """Compile a loop over all inputs that the body changes."""
         attrs = self.node_def.attr
         body = ctx.function_body(attrs["body"].func)
-        loop = _Loop(ctx, attrs["cond"].func, attrs["body"].func, _invariant(body))
+        loop = _CompiledLoop(ctx, attrs["cond"].func, attrs["body"].func, _invariant(body))
         ctx.outputs[:] = loop.run()
 
 
-class _Loop:
+class _CompiledLoop:
     """A loop: its state has the inputs that change, and the values of resources."""
 
     def __init__(

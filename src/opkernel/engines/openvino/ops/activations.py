@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opkernel.engines.openvino.layout import before_turns
+from opkernel.engines.openvino.layout import hoist_transposes
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import openvino_op
 from opkernel.engines.openvino.tensors import scalar
@@ -14,49 +14,49 @@ __all__ = ["ACTIVATIONS"]
 
 
 @openvino_op("Relu", differs_for_non_finite=True)
-@before_turns
+@hoist_transposes
 def relu(features: Any) -> Any:
     return opset().relu(features)
 
 
 @openvino_op("Relu6", differs_for_non_finite=True)
-@before_turns
+@hoist_transposes
 def relu6(features: Any) -> Any:
     return opset().clamp(features, 0.0, 6.0)
 
 
 @openvino_op("LeakyRelu")
-@before_turns
+@hoist_transposes
 def leaky_relu(features: Any, *, alpha: float) -> Any:
     return opset().prelu(features, scalar(alpha))
 
 
 @openvino_op("Elu")
-@before_turns
+@hoist_transposes
 def elu(features: Any) -> Any:
     return opset().elu(features, 1.0)
 
 
 @openvino_op("Selu")
-@before_turns
+@hoist_transposes
 def selu(features: Any) -> Any:
     return opset().selu(features, scalar(1.6732632423543772), scalar(1.0507009873554805))
 
 
 @openvino_op("Sigmoid")
-@before_turns
+@hoist_transposes
 def sigmoid(x: Any) -> Any:
     return opset().sigmoid(x)
 
 
 @openvino_op("Softplus")
-@before_turns
+@hoist_transposes
 def softplus(features: Any) -> Any:
     return opset().softplus(features)
 
 
 @openvino_op("Softsign")
-@before_turns
+@hoist_transposes
 def softsign(features: Any) -> Any:
     return opset().softsign(features)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.engines.openvino.layout import before_turns
+from opkernel.engines.openvino.layout import hoist_transposes
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import BOOL, openvino_op
 from opkernel.engines.openvino.tensors import reshaped, scalar, shape_of
@@ -63,7 +63,7 @@ def _calls(name: str) -> Callable[..., Any]:
     def build(*inputs: Any) -> Any:
         return getattr(opset(), name)(*inputs)
 
-    return before_turns(build)
+    return hoist_transposes(build)
 
 
 for _op, _name in (_UNARY | _BINARY).items():
@@ -112,49 +112,49 @@ def logical_not(x: Any) -> Any:
 
 
 @openvino_op("SelectV2", types={"condition": BOOL})
-@before_turns
+@hoist_transposes
 def select_v2(condition: Any, t: Any, e: Any) -> Any:
     return opset().select(condition, t, e)
 
 
 @openvino_op("AddN")
 def add_n(inputs: list[Any]) -> Any:
-    add = before_turns(lambda a, b: opset().add(a, b).output(0))
+    add = hoist_transposes(lambda a, b: opset().add(a, b).output(0))
     return functools.reduce(add, inputs)
 
 
 @openvino_op("Square")
-@before_turns
+@hoist_transposes
 def square(x: Any) -> Any:
     return opset().multiply(x, x)
 
 
 @openvino_op("Inv", "Reciprocal")
-@before_turns
+@hoist_transposes
 def reciprocal(x: Any) -> Any:
     return opset().divide(scalar(1), x)
 
 
 @openvino_op("Rsqrt")
-@before_turns
+@hoist_transposes
 def rsqrt(x: Any) -> Any:
     return opset().divide(scalar(1), opset().sqrt(x))
 
 
 @openvino_op("Round", "Rint")
-@before_turns
+@hoist_transposes
 def round_(x: Any) -> Any:
     return opset().round(x, "half_to_even")
 
 
 @openvino_op("ClipByValue", differs_for_non_finite=True)
-@before_turns
+@hoist_transposes
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
     return opset().maximum(opset().minimum(t, clip_value_max), clip_value_min)
 
 
 @openvino_op("DivNoNan")
-@before_turns
+@hoist_transposes
 def div_no_nan(x: Any, y: Any) -> Any:
     """Numbers too small for the normal format count as zero, as in the kernel."""
     is_zero = opset().less(opset().absolute(y), scalar(float(np.finfo(np.float32).tiny)))
@@ -176,7 +176,7 @@ def cast(x: Any) -> Any:
 
 
 @openvino_op("Erfc")
-@before_turns
+@hoist_transposes
 def erfc(x: Any) -> Any:
     """As the kernel of the CPU computes it: 1 - erf(x) would have no digits for large x."""
     ops = opset()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.engines.openvino.layout import before_turns
+from opkernel.engines.openvino.layout import hoist_transposes
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import openvino_op
 from opkernel.engines.openvino.ops.activations import ACTIVATIONS
@@ -37,7 +37,7 @@ def bias_add(value: Any, bias: Any, *, data_format: str) -> Any:
     return _sum(value, bias)
 
 
-@before_turns
+@hoist_transposes
 def _sum(x: Any, y: Any) -> Any:
     return opset().add(x, y).output(0)
 

@@ -37,7 +37,7 @@ class _EndsEarlyError(Exception):
 
 
 @dataclass(frozen=True)
-class _Frame:
+class _GifFrame:
     left: int
     top: int
     width: int
@@ -94,7 +94,7 @@ def gif_frames(data: bytes, expand_animations: bool, need: str) -> Any:
         ResourceExhaustedError: the frames would be larger than the allocation limit.
         UnimplementedError: Pillow is not installed.
     """
-    frames: list[tuple[_Frame, Any]] = []
+    frames: list[tuple[_GifFrame, Any]] = []
     height = width = 0
     for frame in in_time(_frames(data), SLOW):
         indices = _indices(frame, need)
@@ -115,7 +115,7 @@ def gif_frames(data: bytes, expand_animations: bool, need: str) -> Any:
     return canvas
 
 
-def _frames(data: bytes) -> Iterator[_Frame]:
+def _frames(data: bytes) -> Iterator[_GifFrame]:
     """The frames of a file, up to the first that is not whole."""
     file, transparent = _File(data), -1
     try:
@@ -136,7 +136,7 @@ def _frames(data: bytes) -> Iterator[_Frame]:
         return
 
 
-def _frame(file: _File, shared: Any, transparent: int) -> _Frame:
+def _frame(file: _File, shared: Any, transparent: int) -> _GifFrame:
     left, top, width, height, flags = struct.unpack("<HHHHB", file.take(9))
     own = file.colors(flags)
     code_size = file.take(1)[0]
@@ -144,12 +144,12 @@ def _frame(file: _File, shared: Any, transparent: int) -> _Frame:
         raise _EndsEarlyError
     colors = shared if own is None else own
     codes = b"".join(bytes([len(block)]) + block for block in file.blocks()) + b"\0"
-    return _Frame(
+    return _GifFrame(
         left, top, width, height, bool(flags & _INTERLACED), colors, transparent, code_size, codes
     )
 
 
-def _indices(frame: _Frame, need: str) -> Any:
+def _indices(frame: _GifFrame, need: str) -> Any:
     """The number of the color of each pixel; None where the codes are damaged."""
     check_allocation((frame.height, frame.width), DataType.DT_UINT8)
     size = struct.pack("<HH", frame.width, frame.height)
@@ -163,7 +163,7 @@ def _indices(frame: _Frame, need: str) -> Any:
         return None
 
 
-def _draw(canvas: Any, frame: _Frame, indices: Any, data: bytes) -> None:
+def _draw(canvas: Any, frame: _GifFrame, indices: Any, data: bytes) -> None:
     """Draw a frame where the canvas has room for it, except its transparent pixels."""
     if frame.colors is None:
         raise invalid_data(FileFormat.GIF, data, "a frame has no color map")

@@ -13,7 +13,7 @@ from typing import Any
 from opkernel.graph import Operation
 from opkernel.records import dataclass
 from opkernel.runtime.plan.elementwise.pointwise import FEWEST, PointwiseFunction
-from opkernel.runtime.plan.raising import Key, keys_of_inputs
+from opkernel.runtime.plan.functionalize import Key, keys_of_inputs
 
 _MOST = 256
 

@@ -1,4 +1,4 @@
-"""RecentlyUsed: a dict of bounded size, which drops the entries that were not used for longest.
+"""LruCache: a dict of bounded size, which drops the entries that were not used for longest.
 
 Finding an entry again costs no more than in any dict: nothing is noted. Instead there are two
 generations. New entries, and entries found in the older generation, go to the younger one. When the
@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class RecentlyUsed(dict[K, V]):
+class LruCache(dict[K, V]):
     """The younger generation as a dict, which may be read from any thread; all else takes a lock.
 
     The half of what is allowed that was used last is always there.

@@ -8,7 +8,7 @@ from opkernel.errors import UnimplementedError
 from opkernel.graph import Operation
 from opkernel.graph.core.loop_form import Variable
 from opkernel.records import dataclass
-from opkernel.runtime.plan.raising.contexts import Context, Predicate
+from opkernel.runtime.plan.functionalize.contexts import Context, Predicate
 
 
 class NotRaisedError(UnimplementedError):

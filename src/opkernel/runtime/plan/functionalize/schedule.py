@@ -11,7 +11,7 @@ from opkernel.graph import Operation
 from opkernel.graph.core.control_flow_info import LoopFrame, frame_name
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, MERGE_OPS, TRANSFER_OPS
 from opkernel.graph.core.edges import is_head_of_loop
-from opkernel.runtime.plan.raising.contexts import (
+from opkernel.runtime.plan.functionalize.contexts import (
     ALWAYS,
     Context,
     Predicate,
@@ -20,9 +20,9 @@ from opkernel.runtime.plan.raising.contexts import (
     both,
     either,
 )
-from opkernel.runtime.plan.raising.flow import Flow
-from opkernel.runtime.plan.raising.items import Choose, FirstAlive, NotRaisedError
-from opkernel.runtime.plan.raising.ready import Ready
+from opkernel.runtime.plan.functionalize.flow import Flow
+from opkernel.runtime.plan.functionalize.items import Choose, FirstAlive, NotRaisedError
+from opkernel.runtime.plan.functionalize.ready import Ready
 
 _MAX_DEPTH = 100
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.runtime.dataflow.loop_builders import BOOL, Builder
 
-from opkernel.runtime.plan.raising.contexts import (
+from opkernel.runtime.plan.functionalize.contexts import (
     ALWAYS,
     Predicate,
     all_of,

@@ -1,4 +1,4 @@
-"""Elsewhere: the nodes of a run that others than its own thread compute.
+"""PendingCompletions: the nodes of a run that others than its own thread compute.
 
 Kernels that wait, and kernels on threads, report to one queue when they are done. The thread that
 runs the step looks there between nodes, and sleeps on it where nothing else is left to do.
@@ -42,7 +42,7 @@ class Started(NamedTuple):
     is_on_pool: bool = False
 
 
-class Elsewhere:
+class PendingCompletions:
     """The computations elsewhere, for the thread that runs the step.
 
     Args:

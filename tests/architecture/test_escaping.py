@@ -1,4 +1,4 @@
-"""Text of models goes into documents through the functions of `foreign_text`, and by no other way."""
+"""Text of models goes into documents through the functions of `escaping`, and by no other way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRITERS = {
         "opkernel.ops.logging_ops": "Print and PrintV2, which escape what a terminal gets",
     },
     "json.dumps": {
-        "opkernel.foreign_text": "the function for JSON",
+        "opkernel.escaping": "the function for JSON",
         "opkernel.cli.exported_ops": "a script of its own, whose answer only opkernel reads",
         "opkernel.cli.op_sources": "asks that script",
     },

@@ -13,18 +13,18 @@ from opkernel.graph.core.loop_form import (
     loop_variables,
 )
 from opkernel.graph.edit.prune import Needs
-from opkernel.runtime.plan.keys import Key
-from opkernel.runtime.plan.raising.contexts import ALWAYS, Context
-from opkernel.runtime.plan.raising.flow import Flow
-from opkernel.runtime.plan.raising.items import (
+from opkernel.runtime.plan.functionalize.contexts import ALWAYS, Context
+from opkernel.runtime.plan.functionalize.flow import Flow
+from opkernel.runtime.plan.functionalize.items import (
     Arrangement,
     Conditional,
     Item,
     Loop,
     NotRaisedError,
 )
-from opkernel.runtime.plan.raising.loops import check_borders
-from opkernel.runtime.plan.raising.schedule import Placed, schedule
+from opkernel.runtime.plan.functionalize.loops import check_borders
+from opkernel.runtime.plan.functionalize.schedule import Placed, schedule
+from opkernel.runtime.plan.keys import Key
 
 
 def arrange(

@@ -8,7 +8,7 @@ import pytest
 from opkernel.errors import InvalidArgumentError
 from opkernel.proto import TensorProto
 from opkernel.types import DataType, tensor_from_proto
-from opkernel.types.held_tensors import held_proto
+from opkernel.types.tensor_tokens import held_proto
 
 
 def test_a_proto_stands_for_an_array_without_a_copy() -> None:

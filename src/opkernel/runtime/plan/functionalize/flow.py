@@ -7,8 +7,8 @@ from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.control_flow_info import ROOT, LoopFrame, control_flow_info
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, SWITCH_OPS
 from opkernel.graph.edit.prune import Needs
+from opkernel.runtime.plan.functionalize.contexts import ALWAYS, Context, Predicate, all_of, both
 from opkernel.runtime.plan.keys import Key, key_of
-from opkernel.runtime.plan.raising.contexts import ALWAYS, Context, Predicate, all_of, both
 
 
 class Flow:

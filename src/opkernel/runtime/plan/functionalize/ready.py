@@ -3,7 +3,7 @@
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from opkernel.runtime.plan.raising.contexts import ALWAYS, Context
+from opkernel.runtime.plan.functionalize.contexts import ALWAYS, Context
 
 T = TypeVar("T")
 

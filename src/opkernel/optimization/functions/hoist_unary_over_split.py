@@ -14,7 +14,7 @@ from opkernel.graph import Operation
 from opkernel.graph.edit.graph_editor import GraphEditor
 
 
-def functions_of_parts(editor: GraphEditor) -> None:
+def hoist_unary_over_split(editor: GraphEditor) -> None:
     """Compute one function of a tensor where it is split and most parts go through that function."""
     for op in editor.operations():
         if op.type == "Split" and op not in editor.feeds:

@@ -8,7 +8,7 @@ from tests.runtime.dataflow.loop_builders import Builder
 
 import opkernel
 
-PASSES = ("entered_constants", "constant_folding")
+PASSES = ("constants_into_loops", "constant_folding")
 PAIR = np.array([[1.0, 2.0], [30.0, 40.0]], np.float32)
 
 

@@ -7,7 +7,7 @@ from tests.runtime.dataflow.loop_builders import Builder
 
 import opkernel
 
-PASS = "functions_of_parts"
+PASS = "hoist_unary_over_split"
 X = np.array([[0.5, -1.0, np.nan, np.inf], [-np.inf, 3.0, -0.0, 100.0]], np.float32)
 
 

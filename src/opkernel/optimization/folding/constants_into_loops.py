@@ -13,7 +13,7 @@ from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.optimization.folding.constant_folding import may_fold
 
 
-def entered_constants(editor: GraphEditor) -> None:
+def constants_into_loops(editor: GraphEditor) -> None:
     """Put constants from before a loop into it where something there depends on constants alone."""
     order = editor.operations()
     constants = {op for op in order if op not in editor.feeds and _is_constant(editor, op)}

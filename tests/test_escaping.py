@@ -17,7 +17,7 @@ from tests.hostile_names import HOSTILE_TEXT
 from opkernel.cli.output import echo
 from opkernel.cli.results import write_arrays
 from opkernel.errors import InvalidArgumentError
-from opkernel.foreign_text import (
+from opkernel.escaping import (
     archive_name,
     docstring,
     html_text,

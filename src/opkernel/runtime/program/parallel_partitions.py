@@ -1,4 +1,4 @@
-"""SideBySide: the executors of a program's partitions, which wait for each other in the rendezvous.
+"""ParallelPartitions: the executors of a program's partitions, which wait for each other in the rendezvous.
 
 Source: TensorFlow core/common_runtime/direct_session.cc (RunInternal, ExecutorBarrier).
 """
@@ -15,7 +15,7 @@ from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.step.run_step import RunStep
 
 
-class SideBySide:
+class ParallelPartitions:
     """Runs one executor on the thread that calls, and the others on a thread each.
 
     Each step has threads of its own: executors wait for each other, so none may wait for a thread.
