@@ -8,7 +8,7 @@ from opkernel.errors import InternalError, InvalidArgumentError
 
 @pytest.mark.parametrize(
     ("text", "shape"),
-    [("3 4 -:0,2", (3, 2)), ("5 -", (5,)), ("2 3 1,1:-", (1, 3))],
+    [("3 4 -:0,2", (3, 2)), ("5 -", (5,)), ("2 3 1,1:-", (1, 3)), ("3 0,3", (3,)), ("0 -", (0,))],
 )
 def test_the_shape_is_that_of_the_slice(text, shape):
     assert parse_shape_and_slice(text)[2] == shape
@@ -22,7 +22,15 @@ def test_the_shape_is_that_of_the_slice(text, shape):
         ("-2 -", InvalidArgumentError, "Negative dimension"),
         ("3 x", InvalidArgumentError, "Expected a pair of numbers or '-' but got 'x'"),
         ("3 0,0", InvalidArgumentError, "start = 0, length = 0"),
+        ("3 -1,1", InvalidArgumentError, "start = -1, length = 1"),
+        ("3 1,-1", InvalidArgumentError, "start = 1, length = -1"),
+        ("3 1", InvalidArgumentError, "Expected a pair of numbers or '-' but got '1'"),
+        ("3 0,1,1", InvalidArgumentError, "Expected a pair of numbers or '-' but got '0,1,1'"),
+        ("3 0,9223372036854775808", InvalidArgumentError, "Expected a pair of numbers or '-'"),
+        ("9223372036854775808 -", InvalidArgumentError, "Non numerical dimension"),
         ("3 -:-", InternalError, "Mismatching ranks"),
+        ("3 3,1", InternalError, "Extent in dimension 0 out of bounds"),
+        ("2 3 -:1,3", InternalError, "Extent in dimension 1 out of bounds"),
         ("3 1,3", InternalError, "Extent in dimension 0 out of bounds"),
     ],
 )

@@ -35,6 +35,9 @@ def names() -> st.SearchStrategy[DeviceName]:
         ("/cpu:0", "/device:CPU:0"),
         ("/task:01", "/task:1"),
         ("/task:4294967297", "/task:1"),
+        ("/task:2147483648", "/task:-2147483648"),
+        ("/task:18446744073709551615", "/task:-1"),
+        ("/task:" + "0" * 30 + "1", "/task:1"),
         ("/device:GPU", "/device:GPU:*"),
         ("/device:gpu:1", "/device:gpu:1"),
         ("/device:*:*", ""),
@@ -67,7 +70,7 @@ def test_device_scopes_take_a_local_name_in_small_letters() -> None:
     [
         "/gpu", "/job:foo bar", "/job:1foo", "/job:foo-1", "/replica:-1", "/replica:x", "/device::1",
         "/device:GPU:-1", "/job:foo//task:1", "//", "/job:foo ", "/JOB:foo", "localhost", "/tpu:0",
-        "/task:99999999999999999999", "/task:" + "9" * 10_000, "/job:été", "/job:a/", "/job:*b",
+        "/task:18446744073709551616", "/task:99999999999999999999", "/task:" + "9" * 10_000, "/job:été", "/job:a/", "/job:*b",
         "/cpu:1x", "/device:GPU:1:2", "device:GPU:1", "/task:٣",
     ],
 )  # fmt: skip
