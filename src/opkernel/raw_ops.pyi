@@ -10389,7 +10389,7 @@ def RaggedFillEmptyRowsGrad(
     grad_values: _Input,
     name: str | None = None,
 ) -> _RaggedFillEmptyRowsGradOutputs:
-    """The gradients of RaggedFillEmptyRows: of the values, and of the default."""
+    """The gradients of the values and of the default value of RaggedFillEmptyRows."""
 
 class _RaggedGatherOutputs(typing.NamedTuple):
     output_nested_splits: list[_Tensor]

@@ -7,12 +7,17 @@ from typing import Any
 
 import opkernel.gradients as g
 from opkernel.errors import FailedPreconditionError
-from opkernel.opdef import OpHandle, register_op
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.input_checks import require_rank_at_least
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
+
+
+def colorspace_shape(c: InferenceContext) -> None:
+    """Input 0, its last dimension 3: the same dimension, where it is known."""
+    images = c.with_rank_at_least(c.input(0), 1)
+    c.set_output(0, c.replace_dim(images, -1, c.with_value(c.dim(images, -1), 3)))
 
 
 def _declare(name: str, doc: str, traits: str = "") -> OpHandle:
@@ -21,7 +26,7 @@ def _declare(name: str, doc: str, traits: str = "") -> OpHandle:
         inputs=["images: T"],
         outputs=["output: T"],
         attrs=["T: {half, bfloat16, float, double} = DT_FLOAT"],
-        shape_fn=shape_rule("[..., 3] -> [..., 3]"),
+        shape_fn=colorspace_shape,
         traits=traits,
         doc=doc,
     )
