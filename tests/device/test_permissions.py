@@ -87,3 +87,46 @@ def test_the_whole_disk() -> None:
     assert opkernel.Permissions(read=["/"]).check_read("/etc/passwd") == os.path.realpath(
         "/etc/passwd"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "is_read", "is_written"),
+    [
+        ("ckpt-1", True, True),
+        ("ckpt-1.index", True, True),
+        ("ckpt-1.data-00000-of-00001", True, True),
+        ("ckpt-1-00000-of-00002", True, True),
+        ("ckpt-1.index.tempstate7", False, True),
+        ("ckpt-1_temp/part-00000", False, True),
+        ("ckpt-1_temp/part/deeper", False, False),
+        ("ckpt-10", False, False),
+        ("ckpt-1.indexes", False, False),
+        ("ckpt-1.data-x-of-1", False, False),
+        ("ckpt-1/index", False, False),
+        ("ckpt-2.index", False, False),
+        ("other1", False, False),
+        ("other1.index", False, False),
+        ("a", False, False),
+        ("sub/ckpt-1.index", False, False),
+    ],
+)
+def test_kernels_of_checkpoints_open_the_files_of_one_prefix(
+    tmp_path: Path, name: str, is_read: bool, is_written: bool
+) -> None:
+    prefix, path = tmp_path / "ckpt-1", str(tmp_path / name)
+    restoring = opkernel.Permissions().restoring(prefix)
+    saving = opkernel.Permissions().saving(prefix)
+    checks = [
+        (restoring.for_checkpoints().check_read, is_read),
+        (saving.for_checkpoints().check_write, is_written),
+        (restoring.for_checkpoints().check_write, False),
+        (saving.for_checkpoints().check_read, False),
+        (restoring.check_read, False),
+        (saving.check_write, False),
+    ]
+    for check, is_allowed in checks:
+        if is_allowed:
+            assert check(path) == os.path.realpath(path)
+        else:
+            with pytest.raises(PermissionDeniedError):
+                check(path)

@@ -402,3 +402,21 @@ def test_many_handles_through_functions_in_functions_are_followed_together() -> 
     graph = imported([*handles, call], functions)
     frozen = freeze_graph(graph, "y:0", values={name: np.float32(1) for name in names})
     assert run(frozen) == count
+
+
+@pytest.mark.parametrize("op", ["Variable", "VariableV2", "VarHandleOp"])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_only_a_scalar_of_the_first_variable_op_takes_a_value_of_any_shape(
+    op: str, shape: tuple[int, ...]
+) -> None:
+    """Variable has no other way to declare an unknown shape; the later ops have one."""
+    value = np.array([1, 2, 3], np.float32)
+    with Graph().as_default() as graph:
+        variable = getattr(raw_ops, op)(shape=shape, dtype=FLOAT, shared_name="w", name="w")
+        tensor = read(variable) if op == "VarHandleOp" else variable
+        raw_ops.Identity(input=tensor, name="y")
+    if op == "Variable" and shape == ():
+        assert run(freeze_graph(graph, "y", values={"w": value})).tolist() == [1, 2, 3]
+        return
+    with pytest.raises(InvalidArgumentError, match=r"'w' has the shape .*\[3\]"):
+        freeze_graph(graph, "y", values={"w": value})

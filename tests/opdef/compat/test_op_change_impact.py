@@ -111,6 +111,25 @@ def test_sentences(old, new, impact):
     assert impact_of_change(change(old, new)) == impact
 
 
+@pytest.mark.parametrize(
+    ("now", "impact"),
+    [
+        ("a: int", "Graphs with Op nodes from before attr 'a' was added no longer load."),
+        (
+            "a: int = 2",
+            (
+                "Op nodes from before attr 'a' was added now get 2 for it, where the last version "
+                "gave them 1."
+            ),
+        ),
+    ],
+)
+def test_nodes_from_before_an_attr_was_added_lose_its_default(now, impact):
+    history = OpHistory.of([op(), op(attrs=["a: int = 1"])])
+    changes = compare_with_history(history, [op(attrs=[now])]).changes
+    assert impact in [impact_of_change(change) for change in changes]
+
+
 def test_every_rule_has_its_sentence():
     pairs = [
         (op(attrs=["a: int"]), op(attrs=["a: bool"])),

@@ -159,6 +159,21 @@ def test_other_files_are_refused(data):
         _ = [revision.op_def for revision in parse_op_history(data, "some.file").revisions()]
 
 
+def test_a_line_that_is_not_utf_8_is_counted_from_one():
+    for lines_before in (0, 1, 3):
+        with pytest.raises(
+            InvalidArgumentError, match=rf"^h, line {lines_before + 1} is not UTF-8$"
+        ):
+            parse_op_history(b"#\n" * lines_before + b"# \xff\n", "h")
+
+
+@pytest.mark.parametrize("names", [[""], ["A", ""], ["", "A"]])
+def test_binary_lists_with_an_op_without_a_name_are_refused(names):
+    data = OpList(op=[OpDef(name=name) for name in names]).SerializeToString()
+    with pytest.raises(InvalidArgumentError, match=r"^h is no OpList"):
+        parse_op_history(data, "h")
+
+
 def test_a_misspelt_field_is_no_silence():
     with pytest.raises(InvalidArgumentError, match=r"h, op 'A', line 3: .*minimun"):
         _ = parse_op_history(b'op {\n  name: "A"\n  minimun: 3\n}\n', "h")["A"][0].op_def
