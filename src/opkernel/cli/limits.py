@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext, suppress
 from importlib import import_module
+from itertools import chain
 from types import FrameType
 from typing import Any
 
@@ -172,6 +173,10 @@ def time_limit(seconds: float, behind_s: float = 0.0) -> Iterator[None]:
         raise TimeIsUp
 
     earlier = _SIGNALS.getsignal(signal.SIGALRM)
+    restoring = chain(
+        map(signal.setitimer, [signal.ITIMER_REAL], [0]),
+        map(_SIGNALS.signal, [signal.SIGALRM], [earlier]),
+    )
     try:
         _SIGNALS.signal(signal.SIGALRM, stop)
         signal.setitimer(
@@ -181,10 +186,10 @@ def time_limit(seconds: float, behind_s: float = 0.0) -> Iterator[None]:
     except TimeIsUp:
         raise DeadlineExceededError(f"Timed out after {seconds:g} s") from None
     finally:
-        _ = [  # no interrupt divides this
-            *map(signal.setitimer, [signal.ITIMER_REAL], [0]),
-            *map(_SIGNALS.signal, [signal.SIGALRM], [earlier]),
-        ]
+        try:
+            _ = [*restoring]  # no interrupt divides this
+        finally:  # but `signal` looks for one before it does anything
+            _SIGNALS.signal(signal.SIGALRM, earlier)
 
 
 @contextmanager
