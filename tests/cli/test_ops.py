@@ -57,7 +57,7 @@ def test_where_all_that_is_known_of_an_op_stands(command: Command):
         "unchanged_shape opkernel/opdef/common_shapes/elementwise.py"
     ]
     assert any("CPU" in one and "ops/nn/activation.py" in one for one in found["kernel"])
-    assert found["gradient"] == ["activation_gradient opkernel/ops/nn/gradients/activation.py"]
+    assert found["gradient"] == ["relu_gradient opkernel/ops/nn/gradients/activation.py"]
     assert found["OpenVINO rule"] == ["relu opkernel/engines/openvino/ops/activations.py"]
     assert found["NumPy program"] == ["relu opkernel/decompile/numpy_functions/nn.py"]
     assert found["named by"] == ["fused_ops opkernel/optimization/fusion/fused_ops.py"]

@@ -236,5 +236,5 @@ def device_types() -> list[str]:
 
 
 def offered_device_types() -> list[str]:
-    """The types of which a session has devices that asks for none, in the order in which nodes prefer them."""
+    """The device types that every session gets without asking, the most preferred first."""
     return [name for name in device_types() if _factories[name].factory.is_offered_unasked]

@@ -3,7 +3,6 @@
 import functools
 import importlib
 
-from opkernel.kernel.registry.kernel_registry import KERNELS
 from opkernel.opdef import OpRegistrationData, OpShapeInferenceFn, OpTraits
 from opkernel.ops import catalogue
 
@@ -43,6 +42,10 @@ def load_all_ops() -> None:
     """Import every module of the catalogue, for tools that list what there is."""
     for module in sorted(set(catalogue.MODULE_OF_OP.values())):
         importlib.import_module(f"opkernel.ops.{module}")
+    from opkernel.kernel.registry.kernel_registry import (
+        KERNELS,  # looking up one op needs no kernels
+    )
+
     for name in KERNELS.names():
         KERNELS.get(name)
 

@@ -152,6 +152,16 @@ def test_functions_are_checked_against_the_op(ops, kernels):
     assert kernels.registrations() == []
 
 
+def test_a_function_that_does_not_fit_one_of_several_ops_is_registered_for_none(ops, kernels):
+    with pytest.raises(InvalidArgumentError, match="does not fit the op Twice"):
+
+        @register_kernel("NoOpOfAnybody", "Twice", device="CPU", registry=kernels, op_registry=ops)
+        def twice(x, y):
+            return x
+
+    assert kernels.registrations() == []
+
+
 @pytest.mark.parametrize(
     "keywords",
     [

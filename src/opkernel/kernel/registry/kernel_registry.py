@@ -231,7 +231,7 @@ class KernelRegistry:
 
 
 KERNELS: NamedSlots[object] = NamedSlots("kernels")
-"""Modules that register kernels of the catalogue's ops and stand elsewhere than the ops do, by the names of the ops."""
+"""The modules outside `ops` that register kernels of the catalogue's ops, by op."""
 
 
 def _load_kernels(op: str) -> None:

@@ -152,25 +152,29 @@ class _Registrar:
     is_system: bool
 
     def __call__(self, kernel: _K) -> _K:
-        for kernel_def, op_def in self.declared:
-            make = _maker(kernel, kernel_def.op, self.is_maker, self.claims)
-            if op_def is not None and isinstance(make, FunctionKernelFactory):
-                make.check(op_def)
-            named: Any = type(kernel) if isinstance(make, partial) else kernel
-            self.registry.register(
-                KernelRegistration(
-                    kernel_def=kernel_def,
-                    class_name=callable_name(named),
-                    factory=make,
-                    owner=self.site.owner,
-                    is_system=self.is_system,
-                    contract=self.claims,
-                    site=self.site,
-                    kernel=kernel,
-                    op_def=op_def,
-                )
-            )
+        # All are checked before the first is registered.
+        for registration in [self._registration(kernel, *one) for one in self.declared]:
+            self.registry.register(registration)
         return kernel
+
+    def _registration(
+        self, kernel: Any, kernel_def: KernelDef, op_def: OpDef | None
+    ) -> KernelRegistration:
+        make = _maker(kernel, kernel_def.op, self.is_maker, self.claims)
+        if op_def is not None and isinstance(make, FunctionKernelFactory):
+            make.check(op_def)
+        named: Any = type(kernel) if isinstance(make, partial) else kernel
+        return KernelRegistration(
+            kernel_def=kernel_def,
+            class_name=callable_name(named),
+            factory=make,
+            owner=self.site.owner,
+            is_system=self.is_system,
+            contract=self.claims,
+            site=self.site,
+            kernel=kernel,
+            op_def=op_def,
+        )
 
 
 def _name_of(op: object) -> str:

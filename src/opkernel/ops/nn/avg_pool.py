@@ -265,13 +265,21 @@ def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
 _ATTRS = ("ksize", "strides", "padding", "data_format")
 
 
-@g.register_gradient("AvgPool", "AvgPool3D")
+@g.register_gradient("AvgPool")
 def avg_pool_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    back = getattr(g.nodes, f"{op.type}Grad")
-    return back(g.shape_of(op.inputs[0]), grad, **g.attrs_of(op, *_ATTRS))
+    return g.nodes.AvgPoolGrad(g.shape_of(op.inputs[0]), grad, **g.attrs_of(op, *_ATTRS))
 
 
-@g.register_gradient("AvgPoolGrad", "AvgPool3DGrad")
+@g.register_gradient("AvgPoolGrad")
 def avg_pool_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    pool = getattr(g.nodes, op.type.removesuffix("Grad"))
-    return None, pool(grad, **g.attrs_of(op, *_ATTRS))
+    return None, g.nodes.AvgPool(grad, **g.attrs_of(op, *_ATTRS))
+
+
+@g.register_gradient("AvgPool3D")
+def avg_pool3d_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.AvgPool3DGrad(g.shape_of(op.inputs[0]), grad, **g.attrs_of(op, *_ATTRS))
+
+
+@g.register_gradient("AvgPool3DGrad")
+def avg_pool3d_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return None, g.nodes.AvgPool3D(grad, **g.attrs_of(op, *_ATTRS))

@@ -257,11 +257,15 @@ def args_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return g.nodes.FakeQuantWithMinMaxArgsGradient(grad, op.inputs[0], **attrs)
 
 
-@g.register_gradient(
-    "FakeQuantWithMinMaxVars",
-    "FakeQuantWithMinMaxVarsPerChannel",
-    not_derivative="it passes the rounding unchanged",
-)
+@g.register_gradient("FakeQuantWithMinMaxVars", not_derivative="it passes the rounding unchanged")
 def vars_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     attrs = g.attrs_of(op, "num_bits", "narrow_range")
-    return getattr(g.nodes, f"{op.type}Gradient")(grad, *op.inputs, **attrs)
+    return g.nodes.FakeQuantWithMinMaxVarsGradient(grad, *op.inputs, **attrs)
+
+
+@g.register_gradient(
+    "FakeQuantWithMinMaxVarsPerChannel", not_derivative="it passes the rounding unchanged"
+)
+def per_channel_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    attrs = g.attrs_of(op, "num_bits", "narrow_range")
+    return g.nodes.FakeQuantWithMinMaxVarsPerChannelGradient(grad, *op.inputs, **attrs)

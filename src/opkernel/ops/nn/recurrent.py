@@ -278,11 +278,19 @@ def check_gru(x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any) -> 
 _OF_STATES = "it is that of cs and h alone"
 
 
-@g.register_gradient("BlockLSTM", "BlockLSTMV2", not_derivative=_OF_STATES)
+@g.register_gradient("BlockLSTM", not_derivative=_OF_STATES)
 def block_lstm_gradient(op: g.Operation, *grads: Any) -> g.Gradients:
+    return _gradients(op, grads, g.nodes.BlockLSTMGrad)
+
+
+@g.register_gradient("BlockLSTMV2", not_derivative=_OF_STATES)
+def block_lstm_v2_gradient(op: g.Operation, *grads: Any) -> g.Gradients:
+    return _gradients(op, grads, g.nodes.BlockLSTMGradV2)
+
+
+def _gradients(op: g.Operation, grads: Any, layer_back: Any) -> g.Gradients:
     """The gradients by all but the length; those of the gates count as zero."""
     by_state, by_output = grads[1], grads[6]
-    layer_back = getattr(g.nodes, op.type.replace("LSTM", "LSTMGrad"))
     found = layer_back(
         *op.inputs, *op.outputs, by_state, by_output, **g.attrs_of(op, "use_peephole")
     )

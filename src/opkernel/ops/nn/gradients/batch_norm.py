@@ -9,20 +9,29 @@ _TO_CHANNELS_FIRST = {b"NCHW": [0, 3, 1, 2], b"NCDHW": [0, 4, 1, 2, 3]}
 _CHANNELS_LAST = {b"NCHW": b"NHWC", b"NCDHW": b"NDHWC"}
 
 
-@g.register_gradient(
-    "FusedBatchNorm",
-    "FusedBatchNormV2",
-    "FusedBatchNormV3",
-    not_derivative="it is that of y alone",
-)
+@g.register_gradient("FusedBatchNorm", not_derivative="it is that of y alone")
 def fused_batch_norm_gradient(op: g.Operation, grad: g.Tensor, *_: Any) -> g.Gradients:
+    return _gradients(op, grad, g.nodes.FusedBatchNormGrad)
+
+
+@g.register_gradient("FusedBatchNormV2", not_derivative="it is that of y alone")
+def fused_batch_norm_v2_gradient(op: g.Operation, grad: g.Tensor, *_: Any) -> g.Gradients:
+    return _gradients(op, grad, g.nodes.FusedBatchNormGradV2)
+
+
+@g.register_gradient("FusedBatchNormV3", not_derivative="it is that of y alone")
+def fused_batch_norm_v3_gradient(op: g.Operation, grad: g.Tensor, *_: Any) -> g.Gradients:
+    return _gradients(op, grad, g.nodes.FusedBatchNormGradV3, op.outputs[5])
+
+
+def _gradients(
+    op: g.Operation, grad: g.Tensor, normalize_back: Any, *reserved: g.Tensor
+) -> g.Gradients:
     """The gradients of the input, the scale and the offset.
 
     In inference the op that gives them takes channels last alone.
     """
-    x, scale, _offset, mean, variance = op.inputs
-    normalize_back = getattr(g.nodes, op.type.replace("Norm", "NormGrad"))
-    reserved = op.outputs[5:]  # of the third version
+    x, scale, _, mean, variance = op.inputs
     attrs = g.attrs_of(op, "epsilon", "data_format", "is_training")
     layout = attrs["data_format"]
     if attrs["is_training"]:
