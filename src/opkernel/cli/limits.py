@@ -33,7 +33,7 @@ _AGAIN_S = 1.0
 _BEHIND_S = 0.5
 """So much later than the budget the timer rings: what asks the budget says which node took the time."""
 _SIGNALS: Any = import_module("_signal")
-"""The functions of `signal` in C: an interrupt may divide those around them."""
+"""The C functions behind the module `signal`, whose Python functions an interrupt can divide."""
 _STANDARD_ERROR = 2
 _GRACE_S = 5.0
 """After so long without an answer to the timer, a process of its own is ended."""

@@ -1,4 +1,4 @@
-"""Engines: what compiles parts of graphs. Each that works with a library of others stands in a package of its own."""
+"""Engines, which compile parts of graphs: a package for each library that does the compiling."""
 
 from opkernel.lazy_exports import lazy_exports
 

@@ -137,7 +137,7 @@ def resource_of_handle(ctx: OpKernelContext, resource_type: type[R], index: int 
 
 
 def register_fact(*ops: str, of: type[R], fact: Callable[[R], int]) -> None:
-    """Register a kernel that tells a number, or whether something is so, of the resource whose handle is input 0."""
+    """Register a kernel that returns a number or a bool of the resource whose handle is input 0."""
 
     class FactKernel(InexpensiveKernel):
         def compute(self, ctx: OpKernelContext) -> None:

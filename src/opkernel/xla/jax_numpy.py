@@ -14,7 +14,7 @@ from typing import Any
 from opkernel.libraries import library
 
 NEED = "Compiling with XLA"
-"""What messages say needs the library."""
+"""The subject of the error where the library is missing."""
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from opkernel.interrupts import contextmanager
 from opkernel.libraries import library
 
 NEED = "Compiling with OpenVINO"
-"""What messages say needs the library."""
+"""The subject of the error where the library is missing."""
 
 _TELEMETRY = "openvino_telemetry"
 

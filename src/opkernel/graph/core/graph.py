@@ -35,7 +35,7 @@ from opkernel.proto import FullTypeDef, GraphDef, NodeDef, OpDef, VersionDef
 from opkernel.slots import Slot
 
 if TYPE_CHECKING:
-    import opkernel.graph as room  # its public names: types of what slots give
+    import opkernel.graph as room  # the classes behind the slots, by their public names
     from opkernel.graph.core.captured_value import CapturedValue
     from opkernel.opdef import OpRegistry
 

@@ -111,10 +111,10 @@ class KernelRegistry:
             self._choices.clear()
 
     def derive(self, device_type: str, derivation: Derivation) -> None:
-        """Have the kernels for a device type made from the others when a node first needs one.
+        """Make the kernels for a device type from the registered ones, when a node first needs one.
 
-        A node gets one of them if no kernel that is registered for the device type fits. They are no
-        registrations: nothing lists them, so that lists do not depend on what ran before.
+        A node gets a derived kernel if no kernel that is registered for the device type fits. Lists of
+        kernels leave derived kernels out, and so do not depend on what ran before.
         """
         with self._lock:
             self._derivations[device_type] = derivation
