@@ -33,7 +33,7 @@ from measure import medians, rerun_in_clean_environment
 import opkernel
 from opkernel import Graph, raw_ops, save_graph
 from opkernel.distributed import predict
-from opkernel.distributed.batches.mapped_model import ModelRequest
+from opkernel.distributed.batches.mapped_model import ModelSource
 from opkernel.distributed.batches.rows import ArrayRows, cut
 from opkernel.distributed.batches.workers import BatchWorker
 
@@ -76,7 +76,7 @@ def by_plain_ray(
     """The outputs, by a pool of actors as Ray's documentation has it."""
     from ray.util import ActorPool
 
-    request = ModelRequest(str(model))
+    request = ModelSource(str(model))
     actor = ray.remote(num_cpus=1)(BatchWorker)
     pool = ActorPool([actor.remote(request) for _ in range(concurrency)])
     batches = [*cut([ArrayRows(data)], BATCH)]

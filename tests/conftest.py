@@ -20,6 +20,9 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 # Programs are compiled in each run.
 os.environ.setdefault("OPKERNEL_CACHE", "off")
 
+# A failure shows all frames.
+os.environ.setdefault("OPKERNEL_TRACEBACK_FILTERING", "0")
+
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
@@ -45,8 +48,8 @@ _REASONS_TO_SKIP = {
 
 _FOLDERS = {
     "thorough": (
-        "cli", "conformance", "distributed", "engines", "ops", "optimization", "providers", "runtime", "serving",
-        "testing", "xla",
+        "cli", "conformance", "distributed", "endpoints", "engines", "ops", "optimization", "providers",
+        "runtime", "serving", "testing", "xla",
     ),
     "dependent": ("cli", "ops", "serving"),
 }  # fmt: skip

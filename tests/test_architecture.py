@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from opkernel.ops.declared.table import tensorflow_op_defs
+from opkernel.ops.declared import tensorflow_op_defs
 
 SOURCES = Path(__file__).parent.parent / "src" / "opkernel"
 REPORTING = {"cli", "plugins", "testing"}
@@ -13,7 +13,7 @@ REPORTING = {"cli", "plugins", "testing"}
 
 NO_RIGHTS = {
     "gradients/registry.py": "which of two registrations gives way to the other",
-    "kernel/checked_kernels.py": "which errors tell a fault of a kernel",
+    "kernel/verification.py": "which errors tell a fault of a kernel",
 }
 """Where modules are asked for their names, and nothing is granted for it."""
 
@@ -75,8 +75,7 @@ def test_that_rule_finds_what_it_is_about() -> None:
 
 
 STRUCTURAL = {
-    "graph/core/control_flow_ops.py": "the control flow of TensorFlow 1",
-    "graph/core/structural_ops.py": "what graphs themselves are made of",
+    "graph/core/structural_ops.py": "what graphs themselves are made of, with the control flow of TensorFlow 1",
 }
 """Where the names of ops stand that executors and graphs treat by themselves."""
 

@@ -43,22 +43,23 @@ NOT_NEEDED = [
     "opkernel.ops.declared",
     "opkernel.ops.nn.conv",
     "opkernel.ops.nn.windows",
-    "opkernel.optimization.control_flow.dead_branches",
+    "opkernel.optimization.control_flow.dead_code",
     "opkernel.optimization.functions",
     "opkernel.plugins",
-    "opkernel.providers.blas.conv",
+    "opkernel.providers.blas.convolutions",
+    "opkernel.providers.blas.im2col",
     "opkernel.runtime.calls.eager",
     "opkernel.runtime.calls.instantiated_function",
     "opkernel.runtime.dataflow",
     "opkernel.runtime.placement.colocation",
     "opkernel.runtime.placement.partitioning",
-    "opkernel.runtime.plan.elementwise.tiled",
-    "opkernel.runtime.plan.functionalize.schedule",
+    "opkernel.runtime.plan.tiled",
+    "opkernel.runtime.plan.functionalization",
     "opkernel.runtime.program.error_report",
     "opkernel.runtime.adaptive",
     "opkernel.runtime.session.partial_run",
     "opkernel.runtime.session.recording",
-    "opkernel.runtime.step.inter_op_pool",
+    "opkernel.runtime.program.inter_op_pool",
     "opkernel.runtime.traces",
     "opkernel.runtime.watch",
     "opkernel.state.resource_mgr",
@@ -98,7 +99,7 @@ def loaded(code: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("code", "most", "besides"),
-    [(f"import sys\n{SCRIPT}", 248, {"click"}), (COMMAND, 268, set())],
+    [(f"import sys\n{SCRIPT}", 189, {"click"}), (COMMAND, 203, set())],
     ids=["script", "opkernel run"],
 )
 def test_a_straight_graph_loads_what_it_needs(files, code, most, besides):
@@ -113,6 +114,19 @@ def test_a_straight_graph_loads_what_it_needs(files, code, most, besides):
     assert len(own) <= most
     numpy_alone = loaded("import sys, numpy; print(numpy)")
     assert (FOREIGN | besides) & modules <= numpy_alone
+
+
+def test_the_version_needs_no_numpy():
+    command = """
+import sys
+from opkernel.cli.main import main
+sys.argv = ["opkernel", "--version"]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+"""
+    assert not {"numpy", "opkernel.graph"} & loaded(command)
 
 
 def test_what_is_not_needed_exists():

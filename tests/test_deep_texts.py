@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -14,16 +15,17 @@ from click.testing import CliRunner
 from tests.architecture.source_code import modules
 
 import opkernel
-from opkernel import Graph, raw_ops
+from opkernel import Graph, TensorSpec, raw_ops
 from opkernel.checkpoint import get_checkpoint_state
 from opkernel.cli.commands import commands
 from opkernel.distributed import ClusterSpec, predict
+from opkernel.distributed.batches.text_rows import text_rows
 from opkernel.errors import OpError
-from opkernel.opdef.compat.op_history_file import parse_op_history
-from opkernel.opdef.text.multiline_proto import parse_multiline
+from opkernel.opdef.compat.op_history import parse_op_history
+from opkernel.opdef.text.text_proto import parse_multiline
 from opkernel.plugins.discovery import plugins_in_folder
 from opkernel.proto import OpList
-from opkernel.serving.predict_request import parsed_body
+from opkernel.serving.requests import parsed_body
 
 DEPTH = 100_000
 JSON = ["[" * DEPTH, "[" * DEPTH + "]" * DEPTH, '{"a":' * DEPTH + "1" + "}" * DEPTH]
@@ -112,6 +114,17 @@ def decoded(text: str, _: Path) -> object:
     )
 
 
+def rows_read(folder: Path) -> object:
+    return text_rows(str(folder / "rows.jsonl"), {"x": TensorSpec([None])}, {"x"}).read()
+
+
+def in_keras_file(text: str, folder: Path) -> object:
+    with zipfile.ZipFile(folder / "model.keras", "w") as archive:
+        archive.writestr("config.json", text)
+        archive.writestr("model.weights.h5", "")
+    return opkernel.load_graph(folder / "model.keras")
+
+
 RUN = ["run", "{folder}/model.pb", "--fetch", "y:0"]
 PARSERS: dict[str, list[tuple[list[str], Callable[[str, Path], object]]]] = {
     "opkernel.distributed.cluster.cluster_spec": [
@@ -125,7 +138,12 @@ PARSERS: dict[str, list[tuple[list[str], Callable[[str, Path], object]]]] = {
         (JSON, in_file("manifest.json", mapped)),
         (JSON, lines_of_parts),
     ],
-    "opkernel.cli.html": [
+    "opkernel.distributed.batches.text_rows": [(JSON, in_file("rows.jsonl", rows_read))],
+    "opkernel.graph.io.tfjs_model": [
+        (JSON, in_file("model.json", lambda folder: opkernel.load(folder / "model.json"))),
+    ],
+    "opkernel.graph.io.keras_files": [(JSON, in_keras_file)],
+    "opkernel.cli.show": [
         (
             JSON,
             command(
@@ -136,10 +154,12 @@ PARSERS: dict[str, list[tuple[list[str], Callable[[str, Path], object]]]] = {
         )
     ],
     "opkernel.cli.feeds": [(JSON[:3], command(*RUN, "--input", "x={text}"))],
-    "opkernel.cli.input_expressions": [(PYTHON, command(*RUN, "--input_exprs", "x={text}"))],
-    "opkernel.cli.saved_model_inputs": [(PYTHON, command(*RUN, "--input_examples", "x={text}"))],
-    "opkernel.serving.predict_request": [(JSON[:3], lambda text, _: parsed_body(text.encode()))],
-    "opkernel.ops.parsing.json_example": [
+    "opkernel.cli.saved_model_inputs": [
+        (PYTHON, command(*RUN, "--input_exprs", "x={text}")),
+        (PYTHON, command(*RUN, "--input_examples", "x={text}")),
+    ],
+    "opkernel.serving.requests": [(JSON[:3], lambda text, _: parsed_body(text.encode()))],
+    "opkernel.ops.parsing.example": [
         (JSON, lambda text, _: raw_ops.DecodeJSONExample(json_examples=[text.encode()]))
     ],
     "opkernel.ops.parsing.protos": [(GRAPHS, decoded)],
@@ -153,8 +173,8 @@ PARSERS: dict[str, list[tuple[list[str], Callable[[str, Path], object]]]] = {
     "opkernel.graph.io.message_files": [
         (GRAPHS, in_file("graph.pbtxt", lambda folder: opkernel.load_graph(folder / "graph.pbtxt")))
     ],
-    "opkernel.opdef.text.multiline_proto": [(OPS, lambda text, _: parse_multiline(text, OpList()))],
-    "opkernel.opdef.compat.op_revision": [
+    "opkernel.opdef.text.text_proto": [(OPS, lambda text, _: parse_multiline(text, OpList()))],
+    "opkernel.opdef.compat.op_history": [
         (OPS, lambda text, _: next(iter(parse_op_history(text.encode(), "h").revisions())).op_def)
     ],
 }
@@ -163,6 +183,7 @@ OTHERS = {
     "opkernel.cli.exported_ops": "its argument is ours",
     "opkernel.cli.op_sources": "the answer of that script",
     "opkernel.decompile.definitions": "text that it wrote itself",
+    "opkernel.endpoints.table": "a file of the package",
     "opkernel.escaping": "the function that others call",
     "opkernel.ops.api_defs": "a file of the package",
 }

@@ -27,7 +27,7 @@ from opkernel.escaping import (
     sarif_message,
     terminal_text,
 )
-from opkernel.runtime.plan.names import Names
+from opkernel.runtime.plan.builder import Identifiers
 
 any_text = st.one_of(st.sampled_from(HOSTILE_TEXT[:-1]), st.text(max_size=40))
 
@@ -97,7 +97,7 @@ def test_sarif(text: str) -> None:
 
 @given(st.lists(any_text, max_size=8))
 def test_identifiers(texts: list[str]) -> None:
-    names = Names(["np", "plan"])
+    names = Identifiers(["np", "plan"])
     found = [names.unique(text) for text in texts]
     assert all(name.isidentifier() and name.isascii() and len(name) < 80 for name in found)
     assert len({*found}) == len(found)

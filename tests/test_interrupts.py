@@ -16,10 +16,14 @@ from tools.campaigns.interruption import HOOKS, each_interrupted
 import opkernel
 from opkernel.cli.limits import time_limit
 from opkernel.device.allocation import allocating_from, allocation_policy, under_budget
-from opkernel.device.blas_threads import one_blas_thread, openblas_functions
 from opkernel.device.budget import Budget, current_budget
-from opkernel.device.intra_op import intra_op_parallelism, intra_op_threads
-from opkernel.gradients.source import as_source, gradient_source
+from opkernel.device.intra_op import (
+    intra_op_parallelism,
+    intra_op_threads,
+    one_blas_thread,
+    openblas_functions,
+)
+from opkernel.gradients.gradient_nodes import as_source, gradient_source
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.interrupts import contextmanager, holding, setting, trying
@@ -27,9 +31,9 @@ from opkernel.kernel import CancellationManager, KernelRegistry, TensorRef
 from opkernel.opdef import OpDefBuilder, OpRegistry
 from opkernel.ops.variables.var import change_all, writing
 from opkernel.plugins import loading
+from opkernel.runtime.program.run_step import RunStep
 from opkernel.runtime.session.session import _default_sessions
-from opkernel.runtime.step.run_step import RunStep
-from opkernel.runtime.traces.place import Place, current_place, in_place
+from opkernel.runtime.traces.step_stats_collector import Place, current_place, in_place
 from opkernel.state.keyed_lock import KeyedLock
 from opkernel.training.resource import Resource
 from opkernel.types import decoded_charge

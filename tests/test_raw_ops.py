@@ -13,8 +13,7 @@ import opkernel
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.opdef import OpDefBuilder, op_docstring, unknown_shape
-from opkernel.proto import ApiDef
+from opkernel.opdef import unknown_shape
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -161,42 +160,6 @@ def test_the_documentation_tells_types_and_defaults() -> None:
     assert "values: A list of tensors of any type." in text
     assert "axis: A tensor of one of the types `int32`, `int64`." in text
     assert "Returns:\n    A tensor of the type of `values`." in text
-
-
-def test_a_docstring() -> None:
-    builder = (
-        OpDefBuilder("Doc").input("a: N * T").input("b: int32").input("c: Ref(T)").output("d: T")
-        .output("e: out").attr("T: {float, int32}").attr("N: int >= 1").attr("out: type")
-        .attr("mode: {'A', 'B'} = 'A'").attr("sizes: list(int) >= 2 = [1, 2]")
-        .doc("Does it.\n\nAt length,\n  indented.\n\na: What to do.\n  All of it.\nd: Done.")
-    )  # fmt: skip
-    assert op_docstring(builder.finalize().op_def) == (
-        "Does it.\n\n"
-        "At length,\n  indented.\n\n"
-        "Args:\n"
-        "    a: A list of tensors of one of the types `float32`, `int32`. What to do.\n"
-        "        All of it.\n"
-        "    b: An `int32` tensor.\n"
-        "    c: A mutable tensor of the type of `a`.\n"
-        "    out: A type.\n"
-        '    mode: A string, one of "A", "B". Defaults to \'A\'.\n'
-        "    sizes: A list of ints of length 2 or more. Defaults to [1, 2].\n"
-        "    name: A name for the node in a graph.\n\n"
-        "Returns:\n"
-        "    A named tuple.\n\n"
-        "    d: A tensor of the type of `a`. Done.\n"
-        "    e: A tensor of the type `out`.\n"
-    )
-
-
-def test_an_api_def_tells_other_things_of_an_op() -> None:
-    op_def = OpDefBuilder("Doc").input("a: float").doc("Old.").finalize().op_def
-    api_def = ApiDef(summary="New.", in_arg=[ApiDef.Arg(name="a", description="Told anew.")])
-    assert op_docstring(op_def, api_def) == (
-        "New.\n\nArgs:\n    a: A `float32` tensor. Told anew.\n"
-        "    name: A name for the node in a graph.\n\n"
-        "Returns:\n    Nothing; in a graph, the operation.\n"
-    )
 
 
 def test_the_shipped_stub_is_current() -> None:

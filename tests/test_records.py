@@ -34,6 +34,7 @@ def a_class(made_by: Any, **options: bool) -> Any:
         items: list[int] = made_by.field(default_factory=list)
         hidden: str = made_by.field(default="h", compare=False, repr=False)
         cache: int | None = made_by.field(default=None, init=False)
+        found: list[int] = made_by.field(default_factory=list, init=False, repr=False)
 
     return Point
 
@@ -57,6 +58,7 @@ def result(do: Callable[[], Any]) -> Any:
         lambda made_by, cls: cls(1, 2, [3], "4", 5),
         lambda made_by, cls: cls(1, z=2),
         lambda made_by, cls: cls(1).items is cls(1).items,
+        lambda made_by, cls: (cls(1).found, cls(1).found is cls(1).found),
         lambda made_by, cls: (cls(1).y, cls(1).cache, cls(x=5, items=[6]).items),
         lambda made_by, cls: len({cls(1, 2, 3), cls(1, 2, 3)}),
         lambda made_by, cls: setattr(cls(1), "x", 3),

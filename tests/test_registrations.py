@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -9,11 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import opkernel
+from opkernel.decompile import decompile
 from opkernel.errors import AlreadyExistsError
-from opkernel.registrations import Registrations, declaring_site
+from opkernel.gradients import look_up_gradient
+from opkernel.graph import Operation
+from opkernel.libraries import library
+from opkernel.registrations import OpRules, Registrations, declaring_site, registered_by
+from opkernel.xla import XlaOpRegistry, register_xla_kernel
 
 SOURCES = Path(opkernel.__file__).parent
 MODULES = sorted(
@@ -21,7 +28,7 @@ MODULES = sorted(
         ".__init__"
     )
     for file in SOURCES.rglob("*.py")
-    if file.name != "__main__.py"
+    if file.name not in ("__main__.py", "tfsm_layer.py")  # the latter needs Keras
 )
 
 IMPORT_ALL_AGAIN = """
@@ -38,7 +45,7 @@ def registered():
     from opkernel.gradients import registry as gradients
     from opkernel.kernel import global_kernel_registry, registered_providers
     from opkernel.opdef import global_op_registry
-    from opkernel.optimization import pass_registry
+    from opkernel.optimization import optimize
     from opkernel.runtime.engines import engine
     from opkernel.runtime.program import executors
     from opkernel.types import variant_value
@@ -46,15 +53,15 @@ def registered():
 
     kernels = {"numpy": global_kernel_registry()}
     kernels |= {one.name: one.kernels for one in registered_providers()}
-    of_xla = global_xla_op_registry()._registered.items()
+    of_xla = global_xla_op_registry().rules
     return {
         "ops": Counter(global_op_registry().owners().values()),
         "kernels": Counter(
             (name, one.owner, one.key) for name in kernels for one in kernels[name].registrations()
         ),
         "gradients": Counter(one.owner for one in gradients.gradient_sites().values()),
-        "XLA": Counter((op, one.site.owner) for op, ones in of_xla for one in ones),
-        "passes": [one[:3] for one in pass_registry.optimization_passes()],
+        "XLA": Counter((op, one.site.owner) for op in of_xla.names() for one in of_xla[op]),
+        "passes": [one[:3] for one in optimize.optimization_passes()],
         "executors": executors.registered_executors(),
         "engines": engine._engines.names(),
         "providers": [one.name for one in registered_providers()],
@@ -116,7 +123,7 @@ def test_what_is_registered_again_takes_the_place_of_what_was(faults: dict[str, 
 
 INTERRUPT_EACH_REGISTRATION = """
 import importlib, sys
-from opkernel.optimization import pass_registry
+from opkernel.optimization import optimize
 
 place, count = 0, 0
 def interrupt(frame, event, argument):
@@ -137,7 +144,7 @@ while True:
         place += 1
     finally:
         sys.settrace(None)
-names = [one.name for one in pass_registry.optimization_passes()]
+names = [one.name for one in optimize.optimization_passes()]
 assert len(names) == len(set(names)) > 20
 print(place)
 """
@@ -288,3 +295,118 @@ def test_two_places_of_one_run_are_warned_of(caplog: pytest.LogCaptureFixture) -
     caplog.clear()
     run_as("registers_twice", source)  # another run
     assert len(caplog.records) == 2
+
+
+@pytest.fixture
+def text() -> Operation:
+    """A node of an op that nothing but its kernel is registered for."""
+    with opkernel.Graph().as_default():
+        x = opkernel.raw_ops.Placeholder(dtype=opkernel.float32, shape=[2], name="x")
+        return opkernel.raw_ops.AsString(input=x, name="text").op
+
+
+def compile_with_xla(op: Operation) -> None:
+    opkernel.function(jit_compile=True)(lambda x: opkernel.raw_ops.AsString(input=x))(np.ones(2))
+
+
+def compile_with_openvino(op: Operation) -> None:
+    refusal = opkernel.engines.engine_named("openvino").refusal(op)
+    raise opkernel.errors.NotFoundError(f"It says: {refusal}")
+
+
+def write_numpy(op: Operation) -> None:
+    with op.graph.as_default():
+        digamma = opkernel.raw_ops.Digamma(x=op.inputs[0])
+    decompile([op.inputs[0]], [digamma], "A model", with_numpy_only=True)
+
+
+def without_library(op: Operation) -> None:
+    library("scipy.no_such_module", "MatrixSquareRoot")
+
+
+MISSING = {
+    "gradient": (lambda op: look_up_gradient("Bitcast"), "No gradient defined for op: Bitcast"),
+    "XLA": (compile_with_xla, "no XLA rule for AsString"),
+    "OpenVINO": (compile_with_openvino, "It says: no OpenVINO rule for AsString"),
+    "NumPy": (write_numpy, "There is no source with NumPy alone for op Digamma"),
+    "kernel": (
+        without_library,
+        "MatrixSquareRoot needs the library scipy: pip install 'opkernel[scipy]'",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.jax] * (kind == "XLA")) for kind in MISSING]
+)
+def test_the_kind_of_rule_that_an_op_lacks_is_named(kind: str, text: Operation) -> None:
+    ask, message = MISSING[kind]
+    with pytest.raises(opkernel.errors.OpError, match=re.escape(message)):
+        ask(text)
+
+
+class TestOpRules:
+    def test_the_rule_of_an_op_is_loaded_once(self):
+        loaded: list[str] = []
+
+        def load(op: str) -> None:
+            loaded.append(op)
+            if op == "Relu":
+                rules.add(op, 1, declaring_site(sys._getframe()))
+
+        rules = OpRules[int]("test", load)
+        assert rules.names() == loaded == []
+        assert [rules.find(op) for op in ("Relu", "Where", "Relu", "Where")] == [1, None, 1, None]
+        assert (rules.names(), loaded) == (["Relu"], ["Relu", "Where"])
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [([], "no test rule for Where"), (["{op} lacks a {kind}"], "Where lacks a test")],
+    )
+    def test_an_op_without_one_is_named_with_the_kind(self, options, message):
+        assert OpRules[int]("test", print, *options).missing("Where") == message
+
+    @pytest.mark.jax
+    def test_kernels_for_xla_are_taken_back_with_their_module(self):
+        """As where a plugin could not be loaded."""
+        registry = XlaOpRegistry(opkernel.kernel.KernelRegistry())
+        registry.register_backend("XLA_CPU_JIT", [opkernel.float32])
+        source = "verb('Relu', types={'T': [dtype]}, registry=registry)(lambda features: features)"
+        names = {"verb": register_xla_kernel, "registry": registry}
+        run_as("earlier_kernels", source, dtype=opkernel.float32, **names)
+        run_as("later_kernels", source, dtype=opkernel.bfloat16, **names)
+        assert len(registry.kernels.registrations_for("Relu")) == 2
+        for owner, left in (("later_kernels", 1), ("earlier_kernels", 0)):
+            ((rules, name),) = registered_by(owner.__eq__)
+            rules.remove(name)
+            assert len(registry.registrations("Relu")) == left
+            assert len(registry.kernels.registrations_for("Relu")) == left
+
+
+REGISTERS_TWICE_AND_FOR_NO_OP = """
+import opkernel
+from opkernel.opdef import unknown_shape
+
+for types in (["float"], ["float"], ["float", "int32"]):
+    inputs = [f"x{i}: {one}" for i, one in enumerate(types)]
+    opkernel.register_op("TwiceInTests", inputs=inputs, outputs=["y: float"], shape_fn=unknown_shape)
+opkernel.register_kernel("TwiceInTest", device="CPU")(lambda x: x)
+opkernel.register_gradient("TwiceInTest", "GivenByNodes")(lambda op, grad: grad)
+with opkernel.Graph().as_default() as graph, graph.gradient_override_map({"Neg": "GivenByNodes"}):
+    x = opkernel.placeholder(opkernel.float32)
+    opkernel.gradients(-x, [x])
+"""
+
+
+def test_the_end_of_the_process_tells_what_was_registered_for_no_op(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(REGISTERS_TWICE_AND_FOR_NO_OP)
+    environment = os.environ | {"PYTHONPATH": str(SOURCES.parent)}
+    done = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=True
+    )
+    lost = "and there is no such op; perhaps you mean TwiceInTests"
+    second, kernel, gradient = done.stderr.splitlines()
+    assert second.startswith(f"Op TwiceInTests is registered at {script}:7, and was at {script}:7")
+    assert kernel.startswith(f"The kernel of 'TwiceInTest' is registered at {script}:8, {lost}")
+    assert gradient.startswith(f"The gradient of 'TwiceInTest' is registered at {script}:9, {lost}")

@@ -4,6 +4,7 @@
 """
 
 import gzip
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,27 @@ class Exported(opkernel.Module):
         return keras_tensor @ self.kernel
 
 
+def write_tfjs_model(folder: Path) -> None:
+    """Write a graph model of TensorFlow.js that doubles an image."""
+    number = {"type": "DT_FLOAT"}
+    shape = {"shape": {"dim": [{"size": "-1"}, {"size": "3"}]}}
+    factor = {"dtype": number, "value": {"tensor": {"dtype": "DT_FLOAT", "tensorShape": {}}}}
+    nodes = [
+        {"name": "image", "op": "Placeholder", "attr": {"dtype": number, "shape": shape}},
+        {"name": "factor", "op": "Const", "attr": factor},
+        {"name": "doubled", "op": "Mul", "input": ["image", "factor"], "attr": {"T": number}},
+    ]
+    weights = [{"name": "factor", "shape": [], "dtype": "float32"}]
+    model = {
+        "format": "graph-model",
+        "modelTopology": {"node": nodes},
+        "weightsManifest": [{"paths": ["group1-shard1of1.bin"], "weights": weights}],
+    }
+    folder.mkdir()
+    (folder / "model.json").write_text(json.dumps(model))
+    (folder / "group1-shard1of1.bin").write_bytes(np.array(2, "<f4").tobytes())
+
+
 def main() -> None:
     """Write them all."""
     Path("models").mkdir()
@@ -119,6 +141,7 @@ def main() -> None:
     opkernel.save_graph(image_graph(), "images.pb")
     opkernel.save_graph(price_graph(), "prices.pb")
     opkernel.save(Exported(), "saved_model")
+    write_tfjs_model(Path("web_model"))
     write_meta_graph()
     Path("model.pb.gz").write_bytes(gzip.compress(Path("model.pb").read_bytes()))
     np.save("x.npy", np.ones((2, 3), np.float32))

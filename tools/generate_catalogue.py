@@ -11,7 +11,7 @@ from pathlib import Path
 
 import opkernel.ops
 import opkernel.ops.declared
-from opkernel.decompile.numpy_functions import NUMPY_FUNCTIONS
+from opkernel.decompile.numpy_functions import numpy_functions
 from opkernel.engines.openvino.op_rule import rules
 from opkernel.gradients.registry import gradient_sites
 from opkernel.opdef import global_op_registry
@@ -74,8 +74,9 @@ def rules_of_ops() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for op, site in gradient_sites().items():
         found.setdefault(op, {})["gradient"] = site.owner.removeprefix(PREFIX)
-    for op, function in NUMPY_FUNCTIONS.items():
-        found.setdefault(op, {})["numpy"] = last_part(getattr(function, "__module__", "numpy"))
+    for op in numpy_functions().names():
+        module = getattr(numpy_functions()[op], "__module__", "numpy")
+        found.setdefault(op, {})["numpy"] = last_part(module)
     for op in rules().names():
         found.setdefault(op, {})["openvino"] = last_part(rules()[op].build.__module__)
     for op in modules_of_ops() | modules_of_shape_fns():

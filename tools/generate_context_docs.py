@@ -41,8 +41,12 @@ def _attributes(cls: type) -> Iterator[str]:
 
 
 def _methods(tree: ast.ClassDef) -> Iterator[str]:
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+    for node, following in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call):  # `delegated_to`
+            assert isinstance(following, ast.Expr)
+            text = ast.literal_eval(following.value)
+            yield f"- `{ast.unparse(node.target)} -> {ast.unparse(node.annotation)}`: {_summary(text)}"
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             marks = {ast.unparse(mark) for mark in node.decorator_list}
             if "overload" not in marks:
                 yield f"- `{_signature(node, 'property' in marks)}`: {_summary(ast.get_docstring(node))}"

@@ -40,6 +40,7 @@ def lock_files() -> dict[str, list[str]]:
             *tested,
             *extras["xla"],
             *extras["openvino"],
+            *extras["keras"],
             *extras["serve"],
             *extras["ray"],
         ],

@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from opkernel import DataType, float32, float64, int32, int64
-from opkernel.device.device_factory import DeviceFactory, DeviceOptions, register_device_factory
-from opkernel.device.local_device import LocalDevice
+from opkernel.device import Device, DeviceFactory, DeviceOptions, register_device_factory
 from opkernel.kernel import register_kernel
 
 NUMERIC = [float32, float64, int32, int64]
@@ -48,7 +47,7 @@ class ToyArray:
     __len__ = __iter__ = __getitem__ = __setitem__ = __add__ = __mul__ = __neg__ = refuse
 
 
-class ToyDevice(LocalDevice):
+class ToyDevice(Device):
     """A device with memory of its own."""
 
     def __init__(self, index: int, options: DeviceOptions) -> None:
@@ -70,7 +69,7 @@ class ToyFactory(DeviceFactory):
         """The one that there is."""
         return ["/physical_device:TOY:0"]
 
-    def create_devices(self, options: DeviceOptions) -> Sequence[LocalDevice]:
+    def create_devices(self, options: DeviceOptions) -> Sequence[Device]:
         """New devices, numbered from 0."""
         count = 1 if options.count is None else options.count
         return [ToyDevice(index, options) for index in range(count)]

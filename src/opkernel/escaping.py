@@ -2,8 +2,8 @@
 
 Names, messages and files come from models and libraries of ops, and may be any text at all. What they
 become part of takes them through the function here that is for its kind, and through no other way;
-`tests/architecture/test_foreign_text.py` sees to it. Identifiers of programs are given out by
-`opkernel.runtime.plan.names.Names`, strings of programs are written by `repr`.
+`tests/architecture/test_escaping.py` sees to it. Identifiers of programs are given out by
+`opkernel.runtime.plan.builder.Identifiers`, strings of programs are written by `repr`.
 """
 
 import re
@@ -27,13 +27,11 @@ def terminal_text(text: str, keep: str = "\n") -> str:
     if text.isprintable():
         return text
     return _UNPLAIN.sub(
-        lambda found: found[0] if found[0].isprintable() or found[0] in keep else _escape(found[0]),
+        lambda found: (
+            found[0] if found[0].isprintable() or found[0] in keep else repr(found[0])[1:-1]
+        ),
         text,
     )
-
-
-def _escape(char: str) -> str:
-    return repr(char)[1:-1]
 
 
 def docstring(text: str) -> str:

@@ -50,13 +50,8 @@ def file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     except OpError:
         raise
     except OSError as error:
-        raise file_error(path, error) from error
-
-
-def file_error(path: str | os.PathLike[str], error: OSError) -> OpError:
-    """The error of an operation on a file, with TensorFlow's code."""
-    kind = _ERRORS.get(error.errno or 0, UnavailableError)
-    return kind(f"{os.fspath(path)}; {error.strerror or error}")
+        kind = _ERRORS.get(error.errno or 0, UnavailableError)
+        raise kind(f"{os.fspath(path)}; {error.strerror or error}") from error
 
 
 _ERRORS: dict[int, type[OpError]] = {

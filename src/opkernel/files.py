@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Self
 
 from opkernel.file_errors import checked_path
-from opkernel.interrupts import contextmanager
+from opkernel.interrupts import Closing, contextmanager
 
 Opener = Callable[[str], int]
 """Opens a file for reading; gives its descriptor. Raises OSError, or an OpError that says why it may not."""
@@ -53,7 +53,7 @@ def open_resolved(path: str, flags: int = _READ, mode: int = 0o666) -> int:
         return directory.open(name or ".", flags, mode)
 
 
-class Directory:
+class Directory(Closing):
     """An open directory. Names in it mean the same files wherever its path leads later.
 
         with Directory("checkpoints") as directory:
@@ -194,12 +194,6 @@ class Directory:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def _make_directories(path: str, count: int) -> None:

@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 from weakref import ref
 
 if TYPE_CHECKING:
@@ -48,10 +48,6 @@ class _Leave(partial):  # type: ignore[type-arg]  # the class takes no arguments
 class _LeaveAttribute:
     """`__exit__` of blocks."""
 
-    @overload
-    def __get__(self, block: None, owner: Any) -> _LeaveAttribute: ...
-    @overload
-    def __get__(self, block: _Block[Any], owner: Any) -> Callable[..., bool | None]: ...
     def __get__(self, block: _Block[Any] | None, owner: Any) -> Any:
         if block is None:
             return self
@@ -106,16 +102,29 @@ def _leave(
     except StopIteration as end:
         return end is not error
     except BaseException as raised:
-        if raised is error or (type(raised) is RuntimeError and _is_stop(error, raised)):
+        # Python raises a RuntimeError for a StopIteration that is thrown into a generator.
+        is_stop = isinstance(error, StopIteration) and type(raised) is RuntimeError
+        if raised is error or (is_stop and raised.__cause__ is error):
             error.__traceback__ = traceback  # without the lines of the generator
             return False
         raise
     raise RuntimeError("The generator of a block goes on after an error in the block")
 
 
-def _is_stop(error: BaseException, raised: RuntimeError) -> bool:
-    """Whether Python has raised a RuntimeError for the StopIteration that was thrown into a generator."""
-    return isinstance(error, StopIteration) and raised.__cause__ is error
+class Closing:
+    """Is closed at the end of a `with` statement's block."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """End what the block has begun."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 @contextmanager

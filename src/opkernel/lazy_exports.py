@@ -26,7 +26,8 @@ def lazy_exports(
     """`__getattr__`, `__dir__` and `__all__` of a package, from its `__init__.pyi`."""
     namespace = vars(sys.modules[package])
     with open(namespace["__file__"].removesuffix("c") + "i", encoding="utf-8") as stub:
-        sources = _sources(stub.read())
+        exports = _EXPORT.findall(stub.read())
+    sources = {alias: (module, name) for module, name, alias in exports}
 
     def load(name: str) -> Any:
         source = sources.get(name)
@@ -44,8 +45,3 @@ def lazy_exports(
         return sorted([*sources, *[name for name in namespace if name.startswith("__")]])
 
     return load, public, list(sources)
-
-
-def _sources(stub: str) -> dict[str, tuple[str, str]]:
-    """The module of each name that a stub imports, and the name that it has there."""
-    return {alias: (module, name) for module, name, alias in _EXPORT.findall(stub)}

@@ -10,7 +10,9 @@ from opkernel.logs import logger
 
 EXTRA_OF = {
     "PIL": ("Pillow", "image"),
+    "hypothesis": ("hypothesis", "test"),
     "jax": ("JAX", "xla"),
+    "keras": ("Keras", "keras"),
     "openvino": ("OpenVINO", "openvino"),
     "prometheus_client": ("prometheus-client", "serve"),
     "pyarrow": ("pyarrow", "parquet"),
@@ -66,6 +68,12 @@ def missing_packages(extra: str) -> list[str]:
         for module, (name, one) in EXTRA_OF.items()
         if one == extra and not is_installed(module)
     ]
+
+
+def is_extra_missing(extra: str) -> bool:
+    """Whether no library of an extra is installed; one of several is enough for most of what needs the extra."""
+    modules = [module for module, (_, one) in EXTRA_OF.items() if one == extra]
+    return bool(modules) and not any(map(is_installed, modules))
 
 
 @functools.cache

@@ -31,13 +31,19 @@ def _raw_op(op_def: OpDef) -> Callable[..., typing.Any]:
     parameters = call_parameters(op_def, api_def)
 
     def raw_op(**arguments: typing.Any) -> typing.Any:
-        node_name = arguments.pop("name", None)
-        inputs, attrs = bind_call(op_def, parameters, arguments)
-        tensor = next(tensors_in([*arguments.values()]), None)
-        if tensor is not None or innermost_default() is not None:
-            values = {python_name(key): value for key, value in {**inputs, **attrs}.items()}
-            return apply_op(op_def.name, node_name, **values)
-        return execute(op_def.name, inputs, attrs)
+        try:
+            node_name = arguments.pop("name", None)
+            inputs, attrs = bind_call(op_def, parameters, arguments)
+            tensor = next(tensors_in([*arguments.values()]), None)
+            if tensor is not None or innermost_default() is not None:
+                values = {python_name(key): value for key, value in {**inputs, **attrs}.items()}
+                return apply_op(op_def.name, node_name, **values)
+            return execute(op_def.name, inputs, attrs)
+        except Exception as error:
+            from opkernel.tracebacks import hide_frames
+
+            hide_frames(error)
+            raise
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     shown = [inspect.Parameter(p.name, keyword, default=p.default) for p in parameters]

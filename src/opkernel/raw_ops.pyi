@@ -10603,7 +10603,7 @@ def RandomStandardNormal(
     seed2: int = 0,
     name: str | None = None,
 ) -> _Tensor:
-    """Normal numbers of mean 0 and deviation 1."""
+    """Normal numbers of mean 0 and deviation 1, in a tensor of the given shape."""
 
 def RandomUniform(
     *,
@@ -16622,7 +16622,7 @@ def TruncatedNormal(
     seed2: int = 0,
     name: str | None = None,
 ) -> _Tensor:
-    """Normal numbers of mean 0 and deviation 1, of which none is as far from 0 as 2."""
+    """Normal numbers of which none is as far from 0 as 2, in a tensor of the given shape."""
 
 def TwoFloatInputs(
     *,

@@ -158,7 +158,7 @@ def _init(cls: type, fields: dict[str, _Field], frozen: bool) -> Callable[..., N
         if one.init:
             parameters.append(name + default)
         else:
-            value = f"_{name}"
+            value = f"_{name}()" if hasattr(one, "default_factory") else f"_{name}"
         lines.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")

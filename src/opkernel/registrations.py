@@ -5,9 +5,11 @@ was interrupted, by Ctrl-C say, and imports it again at the next request. A note
 registered something may register it again, in another run. Nobody else may.
 """
 
+import atexit
+import importlib
 import weakref
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from opkernel.errors import AlreadyExistsError
@@ -129,30 +131,85 @@ class Registrations(Generic[_T]):
         return [thing for thing, _ in list(self._entries.values())]
 
 
+class OpRules(Registrations[_T]):
+    """The rules of one kind about ops, by the op: gradients, what XLA compiles, what OpenVINO builds.
+
+    Args:
+        kind: What messages call the kind: "XLA".
+        load: Imports what registers the rule of an op. It is called once for each op that is asked for.
+        missing: What to say of an op without a rule; `{kind}` and `{op}` stand for their names.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        load: Callable[[str], object],
+        missing: str = "no {kind} rule for {op}",
+    ) -> None:
+        super().__init__(f"The {kind} rule of")
+        self._kind, self._load, self._missing = kind, load, missing
+        self._asked: set[str] = set()
+
+    def find(self, op: str) -> _T | None:
+        """The rule of an op, which is loaded where it must be; None where there is none."""
+        if op not in self._asked:
+            self._load(op)
+            self._asked.add(op)
+        return self.get(op)
+
+    def missing(self, op: str) -> str:
+        """What to say of an op without a rule: "no XLA rule for Where"."""
+        return self._missing.format(kind=self._kind, op=op)
+
+
+def import_modules(package: ModuleType) -> None:
+    """Import the modules of a package, which register what they have."""
+    import pkgutil  # most processes list no package
+
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+
+
 _all = weakref.WeakSet[Registrations[Any]]()
 
 
 def registered_by(is_owner: Callable[[str], bool]) -> Iterator[tuple[Registrations[Any], str]]:
     """What modules have registered, in any Registrations: where, and by which name."""
     for registrations in list(_all):
-        for name in registrations.names():
-            site = registrations.site(name)
-            if site is not None and is_owner(site.owner):
+        for name, site in registrations.sites().items():
+            if is_owner(site.owner):
                 yield registrations, name
 
 
-def no_rule(kind: str, op: str) -> str:
-    """What to say of an op that nothing is registered for: "no XLA rule for Where"."""
-    return f"no {kind} rule for {op}"
+def warn_of_second(
+    what: str, site: DeclaringSite, earlier: DeclaringSite, *, is_other: bool = False
+) -> None:
+    """Warn where one run of a module's code registers a thing twice, of which the last counts.
 
-
-def warn_of_second(what: str, site: DeclaringSite, earlier: DeclaringSite) -> None:
-    """Warn where one run of a module's code registers a thing at two places, of which the last counts."""
-    if site.line != earlier.line and site.is_of_same_run(earlier):
+    A place that registers the same again, as a loop does, is no fault unless it registers another thing.
+    """
+    if (is_other or site.line != earlier.line) and site.is_of_same_run(earlier):
         logger("opkernel").warning(
             "%s is registered at %s:%s, and was at %s:%s: the last one counts",
             *(what, site.file, site.line, earlier.file, earlier.line),
         )
+
+
+_lists_at_exit: list[Callable[[], Iterable[str]]] = []
+
+
+def warn_at_exit(sentences: Callable[[], Iterable[str]]) -> None:
+    """Log sentences as warnings when the process ends; what gives them is asked once, then."""
+    if not _lists_at_exit:
+        atexit.register(_warn)
+    if sentences not in _lists_at_exit:
+        _lists_at_exit.append(sentences)
+
+
+def _warn() -> None:
+    for sentences in _lists_at_exit:
+        for sentence in sentences():
+            logger("opkernel").warning("%s", sentence)
 
 
 def declaring_site(caller: FrameType) -> DeclaringSite:

@@ -20,7 +20,7 @@ WRITERS = {
         "opkernel.ops.logging_ops": "PrintV2, which escapes what a terminal gets",
     },
     "sys.stderr": {
-        "opkernel.cli.progress": "asks whether it is a terminal",
+        "opkernel.cli.limits": "asks whether it is a terminal",
         "opkernel.ops.logging_ops": "Print and PrintV2, which escape what a terminal gets",
     },
     "json.dumps": {

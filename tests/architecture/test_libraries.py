@@ -13,7 +13,9 @@ from opkernel.libraries import EXTRA_OF
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {
     "PIL": {"ops"},
+    "hypothesis": {"testing"},
     "jax": {"xla"},
+    "keras": {"keras"},
     "openvino": {"engines"},
     "prometheus_client": {"serving"},
     "pyarrow": {"distributed"},

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.architecture.source_code import Module, modules
 
-from opkernel.graph.core import control_flow_ops, structural_ops
+from opkernel.graph.core import structural_ops
 from opkernel.ops.loader import all_op_names
 
 OPS = frozenset(all_op_names())
@@ -15,23 +15,20 @@ OPS = frozenset(all_op_names())
 ROOMS = {
     "decompile.numpy_functions": "a function of NumPy for each op",
     "engines.openvino.ops": "a rule for each op",
+    "graph.building.numpy_functions": "ops for each function of NumPy",
     "graph.freezing": "what reads of variables and tables become",
     "optimization": "the patterns that passes rewrite",
     "ops": "the ops",
     "providers": "kernels for ops",
     "raw_ops": "the ops as functions",
     "testing": "graphs and calls to test kernels and devices with",
-    "xla.devices": "a rule for each op",
+    "xla.device_kernels": "a rule for each op",
     "xla.kernels": "a rule for each op",
 }
 """The rooms, and parts of rooms, whose work it is to know ops by name."""
 
 STRUCTURAL = {"Const", "Identity", "IdentityN", "NoOp"}.union(
-    *(
-        getattr(module, name)
-        for module in (control_flow_ops, structural_ops)
-        for name in module.__all__
-    ),
+    *(value for name, value in vars(structural_ops).items() if name.isupper()),
     structural_ops.STATELESS_CALLS.values(),
     {"SymbolicGradient", "XlaLaunch", "_ArrayToList", "_ListToArray"},
 )
@@ -39,36 +36,38 @@ STRUCTURAL = {"Const", "Identity", "IdentityN", "NoOp"}.union(
 
 MODULES = {
     "decompile.functions": "Stack TensorArray",  # classes of the written program
-    "distributed.training.replica_device_setter": (  # a public default, TensorFlow's
+    "distributed.training": (  # a public default, TensorFlow's
         "MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors "
         "MutableHashTableOfTensorsV2 MutableHashTableV2 ResourceConditionalAccumulator"
     ),
+    "drawing.scopes": "ReadVariableOp",
     "engines.openvino.tensors": "Transpose",  # an op of OpenVINO
-    "gradients.functional.gradient_graph": "VariableShape",
-    "gradients.functional.loops": "TensorListPopBack",
-    "gradients.gradients_in_functions": "Acosh Asinh Cast",  # rules for ops
-    "gradients.indexed_slices": "Cast ConcatV2 StridedSlice UnsortedSegmentSum",
-    "gradients.tensors": "ZerosLike",
+    "gradients.body_gradient": "VariableShape",
+    "gradients.loops": "TensorListPopBack",
+    "gradients.symbolic_gradient": "Acosh Asinh Cast",  # rules for ops
+    "gradients.gradient_nodes": "Cast ConcatV2 StridedSlice UnsortedSegmentSum ZerosLike",
     "graph.building.operators": (  # the operators of Python
         "Abs Add AddV2 BatchMatMulV2 Cast ComplexAbs FloorDiv FloorMod GatherNd Greater GreaterEqual Invert Less "
-        "LessEqual LogicalAnd LogicalNot LogicalOr MatMul Mul Neg Pow RealDiv StridedSlice Sub Where"
+        "LessEqual LogicalAnd LogicalNot LogicalOr MatMul Mul Neg Pack Pow RealDiv StridedSlice Sub Where"
     ),
-    "graph.building.slicing": "Cast Pack",
     "graph.core.create_op": "Pack",
+    "graph.core.older_nodes": "_FusedConv2D",
+    "graph.io.tfjs_nodes": (  # what ops of TensorFlow.js become
+        "AddV2 BiasAdd Conv2D DepthwiseConv2dNative LeakyRelu MatMul Mul Neg Relu _FusedConv2D "
+        "_FusedDepthwiseConv2dNative _FusedMatMul"
+    ),
     "interop.counted_loops": "AddV2",
     "interop.session_variable": "Assign ReadVariableOp",
     "opdef.common_shapes.quantized": "BiasAdd Requantize Sum",  # values of the attr `fused_ops`
-    "runtime.engines.compile_and_run": "_XlaCompile _XlaRun",
-    "runtime.placement.graph_checks": "TPUPartitionedCall",
-    "runtime.program.initializers": "Assign ReadVariableOp Restore RestoreSlice RestoreV2",
-    "runtime.program.subgraph": "BroadcastGradientArgs",
-    "runtime.session.convert_to_constants": "ReadVariableOp",
-    "runtime.session.table_contents": (
-        "InitializeTable InitializeTableV2 LookupTableExport LookupTableExportV2"
+    "runtime.engines.xla_ops": "_XlaCompile _XlaRun",
+    "runtime.session.direct_session": "TPUPartitionedCall",
+    "runtime.program.error_report": "Assign ReadVariableOp Restore RestoreSlice RestoreV2",
+    "runtime.program.request": "BroadcastGradientArgs",
+    "runtime.session.convert_to_constants": (
+        "InitializeTable InitializeTableV2 LookupTableExport LookupTableExportV2 ReadVariableOp"
     ),
-    "runtime.step.tensor_handle": "GetSessionHandle GetSessionHandleV2",
-    "training.optimizers": "ResourceSparseApplyAdagradV2 ResourceSparseApplyFtrlV2",
-    "training.resource": "DestroyResourceOp LookupTableExportV2",
+    "runtime.program.session_state": "GetSessionHandle GetSessionHandleV2",
+    "training.resource": "LookupTableExportV2",
     "training.variable": "ReadVariableOp",
     "wiring": "_XlaCompile _XlaRun",  # their kernels belong to the runtime
 }

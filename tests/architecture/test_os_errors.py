@@ -15,11 +15,8 @@ PASSES_ON = {"OpError", "DeadlineExceededError"}
 ALLOWED = {
     "opkernel.checkpoint.bundle_reader: _open_file": "what is wrong is told when the file is read",
     "opkernel.checkpoint.sstable: Table": "raises DataLossError, and no other OpError",
-    "opkernel.cli.completion: _beginning": "whatever is wrong, the shell gets no completions",
-    "opkernel.cli.completion: choose_signature": "as above",
+    "opkernel.cli.completion: choose_signature": "whatever is wrong, the shell gets no completions",
     "opkernel.cli.completion: ports_of": "as above",
-    "opkernel.cli.completion: signature_names": "as above",
-    "opkernel.cli.completion: yield": "as above",
     "opkernel.cli.limits: _told_after_first_line": "raises no OpError",
     "opkernel.cli.new: echo": "prints",
     "opkernel.cli.new: new_package": "makes texts",
@@ -28,8 +25,8 @@ ALLOWED = {
     "opkernel.plugins.discovery: _module_names": "raises InvalidArgumentError, and no other OpError",
     "opkernel.plugins.discovery: _text": "as above",
     "opkernel.plugins.discovery: plugins_in_folder": "keeps the errors of plugins as theirs",
-    "opkernel.xla.compiled_cache: _make_room": "what cannot be stored is left out, whatever the reason",
-    "opkernel.xla.compiled_cache: write_whole": "as above",
+    "opkernel.xla.computation: _make_room": "what cannot be stored is left out, whatever the reason",
+    "opkernel.xla.computation: write_whole": "as above",
 }
 """What such a block may call, and why."""
 

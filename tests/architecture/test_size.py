@@ -24,7 +24,11 @@ LONG_SIGNATURES = {
     "strided_index": "the inputs and attrs of StridedSlice",
 }
 """Functions with more arguments, and who has settled them."""
-SETTLED_ELSEWHERE = {"cli": "the options of commands", "ops": "the inputs of ops"}
+SETTLED_ELSEWHERE = {
+    "cli": "the options of commands",
+    "endpoints": "the parameters of TensorFlow's functions",
+    "ops": "the inputs of ops",
+}
 """The rooms whose functions may take more, and what these are."""
 
 

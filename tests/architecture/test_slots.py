@@ -29,6 +29,7 @@ PARAMETERS = {
     "drawing of a graph": ["graph"],
     "edit of a graph": ["graph"],
     "full types of a graph": ["graph"],
+    "functions of NumPy on tensors": ["name", "args", "kwargs"],
     "gradient of a call by name": ["op", "grads"],
     "gradient of a frame loop": ["loop", "grads"],
     "operators of tensors": ["name", "operands"],

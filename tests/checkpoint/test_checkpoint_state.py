@@ -13,7 +13,7 @@ import opkernel
 from opkernel import Checkpoint, CheckpointManager, Variable
 from opkernel.checkpoint import BundleWriter, TensorSlice, merge_bundles
 from opkernel.checkpoint.bundle_writer import _write_index
-from opkernel.checkpoint.slices_writer import SlicesWriter
+from opkernel.checkpoint.slices import SlicesWriter
 from opkernel.errors import InvalidArgumentError, NotFoundError
 
 

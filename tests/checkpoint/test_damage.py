@@ -11,7 +11,7 @@ import opkernel
 from opkernel import raw_ops
 from opkernel.checkpoint import BundleWriter, TensorSlice
 from opkernel.checkpoint.bundle_writer import _write_index
-from opkernel.checkpoint.slices_writer import SlicesWriter
+from opkernel.checkpoint.slices import SlicesWriter
 from opkernel.errors import (
     DataLossError,
     InvalidArgumentError,

@@ -73,3 +73,41 @@ def test_a_chain_of_many_objects_is_walked_quickly() -> None:
     for number in range(50_000):
         proto.nodes.add().children.add(node_id=(number + 1) % 50_000, local_name="n")
     assert sum(1 for _ in zip(ObjectGraph(proto).paths(), range(100), strict=False)) == 100
+
+
+def test_a_slot_that_was_not_saved_is_looked_for_further() -> None:
+    proto = graph()
+    other = proto.nodes.add()
+    other.slot_variables.add(
+        original_variable_node_id=1, slot_name="m", slot_variable_node_id=2
+    )  # object 2 has no value
+    proto.nodes[2].slot_variables[0].slot_name = "n"
+    other.slot_variables.add(original_variable_node_id=1, slot_name="m", slot_variable_node_id=3)
+    assert ObjectGraph(proto).slot_key("v", "m") == "v/SLOT/m"
+
+
+def test_objects_are_paired_by_their_names() -> None:
+    """Numbers elsewhere with those here; names that are not here lead nowhere, and objects are paired once."""
+    theirs = {
+        0: [("optimizer", 7), ("v", 8), ("absent", 9)],
+        7: [("model", 0), ("again", 8)],
+        8: [],
+        9: [("v", 10)],
+    }
+    assert ObjectGraph(graph()).paired(theirs.__getitem__) == {0: 0, 7: 2, 8: 1}
+    assert ObjectGraph(graph()).children(0) == {"v": 1, "optimizer": 2}
+    assert ObjectGraph(graph()).child(0, "optimizer") == 2
+    assert ObjectGraph(graph()).child(1, "v") is None
+
+
+def test_the_graph_of_a_checkpoint(tmp_path: Path) -> None:
+    value = np.empty((), object)
+    value[()] = graph().SerializeToString()
+    with BundleWriter(tmp_path / "c") as writer:
+        writer.add("_CHECKPOINTABLE_OBJECT_GRAPH", value)
+    with opkernel.load_checkpoint(tmp_path / "c") as checkpoint:
+        found = ObjectGraph.of(checkpoint)
+    assert found.proto == graph()
+    assert found.find("") == 0
+    with pytest.raises(NotFoundError, match=r"/c has no 'optimiser': .*perhaps you mean optimizer"):
+        found.find("optimiser")

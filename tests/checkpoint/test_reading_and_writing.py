@@ -1,5 +1,6 @@
 """Checkpoints that TensorFlow wrote are read; what is written has TensorFlow's bytes."""
 
+import gc
 import math
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tests.checkpoint.values import PARTED, PARTS, SPECS, VALUES
 import opkernel
 from opkernel.checkpoint import BundleWriter, TensorSlice, merge_bundles, parse_shape_and_slice
 from opkernel.checkpoint.crc32c import _extended, crc32c, mask, unmask
-from opkernel.checkpoint.slices_writer import SlicesWriter
+from opkernel.checkpoint.slices import SlicesWriter
 from opkernel.errors import (
     FailedPreconditionError,
     InternalError,
@@ -180,6 +181,15 @@ def test_an_error_in_the_block_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), BundleWriter(tmp_path / "c") as writer:
         writer.add("x", np.ones(math.floor(1 / 0)))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_writer_that_nobody_finishes_leaves_nothing(tmp_path: Path) -> None:
+    writer = BundleWriter(tmp_path / "c")
+    writer.add("x", np.zeros(2))
+    assert len([*tmp_path.iterdir()]) == 1
+    del writer
+    gc.collect()
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_checksums() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opkernel.checkpoint.snappy import decompressed
+from opkernel.checkpoint.sstable import decompressed
 from opkernel.errors import DataLossError
 
 

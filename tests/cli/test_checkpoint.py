@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Command
 
 import opkernel
-from opkernel.checkpoint.slices_writer import SlicesWriter
+from opkernel.checkpoint.slices import SlicesWriter
 from opkernel.checkpoint.tensor_slice import TensorSlice
 
 TENSORS: dict[str, Any] = {

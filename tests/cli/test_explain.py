@@ -220,7 +220,7 @@ def test_no_such_node(command: Command, model: Path) -> None:
     done = command("explain", str(model), "flaot")
     assert done.exit_code == 1
     assert done.output == (
-        "Error: NOT_FOUND: the graph has no node 'flaot'; perhaps you mean float\n"
+        "Error: NOT_FOUND: the graph has no node or op 'flaot'; perhaps you mean float\n"
     )
 
 

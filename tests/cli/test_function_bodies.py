@@ -76,7 +76,7 @@ def test_run_asks_for_the_argument_that_is_not_fed(command: Command, text_model:
     assert done.exit_code == 1
     assert done.output == (
         "Error: INVALID_ARGUMENT: You must feed a value for argument 1 of the function, "
-        "'_arg_b_0_1' with dtype float: --input _arg_b_0_1=VALUE\n"
+        "'_arg_b_0_1' with dtype float: --input _arg_b_0_1=VALUE, or --random\n"
     )
 
 

@@ -5,9 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.input_expressions import expression_value
-from opkernel.cli.saved_model_inputs import examples_given, expressions_given, files_given
+from opkernel.cli.output import WrongUse
+from opkernel.cli.saved_model_inputs import (
+    examples_given,
+    expression_value,
+    expressions_given,
+    files_given,
+)
 from opkernel.errors import ResourceExhaustedError
 from opkernel.proto import Example
 

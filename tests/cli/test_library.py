@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import Command
 
 from opkernel.cli.commands import commands
-from opkernel.cli.library import WITHOUT_LIBRARIES
+from opkernel.cli.options import WITHOUT_LIBRARIES
 from opkernel.kernel import global_kernel_registry
 from opkernel.opdef import global_op_registry
 

@@ -57,10 +57,13 @@ def test_where_all_that_is_known_of_an_op_stands(command: Command):
         "unchanged_shape opkernel/opdef/common_shapes/elementwise.py"
     ]
     assert any("CPU" in one and "ops/nn/activation.py" in one for one in found["kernel"])
-    assert found["gradient"] == ["relu_gradient opkernel/ops/nn/gradients/activation.py"]
-    assert found["OpenVINO rule"] == ["relu opkernel/engines/openvino/ops/activations.py"]
+    assert found["gradient"] == ["Relu opkernel/ops/nn/activation.py"]
+    assert found["OpenVINO rule"] == ["Relu opkernel/engines/openvino/ops/elementwise.py"]
     assert found["NumPy program"] == ["relu opkernel/decompile/numpy_functions/nn.py"]
-    assert found["named by"] == ["fused_ops opkernel/optimization/fusion/fused_ops.py"]
+    assert found["named by"] == [
+        "fusion opkernel/optimization/fusion.py",
+        "tfjs_nodes opkernel/graph/io/tfjs_nodes.py",
+    ]
     assert found["library"] == ["none"]
 
 

@@ -44,6 +44,9 @@ def test_the_graph_that_is_written_computes_the_same(
     y = opkernel.Session(opkernel.load_graph(out)).run("y:0", {"x:0": np.full((1, 3), -1.0)})
     assert y.tolist() == [[1, 1, 1]]
     assert "10 nodes, now 4" in result.output
+    assert "4 operations to compute, now 1 (75% fewer)" in result.output
+    assert "constant_folding" in result.output
+    assert "batch_norm_folding" not in result.output  # it changed nothing
     assert f"written to {out}" in result.output
 
 
@@ -71,8 +74,11 @@ def test_the_report_says_what_changed(command, dense, tmp_path):
     out = tmp_path / "out.pb"
     report = json.loads(command("optimize", dense, "-o", out, "--json").output)
     assert report["passes"]["fusion"] == 1
+    assert report["passes"]["layout"] == 0
+    assert report["operations"] == {"before": 4, "after": 1}
     assert report["ops"]["before"]["MatMul"] == 1
     assert report["ops"]["after"]["_FusedMatMul"] == 1
+    assert list(report["ops"]["before"]) == sorted(report["ops"]["before"])
     changes = {(one["pass_name"], one["node"]): one for one in report["changes"]}
     assert changes["constant_folding", "two"]["what"] == "is constant"
     assert changes["fusion", "y"]["parts"] == ["product", "biased", "y"]

@@ -7,9 +7,9 @@ from typing import Any
 import click
 import pytest
 
+from opkernel.cli.limits import progress
 from opkernel.cli.output import counted, echo, one_line, print_json, print_table, styled
-from opkernel.cli.progress import progress
-from opkernel.cli.row_count import RowCount
+from opkernel.cli.predict import RowCount
 
 
 def test_json_has_a_line_for_each_item(capsys: pytest.CaptureFixture[str]):
@@ -69,8 +69,8 @@ def test_counted():
 def test_long_work_is_announced_on_terminals(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("opkernel.cli.progress._TICK_S", 0.01)
-    monkeypatch.setattr("opkernel.cli.progress.time.monotonic", lambda: 7.0)
+    monkeypatch.setattr("opkernel.cli.limits._TICK_S", 0.01)
+    monkeypatch.setattr("opkernel.cli.limits.time.monotonic", lambda: 7.0)
     with progress("Waiting"):
         pass
     assert capsys.readouterr().err == "", "it is no terminal"
@@ -81,7 +81,7 @@ def test_long_work_is_announced_on_terminals(
         shown.set()
         return 79
 
-    monkeypatch.setattr("opkernel.cli.progress._terminal_width", width)
+    monkeypatch.setattr("opkernel.cli.limits._terminal_width", width)
     with progress("Waiting"):
         shown.wait()
     printed = capsys.readouterr().err
@@ -92,7 +92,7 @@ def test_long_work_is_announced_on_terminals(
 def test_logs_get_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("opkernel.cli.progress._TICK_OF_LOGS_S", 0.01)
+    monkeypatch.setattr("opkernel.cli.limits._TICK_OF_LOGS_S", 0.01)
     told = threading.Semaphore(0)
 
     def stand(room: int | None) -> str:

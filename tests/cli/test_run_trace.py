@@ -2,10 +2,12 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Command
+from tests.runtime.engines.own_engine import OwnEngine, registered
 
 FEEDS = ("--input", "x=[[1,2,3],[6,5,4]]", "--input", "n=2", "--fetch", "top:0")
 
@@ -28,7 +30,8 @@ def test_the_profile_names_ops_and_nodes(command: Command, model: Path):
     done = command("run", model, *FEEDS, "--profile", "--repeat", 4)
     assert done.exit_code == 0, done.output
     assert "top:0  float32[2,2]" in done.output
-    assert re.search(r"Kernels took [\d.]+ ms in the median of the 3 steps after", done.output)
+    took = r"Kernels took [\d.]+ ms of [\d.]+ ms in the median of the 3 steps after"
+    assert re.search(took, done.output)
     assert re.search(r"^ +ms +share  calls  us a call +output  op$", done.output, re.MULTILINE)
     assert re.search(
         r"^ +[\d.]+  100\.0%      1 +[\d.]+  32 bytes  TopKV2$", done.output, re.MULTILINE
@@ -36,8 +39,40 @@ def test_the_profile_names_ops_and_nodes(command: Command, model: Path):
     assert re.search(r"^ +[\d.]+  100\.0%      1  TopKV2  top$", done.output, re.MULTILINE)
 
 
-def test_a_profile_of_one_step_says_how_to_have_more(command: Command, model: Path):
-    assert "--repeat N" in command("run", model, *FEEDS, "--profile").output
+def test_a_profile_takes_a_few_steps_where_these_change_nothing(command: Command, model: Path):
+    assert "the 5 steps after the first" in command("run", model, *FEEDS, "--profile").output
+
+
+def test_steps_of_which_nothing_is_recorded_have_no_times(
+    command: Command, text_model: Callable[[str], Path]
+):
+    done = command("run", text_model(COUNTER), "--fetch", "one", "--profile", "--repeat", 2)
+    assert done.exit_code == 0, done.output
+    assert "Kernels took 0.000 ms of 0.000 ms in the median of the 1 step after" in done.output
+
+
+def test_steps_with_effects_are_not_repeated_for_a_profile(
+    command: Command, text_model: Callable[[str], Path]
+):
+    counting = text_model(COUNTER)
+    arguments = ("run", counting, "--init", "init", "--fetch", "add", "--profile")
+    once = command(*arguments)
+    assert once.exit_code == 0, once.output
+    assert "\n1.\n" in once.output
+    assert "in the first step; --repeat N" in once.output
+    assert "\n3.\n" in command(*arguments, "--repeat", 3).output
+
+
+COUNTER = """
+    node { name: "v" op: "VariableV2" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "shape" value { shape {} } } }
+    node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 0 } } } }
+    node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 1 } } } }
+    node { name: "init" op: "Assign" input: "v" input: "zero" attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "add" op: "AssignAdd" input: "v" input: "one" attr { key: "T" value { type: DT_FLOAT } } }
+"""
 
 
 def test_json_has_it_all_beside_the_results(command: Command, model: Path):
@@ -56,7 +91,10 @@ def test_json_has_it_all_beside_the_results(command: Command, model: Path):
         1,
         32,
     )
-    assert told["profile"]["kernels_ms"] == pytest.approx(node["ms"])
+    profile = told["profile"]
+    assert profile["kernels_ms"] == pytest.approx(node["ms"])
+    assert latencies["p50"] == pytest.approx(profile["step_ms"])
+    assert profile["step_ms"] >= profile["kernels_ms"]
 
 
 @pytest.mark.parametrize(
@@ -121,3 +159,34 @@ def test_models_with_control_flow_have_traces(command: Command, shared: Path, tm
     events = json.loads(path.read_text())["traceEvents"]
     turns = [event for event in events if event.get("args", {}).get("node") == "while/while/MatMul"]
     assert len(turns) == 15
+
+
+def test_auto_says_what_it_tried_and_chose(command: Command, model: Path):
+    with registered(OwnEngine(ops=())):
+        done = command("run", model, *FEEDS, "--repeat", 2, "--jit", "auto")
+        told = json.loads(
+            command("run", model, *FEEDS, "--repeat", 2, "--jit", "auto", "--json").output
+        )
+        limited = command("run", model, *FEEDS, "--repeat", 2, "--jit", "auto", "--timeout", 60)
+    assert re.search(
+        r"^auto: no engine takes .*: kernels since step \d+$", done.output, re.MULTILINE
+    ), done.output
+    assert told["auto"]["chosen"] == "plan"
+    assert "auto: steps with a limit of time or memory try no engines" in limited.output
+    assert "auto:" not in command("run", model, *FEEDS, "--repeat", 2).output
+
+
+@pytest.mark.parametrize(
+    ("name", "group"), [("--jit", "Speed:"), ("--fetch", "Outputs:"), ("--random", "Inputs:")]
+)
+def test_the_help_of_run_has_groups(command: Command, name: str, group: str):
+    lines = command("run", "--help").output.splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith(f"  {name} "))
+    titles = [line for line in lines[:place] if line.endswith(":") and not line.startswith(" ")]
+    assert titles[-1] == group
+
+
+def test_the_list_of_commands_is_not_cut(command: Command):
+    listed = " ".join(command("--help").output.partition("Commands:")[2].split())
+    assert "..." not in listed
+    assert "Check that changed ops still take the graphs that were made for them." in listed

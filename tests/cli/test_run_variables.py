@@ -63,3 +63,39 @@ def test_an_init_that_does_not_exist(command: Command, with_variable: Path) -> N
     done = command("run", with_variable, "--init", "nope", "--fetch", "y")
     assert done.exit_code == 1
     assert "'nope', does not exist in the graph" in done.output
+
+
+@pytest.fixture
+def with_table(tmp_path: Path) -> Path:
+    """`found` looks `key` up in a table that `init_all_tables` fills."""
+    with Graph().as_default() as graph:
+        table = opkernel.raw_ops.HashTableV2(
+            key_dtype=opkernel.string, value_dtype=opkernel.int64, name="words"
+        )
+        fill = opkernel.raw_ops.InitializeTableV2(
+            table_handle=table, keys=["a", "b"], values=np.array([7, 8]), name="fill"
+        )
+        key = opkernel.placeholder("string", [None], name="key")
+        default = np.int64(-1)
+        opkernel.raw_ops.LookupTableFindV2(
+            table_handle=table, keys=key, default_value=default, name="found"
+        )
+        graph.create_op("NoOp", name="init_all_tables", control_inputs=[fill])
+    save_graph(graph, tmp_path / "table.pb")
+    return tmp_path / "table.pb"
+
+
+@pytest.mark.parametrize("options", [[], ["--jit", "off"]])
+def test_a_table_that_is_not_filled(options: list[str], command: Command, with_table: Path) -> None:
+    arguments = ["run", with_table, "--input", 'key=["b","c"]', "--fetch", "found", *options]
+    done = command(*arguments)
+    assert done.exit_code == 1
+    assert done.output.startswith(
+        "Error: FAILED_PRECONDITION: LookupTableFindV2: Table not initialized. (node 'found', "
+    )
+    assert done.output.endswith(
+        "; run 'init_all_tables' first, which sets 'words' (by 'fill') "
+        "(--init init_all_tables runs that operation first)\n"
+    )
+    done = command(*arguments, "--init", "init_all_tables", "--json")
+    assert '"value": [8, -1]' in done.output.replace("\n", "").replace("  ", "")

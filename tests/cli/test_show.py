@@ -155,3 +155,16 @@ def test_inputs_that_no_output_needs_stand_apart(command: Command, tmp_path: Pat
         "Outputs",
     ]
     assert "training:0" in tables[2]
+
+
+def test_a_graph_without_its_weights(command: Command, tmp_path: Path):
+    """Files of weights that lie elsewhere are no part of a graph, and a constant without values is zeros."""
+    const = """node { name: "%s" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: %d } } %s } } } }\n"""
+    path = tmp_path / "stripped.pbtxt"
+    path.write_text(const % ("w", 1000, "") + const % ("b", 10, "float_val: 2"))
+    facts = json.loads(command("show", path, "--json").output)
+    assert (facts["weight_bytes"], facts["missing_weight_bytes"]) == (40, 4000)
+    assert "Warning: constants of 4.0 kB have no values" in command("show", path).output
+    path.write_text(const % ("w", 10, "") + const % ("b", 10, "float_val: 2"))
+    assert "missing_weight_bytes" not in json.loads(command("show", path, "--json").output)

@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from opkernel.cli.commands import commands
-from opkernel.cli.output import Colored, print_table, print_text
-from opkernel.cli.table_layout import fold
+from opkernel.cli.output import Colored, fold, print_table, print_text
 
 SCOPE = "bert/encoder/layer_0/attention/self/really_rather_long_scope"
 STRANGE = "AnOperationThatNobodyHasEverRegistered"
@@ -50,7 +49,7 @@ TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "explain": (["explain", "model.pbtxt", f"{SCOPE}/less", "--device-count", "CPU=2"], MATMUL),
     "engines": (["explain", "one.pbtxt", "--jit", "xla"], []),
     "place": (["place", "model.pbtxt", "--device-count", "CPU=2"], MATMUL),
-    "optimize": (["optimize", "one.pbtxt", "-o", "out.pb", "-v"], ["Identity"]),
+    "optimize": (["optimize", "one.pbtxt", "-o", "out.pb", "-v"], []),
     "profile": (
         ["run", "one.pbtxt", "--input", "x=[[1,2,3,4]]", "--profile"],
         ["BatchMatMulV2"],
@@ -102,6 +101,17 @@ def test_a_colour_takes_no_room(printed: Callable[..., Result]) -> None:
 def test_in_a_file_a_row_is_a_line(printed: Callable[..., Result]) -> None:
     lines = printed(TABLES["shapes"][0], "").output.splitlines()
     assert any(f"{SCOPE}/less:0" in line and "[?,?]" in line for line in lines)
+
+
+def test_in_a_file_one_long_cell_pads_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("x" * 100, 1, "long"), ("y", 2, "short")]
+    print_table("Names", ("name", "n", "about"), rows, ("n",))
+    assert capsys.readouterr().out.splitlines() == [
+        "Names",
+        f"  {'name':48}  n  about",
+        f"  {'x' * 100}  1  long",
+        f"  {'y':48}  2  short",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ CALLS: dict[str, tuple[list[object], int, str]] = {
     "opkernel explain digits.pb digt": (
         ["explain", MODEL, "digt"],
         1,
-        "the graph has no node 'digt'; perhaps you mean digit",
+        "the graph has no node or op 'digt'; perhaps you mean digit",
     ),
     "opkernel shapes digits.pb --input image:8,8,8,1": (
         ["shapes", MODEL, "--input", "image:8,8,8,1"],

@@ -56,8 +56,8 @@ WRONG = {
     "numpy": (saved_array(), "INVALID_ARGUMENT", "is NumPy arrays (.npy or .npz), not a GraphDef"),
     "random": (random.Random(0).randbytes(5000), "INVALID_ARGUMENT", "is not a GraphDef"),
 }
-WITH_RECIPE = ("keras", "onnx")
-"""Kinds whose message has two lines that turn the file into a model."""
+LINES = {"keras": 4, "onnx": 4, "tflite": 3}
+"""The lines of messages that have a recipe."""
 
 
 @pytest.mark.parametrize("verb", ["run", "show"])
@@ -72,7 +72,7 @@ def test_a_wrong_file_is_named_for_what_it_is(
     assert done.exit_code == 1
     assert done.output.startswith(f"Error: {code}: {path} ")
     assert message in done.output
-    assert done.output.count("\n") == (4 if kind in WITH_RECIPE else 1)
+    assert done.output.count("\n") == LINES.get(kind, 1)
 
 
 @pytest.mark.parametrize("verb", ["run", "show"])
@@ -87,6 +87,15 @@ def test_directories(command: Command, tmp_path: Path, verb: str):
     done = command(verb, tmp_path)
     assert done.exit_code == 1
     assert done.output.endswith("saved_model.pb is damaged: it has no MetaGraph\n")
+
+
+@pytest.mark.parametrize("verb", ["run", "show"])
+def test_the_prefix_of_a_checkpoint(command: Command, tmp_path: Path, verb: str):
+    (tmp_path / "ckpt-1.index").touch()
+    done = command(verb, tmp_path / "ckpt-1")
+    assert done.exit_code == 1
+    assert f"{tmp_path / 'ckpt-1'} is a TensorFlow checkpoint" in done.output
+    assert f"opkernel checkpoint ls {tmp_path / 'ckpt-1'}" in done.output
 
 
 @pytest.mark.parametrize("verb", ["run", "show"])

@@ -13,6 +13,7 @@ import answer_graphs
 import opkernel  # noqa: F401  # connects the global registries with the catalogue of ops
 from opkernel.errors import NotFoundError, OpError
 from opkernel.graph import Graph
+from opkernel.kernel.node_properties import MemoryType
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.create import create_op_kernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
@@ -20,10 +21,9 @@ from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kern
 from opkernel.kernel.registry.lookup import (
     find_kernel_registration,
     kernels_registered_for_op,
+    memory_types_for_node,
     supported_device_types_for_node,
 )
-from opkernel.kernel.registry.memory_types import MemoryType
-from opkernel.kernel.registry.node_form import memory_types_for_node
 from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.opdef import GRAPH_DEF_VERSION, OpDefBuilder, OpRegistry, global_op_registry
 from opkernel.proto import KernelDef, NodeDef

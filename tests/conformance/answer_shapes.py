@@ -24,7 +24,7 @@ from opkernel.opdef.common_shapes import (
     broadcast_binary_op_output_shape,
     get_windowed_output_size_from_dims,
 )
-from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size
+from opkernel.opdef.common_shapes.windows import Padding, get_windowed_output_size
 from opkernel.proto import AttrValue, NodeDef, OpDef, TensorProto, TensorShapeProto
 from opkernel.types import DataType, tensor_from_proto
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import opkernel
-from opkernel.cli.recorded_vectors import recorded_vectors
+from opkernel.cli.registered import recorded_vectors
 from opkernel.kernel import get_registered_kernels_for_op
 
 pytestmark = pytest.mark.shared

@@ -10,7 +10,7 @@ import pytest
 import opkernel
 from opkernel import int32
 from opkernel.custom_ops import Tensor
-from opkernel.custom_ops.body import has_body
+from opkernel.custom_ops.custom_op import has_body
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.gradients import nodes
 from opkernel.kernel import get_registered_kernels_for_op

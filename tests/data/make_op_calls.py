@@ -1,29 +1,29 @@
 """Write op_calls.pb.xz: a graph of single op calls on constants, a few of each op of the catalogue.
 
 pip install tensorflow-cpu==2.21.0
-PYTHONPATH=src python tests/data/make_op_calls.py ../shared/vectors
+PYTHONPATH=src:. python tests/data/make_op_calls.py ../shared/vectors
 
 Most are recorded calls that TensorFlow accepted, eagerly and in a graph: small ones with various
 shapes. Calls on lists, optionals and functions are written out here.
 """
 
-import base64
 import functools
 import json
 import lzma
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tests.recorded_nodes import add_call, add_constant, arrays
 
-from opkernel.opdef import attr_from_python, infer_attr_from_python
+from opkernel.opdef import infer_attr_from_python
 from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.proto import GraphDef, NodeDef
-from opkernel.types import DataType, PartialTensorShape, tensor_to_proto
+from opkernel.types import DataType
 
 Calls = dict[str, list[tuple[Any, dict[str, Any]]]]
 
@@ -72,14 +72,6 @@ def consider(calls: Calls, empty: Calls, line: str) -> None:
         kept.append((shapes, call))
 
 
-def arrays(values: list[Any]) -> Iterator[dict[str, Any]]:
-    for value in values:
-        if isinstance(value, list):
-            yield from arrays(value)
-        else:
-            yield value
-
-
 def fits_a_graph(call: dict[str, Any]) -> bool:
     """Whether TensorFlow's shape function accepts the call; eager calls do without."""
     graph = GraphDef()
@@ -91,43 +83,6 @@ def fits_a_graph(call: dict[str, Any]) -> bool:
     except ValueError:
         return False
     return True
-
-
-def add_call(graph: GraphDef, name: str, call: dict[str, Any]) -> None:
-    node = NodeDef(name=name, op=call["op"])
-    for key, value in call["attrs"].items():
-        node.attr[key].CopyFrom(attr_value(value))
-    for number, value in enumerate(arrays(call["inputs"])):
-        dtype = DataType.from_string(value["dtype"])
-        name = f"{node.name}/input_{number}"
-        node.input.append(add_constant(graph, name, array(value), dtype))
-    graph.node.append(node)
-
-
-def array(value: dict[str, Any]) -> Any:
-    if value["dtype"] == "string":
-        texts = [base64.b64decode(text) for text in value["values_b64"]]
-        return np.array([*texts, None], object)[:-1].reshape(value["shape"])
-    dtype = np.dtype(DataType.from_string(value["dtype"]).as_numpy_dtype)
-    return np.frombuffer(base64.b64decode(value["b64"]), dtype).reshape(value["shape"])
-
-
-def attr_value(value: dict[str, Any]) -> Any:
-    ((kind, recorded),) = value.items()
-    if kind.startswith("list("):
-        inner = kind.removeprefix("list(").removesuffix(")")
-        return attr_from_python([decoded(inner, item) for item in recorded], kind)
-    return attr_from_python(decoded(kind, recorded), kind)
-
-
-def decoded(kind: str, value: Any) -> Any:
-    if kind == "type":
-        return DataType.from_string(value)
-    if kind == "string":
-        return base64.b64decode(value)
-    if kind == "shape" and value is not None:
-        return PartialTensorShape([None if dim == -1 else dim for dim in value])
-    return array(value) if kind == "tensor" else value
 
 
 def add_fused_calls(graph: GraphDef) -> None:
@@ -151,15 +106,6 @@ def add_fused_calls(graph: GraphDef) -> None:
         for key, value in attrs.items():
             node.attr[key].CopyFrom(infer_attr_from_python(value))
         graph.node.append(node)
-
-
-def add_constant(graph: GraphDef, name: str, value: Any, dtype: DataType | None = None) -> str:
-    """Add a Const; the result is its name."""
-    tensor = tensor_to_proto(value, dtype)
-    constant = graph.node.add(name=name, op="Const")
-    constant.attr["dtype"].type = tensor.dtype
-    constant.attr["value"].tensor.CopyFrom(tensor)
-    return name
 
 
 def written_out() -> Any:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from opkernel.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
 from opkernel.kernel import (
+    Allocator,
     AllocatorAttributes,
     AllocatorMemoryType,
     AllocatorStats,
@@ -248,6 +249,77 @@ class TestTrackingAllocator:
         assert inner.get_stats().num_allocs == 0
 
 
+class Plain(Allocator):
+    """An allocator of somebody, who does not count."""
+
+    name = "plain"
+    memory_type = AllocatorMemoryType.HOST_PINNED
+
+    def allocate(self, shape: Sequence[int], dtype: DataType) -> Any:
+        return np.zeros(tuple(shape), dtype.numpy_dtype)
+
+    def allocate_raw(self, alignment: int, num_bytes: int) -> Any:
+        return np.zeros(num_bytes, np.uint8)
+
+
+class TestAllocatorsThatDoNotCount:
+    def test_track_nothing(self) -> None:
+        allocator = Plain()
+        array = allocator.allocate([3], float32)
+        assert not allocator.tracks_allocation_sizes
+        assert allocator.get_stats() is None
+        assert not allocator.clear_stats()
+        for size in (allocator.requested_size, allocator.allocated_size, allocator.allocation_id):
+            with pytest.raises(
+                InvalidArgumentError, match="Allocator plain does not track its arrays"
+            ):
+                size(array)
+
+    def test_can_be_followed(self) -> None:
+        tracking = TrackingAllocator(Plain())
+        kept = tracking.allocate([3], float32)
+        bytes_ = tracking.allocate_raw(64, 100)
+        assert tracking.get_sizes() == (112, 112, 112)
+        assert [tracking.requested_size(one) for one in (kept, bytes_)] == [12, 100]
+        assert [tracking.allocated_size(one) for one in (kept, bytes_)] == [12, 100]
+        assert [tracking.allocation_id(one) for one in (kept, bytes_)] == [1, 2]
+        assert tracking.memory_type is AllocatorMemoryType.HOST_PINNED
+        assert (tracking.get_stats(), tracking.clear_stats()) == (None, False)
+        del kept
+        assert tracking.get_sizes() == (112, 112, 100)
+        records = [record.alloc_bytes for record in tracking.get_current_records()]
+        assert records == [12, 100, -12]
+
+
+def test_statistics_as_tensorflow_prints_them() -> None:
+    allocator = CpuAllocator(bytes_limit=1000)
+    kept = allocator.allocate([10], float32)
+    allocator.allocate([20], float32)
+    assert allocator.get_stats().debug_string() == (
+        "Limit:                            1000\n"
+        "InUse:                              40\n"
+        "MaxInUse:                          120\n"
+        "NumAllocs:                           2\n"
+        "MaxAllocSize:                       80\n"
+    )
+    assert (
+        CpuAllocator()
+        .get_stats()
+        .debug_string()
+        .startswith("Limit:                               0\n")
+    )
+    assert kept.size == 10
+
+
+def test_records_have_the_time_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: 1_700_000_000_123_456_789)
+    tracking = TrackingAllocator(Plain())
+    tracking.allocate([3], float32)
+    assert [one.alloc_micros for one in tracking.get_current_records()] == [
+        1_700_000_000_123_456
+    ] * 2
+
+
 def test_kernels_can_be_made_to_allocate_from_an_allocator() -> None:
     allocator = CpuAllocator(bytes_limit=100)
     with allocating_from(allocator):
@@ -261,7 +333,33 @@ def test_kernels_can_be_made_to_allocate_from_an_allocator() -> None:
     assert allocator.get_stats().num_allocs == 1
 
 
+def test_kinds_of_memory_have_the_numbers_of_tensorflow() -> None:
+    assert {name: kind.value for name, kind in AllocatorMemoryType.__members__.items()} == {
+        "UNKNOWN": 0,
+        "DEVICE": 1,
+        "HOST_PAGEABLE": 2,
+        "HOST_PINNED": 3,
+    }
+
+
+def test_without_arrays_all_counts_are_0() -> None:
+    assert AllocatorStats() == AllocatorStats(0, 0, 0, 0, None)
+    assert CpuAllocator().get_stats() == AllocatorStats()
+
+
 class TestAllocatorAttributes:
+    @pytest.mark.parametrize("value", range(8))
+    def test_each_wish_is_a_bit(self, value: int) -> None:
+        """As in TensorFlow's AllocatorAttributes: on_host, nic_compatible, gpu_compatible."""
+        wishes = [bool(value >> bit & 1) for bit in range(3)]
+        attrs = AllocatorAttributes(*wishes)
+        assert attrs.value == value
+        assert attrs.merge(AllocatorAttributes()) == AllocatorAttributes().merge(attrs) == attrs
+        for other in range(8):
+            others = AllocatorAttributes(*[bool(other >> bit & 1) for bit in range(3)])
+            assert attrs.merge(others).value == value | other
+            assert attrs.is_equal_or_less_restrictive_than(others) is (value | other == other)
+
     def test_merging_asks_for_both(self) -> None:
         merged = AllocatorAttributes(on_host=True).merge(AllocatorAttributes(gpu_compatible=True))
         assert merged == AllocatorAttributes(on_host=True, gpu_compatible=True)

@@ -7,11 +7,20 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from opkernel.device.blas_threads import _openblas, one_blas_thread
+from opkernel.device import intra_op
 from opkernel.device.budget import Budget, current_budget, spending
+from opkernel.device.intra_op import _openblas, one_blas_thread
 from opkernel.errors import DeadlineExceededError
-from opkernel.kernel import intra_op_parallelism, intra_op_threads, shard
+from opkernel.kernel import (
+    cut,
+    intra_op_parallelism,
+    intra_op_threads,
+    openblas_functions,
+    shard,
+)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -167,3 +176,104 @@ def test_a_forked_process_may_hold_blas_whatever_threads_did_meanwhile():
 def test_threads_are_at_least_one():
     with intra_op_parallelism(-3):
         assert intra_op_threads() == 1
+
+
+@given(st.integers(0, 300), st.integers(1, 20), st.integers(1, 9))
+def test_a_range_is_cut_into_parts_of_about_one_size(size, parts, multiple):
+    found = cut(size, parts, multiple)
+    assert [number for one in found for number in range(size)[one]] == [*range(size)]
+    assert len(found) <= parts or size <= parts * multiple
+    assert all(one.start % multiple == 0 for one in found)
+    lengths = [one.stop - one.start for one in found]
+    assert all(length == lengths[0] for length in lengths[:-1])
+    assert not lengths or lengths[0] < -(-size // parts) + multiple
+
+
+@pytest.mark.parametrize(
+    ("size", "parts", "multiple", "lengths"),
+    [
+        (10, 3, 1, [4, 4, 2]),
+        (9, 3, 1, [3] * 3),
+        (10, 3, 4, [4, 4, 2]),
+        (2, 5, 1, [1, 1]),
+        (0, 3, 1, []),
+    ],
+)
+def test_cuts(size, parts, multiple, lengths):
+    assert [one.stop - one.start for one in cut(size, parts, multiple)] == lengths
+
+
+def test_without_a_multiple_parts_begin_anywhere():
+    assert cut(7, 3) == [slice(0, 3), slice(3, 6), slice(6, 7)]
+    assert cut(3, 3) == [slice(0, 1), slice(1, 2), slice(2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "threads"),
+    [("3", "3"), ("1", "1"), ("", "2"), ("0", "2"), ("-3", "2"), ("many", "2"), (None, "2")],
+)
+def test_the_environment_says_how_many_threads_there_are(asked, threads, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 5}, raising=False)
+    monkeypatch.delenv("OPKERNEL_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OPKERNEL_NUM_THREADS", asked)
+    assert str(intra_op._default_threads()) == threads
+
+
+def test_where_the_system_does_not_say_which_processors_it_may_use_it_uses_all(monkeypatch):
+    monkeypatch.delenv("OPKERNEL_NUM_THREADS", raising=False)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    for processors, threads in ((7, 7), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda processors=processors: processors)
+        assert intra_op._default_threads() == threads
+
+
+def test_no_more_helpers_come_than_there_are_parts():
+    idents: set[int] = set()
+    with intra_op_parallelism(64):
+        shard(lambda _: idents.add(threading.get_ident()), range(1))
+    assert idents == {threading.get_ident()}
+
+
+def test_parts_without_a_helper_are_left_out_after_an_error():
+    done: list[int] = []
+
+    def work(part):
+        done.append(part)
+        if part == 2:
+            raise KeyError("part")
+
+    with intra_op_parallelism(1), pytest.raises(KeyError):
+        shard(work, range(9))
+    assert done == [0, 1, 2]
+
+
+@pytest.mark.skipif(_openblas() is None, reason="NumPy has another BLAS")
+def test_blas_may_be_held_for_good_and_is_told_once():
+    functions = _openblas()
+    assert functions is not None
+    get, put = functions
+    before, block = get(), object()
+    assert one_blas_thread.holds
+    try:
+        put(3)
+        one_blas_thread.hold(block)
+        assert get() == 1
+        with one_blas_thread():
+            pass
+        assert get() == 1  # somebody else holds it still
+        one_blas_thread.blocks.discard(block)
+        with one_blas_thread():
+            pass
+        assert get() == 3
+    finally:
+        put(before)
+
+
+def test_another_blas_is_left_alone(monkeypatch):
+    monkeypatch.setattr("opkernel.device.intra_op._openblas", lambda: None)
+    assert not one_blas_thread.holds
+    with one_blas_thread():
+        assert len(one_blas_thread.blocks) == 1
+    assert not one_blas_thread.blocks
+    assert openblas_functions("no_such_function") is None

@@ -1,11 +1,12 @@
 """Memory that is being made counts beside what is held, until it is given back."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
 from opkernel.device.budget import Budget, spending
-from opkernel.device.growing_array import GrowingArray
-from opkernel.device.made_bytes import check_bytes, making_bytes
+from opkernel.device.made_bytes import GrowingArray, check_bytes, making_bytes
 from opkernel.device.string_tensors import gather_bytes, joining, map_strings, string_tensor
 from opkernel.errors import ResourceExhaustedError
 from opkernel.types import DataType
@@ -111,3 +112,72 @@ def test_an_array_grows_within_the_budget() -> None:
         array.extend(np.zeros(LIMIT // 16, np.int64))
         with pytest.raises(ResourceExhaustedError):
             array.extend(np.zeros(LIMIT // 16, np.int64))
+
+
+def test_few_bytes_ask_nobody() -> None:
+    """The budget is asked after each 64 KiB that were made."""
+    with spending(Budget(10)), making_bytes("a thing") as made:
+        made.add(1 << 16)
+        assert made.total == 1 << 16
+        with pytest.raises(ResourceExhaustedError, match="a thing: 65537 bytes"):
+            made.add(1)
+
+
+def test_what_a_thread_without_a_limit_makes_is_counted_for_nobody() -> None:
+    for budget in (None, Budget()):
+        if budget is None:
+            with making_bytes("a thing", 1 << 40) as made:
+                check_bytes(1 << 40, "another")
+        else:
+            with spending(budget), making_bytes("a thing", 1 << 40) as made:
+                check_bytes(1 << 40, "another")
+        assert made.total == 1 << 40
+
+
+def test_a_string_counts_with_its_object_and_its_place() -> None:
+    texts = [b"", b"a", b"ab" * 50, b"b", b"ab"]  # those of a byte or none exist once
+    with spending(Budget(LIMIT)) as budget:
+        tensor = string_tensor((5,), texts)
+        with pytest.raises(ResourceExhaustedError) as raised:
+            budget.check_memory(LIMIT, "more")
+        assert tensor.tolist() == texts
+    assert f"the {100 + 41 + 2 + 41 + 3 * 8} in use" in raised.value.message
+
+
+@pytest.mark.parametrize(("length", "fits"), [(1 << 17, True), ((1 << 17) + 1, False)])
+def test_parts_are_joined_where_there_is_memory_for_the_whole(length: int, fits: bool) -> None:
+    parts = [b"a" * (length // 2 - 1), b"b" * (length - length // 2 - 1)]
+    with spending(Budget(1 << 17)):
+        join = joining(b"--")
+        if fits:
+            assert join(parts) == parts[0] + b"--" + parts[1]
+        else:
+            with pytest.raises(ResourceExhaustedError, match=f"a string: {length} bytes"):
+                join(parts)
+        assert join([]) == joining(bytes(1 << 18))([]) == b""
+        assert join([b"one"]) == b"one"
+
+
+def test_an_array_grows_by_an_eighth_more_than_it_needs() -> None:
+    with making_bytes("numbers") as made:
+        array = GrowingArray(DataType.DT_INT64, made)
+        array.extend(np.arange(80))
+        assert made.total == 90 * 8
+        array.extend(np.arange(10))
+        assert made.total == 90 * 8
+        array.extend(np.arange(1))
+        assert made.total == (91 + 91 // 8) * 8
+        found = array.finished()
+    assert found.tolist() == [*range(80), *range(10), 0]
+    assert found.dtype == np.int64
+
+
+def test_nothing_more_or_less_is_counted_after_the_block() -> None:
+    with spending(Budget(LIMIT)) as budget:
+        for size in (0, 1 << 15, 1 << 17, LIMIT, 2 * LIMIT):
+            with suppress(ResourceExhaustedError), making_bytes("a thing", size) as made:
+                made.add(1 << 17)
+                made.add(1)
+            budget.check_memory(LIMIT, "all")
+            with pytest.raises(ResourceExhaustedError, match=f"{LIMIT + 1} bytes are more"):
+                budget.check_memory(LIMIT + 1, "too much")

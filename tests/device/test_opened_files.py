@@ -18,16 +18,18 @@ from opkernel import Permissions, files, raw_ops
 from opkernel.checkpoint import BundleWriter, merge_bundles
 from opkernel.device import permissions as permissions_module
 from opkernel.device.budget import Budget, spending
-from opkernel.device.opened_files import open_file, read_whole
+from opkernel.device.opened_files import PIECE, copy_file, open_file, read_whole
 from opkernel.device.permissions import OWN_CODE
 from opkernel.errors import (
     DeadlineExceededError,
     FailedPreconditionError,
     OpError,
+    OutOfRangeError,
     PermissionDeniedError,
     ResourceExhaustedError,
 )
 from opkernel.files import Directory
+from opkernel.kernel import under_budget
 
 
 @pytest.fixture
@@ -226,3 +228,42 @@ def _actions(permissions: Permissions, tree: Path) -> list[Callable[[], Any]]:
         lambda path: Directory(path).close(),
     ]
     return [partial(action, f"{tree}/data/{name}") for action in actions for name in names]
+
+
+def test_a_file_is_copied_that_may_be_read(tree: Path) -> None:
+    permissions = Permissions(read=[tree / "data"])
+    copy_file(permissions, f"{tree}/data/in/file", f"{tree}/copy")
+    assert (tree / "copy").read_text() == "data/in"
+    with pytest.raises(PermissionDeniedError):
+        copy_file(permissions, f"{tree}/elsewhere/in/file", f"{tree}/other")
+    assert not (tree / "other").exists()
+
+
+def test_a_file_that_has_more_than_memory_is_out_of_range(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("opkernel.device.opened_files.check_allocation", fail)
+    with pytest.raises(OutOfRangeError, match="data/in/file is too large to be read"):
+        read_whole(OWN_CODE, f"{tree}/data/in/file")
+
+
+@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
+def test_a_file_is_read_whole_in_pieces(size: int, tree: Path) -> None:
+    content = bytes(range(251)) * (size // 251 + 1)
+    (tree / "large").write_bytes(content[:size])
+    with under_budget(Budget(max(size, 1))):
+        assert read_whole(OWN_CODE, f"{tree}/large") == content[:size]
+    if size:
+        with under_budget(Budget(size - 1)), pytest.raises(ResourceExhaustedError):
+            read_whole(OWN_CODE, f"{tree}/large")
+
+
+def test_reading_ends_with_the_time(tree: Path) -> None:
+    with (
+        spending(Budget(deadline=time.monotonic() - 1)),
+        pytest.raises(DeadlineExceededError, match=r"Timed out while reading '.*data/in/file'"),
+    ):
+        read_whole(OWN_CODE, f"{tree}/data/in/file")

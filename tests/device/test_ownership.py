@@ -11,11 +11,16 @@ import pytest
 
 import opkernel
 from opkernel import OpKernel, raw_ops
-from opkernel.device.ownership import counts_mean_ownership, others
+from opkernel.device.ownership import (
+    counts_mean_ownership,
+    is_whole,
+    others,
+    others_of_a_local,
+)
 from opkernel.kernel import forget_recycled, intra_op_parallelism, recycled
 from opkernel.kernel import global_kernel_registry as kernels
 from opkernel.opdef import unchanged_shape
-from opkernel.runtime.plan.elementwise import tiled
+from opkernel.runtime.plan import tiled
 
 X = np.linspace(-1, 1, 200_000, dtype=np.float32)
 LARGE = (8 << 20,)
@@ -109,6 +114,43 @@ def test_what_counts_say() -> None:
     assert others(holder, 0) == 0
 
 
+@pytest.mark.parametrize(
+    ("array", "may_be_taken"),
+    [
+        (np.zeros((2, 3)), True),
+        (np.zeros(0), True),
+        (np.zeros((2, 3))[:], False),
+        (np.zeros((2, 3)).T, False),
+        (np.asfortranarray(np.zeros((2, 3)).copy("F")), False),
+        (np.broadcast_to(1.0, 3), False),
+        (np.float32(1), False),
+        ([1.0], False),
+        (None, False),
+    ],
+)
+def test_which_memory_may_be_taken_over(array: Any, may_be_taken: bool) -> None:
+    assert is_whole(array) is may_be_taken
+
+
+def test_memory_that_may_not_be_written_to_is_not_taken_over() -> None:
+    array = np.zeros(3)
+    array.setflags(write=False)
+    assert not is_whole(array)
+
+
+def test_a_local_of_a_caller_is_counted_as_it_is_called() -> None:
+    """So a plan that calls an object with one of its locals knows which count means nobody else."""
+
+    class Called:
+        def __call__(self, *inputs: Any) -> int:
+            return others(inputs, 0)
+
+    called, x = Called(), np.empty(0)
+    assert called(x) == others_of_a_local()
+    kept = [x]
+    assert called(x) == others_of_a_local() + len(kept)
+
+
 @every_mode
 def test_where_they_say_nothing(mode: Mode) -> None:
     assert counts_mean_ownership()
@@ -189,10 +231,10 @@ def trace(frame, event, arg):
         frame.f_locals  # of functions: 3.12 breaks comprehensions of modules whose frames are looked at
     return trace
 sys.settrace(trace)
-import opkernel.runtime.plan.elementwise.tiled
+import opkernel.runtime.plan.tiled
 from opkernel.kernel import ContextParams, OpKernelContext, Step, create_op_kernel, recycled
 from opkernel.ops.variables.var import writing
-from opkernel.kernel.context.tensor_ref import TensorRef
+from opkernel.kernel.context.inputs import TensorRef
 from opkernel.proto import NodeDef
 from opkernel.runtime import CPU
 from opkernel.types import float32

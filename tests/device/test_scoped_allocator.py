@@ -5,10 +5,10 @@ import gc
 import numpy as np
 import pytest
 
-from opkernel.device.allocator_attributes import AllocatorAttributes
-from opkernel.device.local_device import LocalDevice
+from opkernel.device.local_device import AllocatorAttributes, LocalDevice
 from opkernel.device.scoped_allocator import Field, lies_within, populate_fields
 from opkernel.errors import InternalError, ResourceExhaustedError
+from opkernel.kernel import AllocatorMemoryType
 from opkernel.types import DataType
 
 FLOAT, HALF = DataType.DT_FLOAT, DataType.DT_HALF
@@ -110,16 +110,11 @@ def test_the_array_lives_as_long_as_its_slices(device):
     assert tensor.base[16:31].tolist() == [4] * 15
 
 
-def test_the_allocator_and_the_instance_of_an_id_are_told_apart(device):
-    backing = announce(device)
-    container = device.scoped_allocator_mgr.get_container(STEP)
-    assert container.get_allocator(10).verify_tensor(backing[3:5])
-    assert not container.get_allocator(10).verify_tensor(np.zeros(2, np.float32))
-    assert container.get_instance(12).name == "sa_field_1"
-    with pytest.raises(InternalError, match="Failed to find ScopedAllocator for 12"):
-        container.get_allocator(12)
+def test_an_allocator_of_several_fields_is_not_the_instance_of_one(device):
+    announce(device)
+    assert instance(device, 12).name == "sa_field_1"
     with pytest.raises(InternalError, match="Failed to find instance 10"):
-        container.get_instance(10)
+        instance(device, 10)
 
 
 def test_what_lies_within():
@@ -135,3 +130,53 @@ def test_devices_with_memory_of_their_own_have_none():
     assert device.scoped_allocator_mgr is None
     with pytest.raises(InternalError, match="ScopedAllocatorMgr not supported on device"):
         device.get_scoped_allocator(AllocatorAttributes(scope_id=1), STEP)
+
+
+def test_bytes_of_a_field_are_given_as_they_are(device):
+    backing = announce(device)
+    field = instance(device, 12)
+    assert field.memory_type is AllocatorMemoryType.DEVICE
+    memory = field.allocate_raw(64, 60)
+    assert (memory.dtype, memory.shape) == (np.uint8, (60,))
+    memory.view(np.float32)[:] = 5
+    assert backing[16:31].tolist() == [5] * 15
+    for size in (field.requested_size, field.allocated_size, field.allocation_id):
+        assert size(memory) == 0
+    with pytest.raises(
+        ResourceExhaustedError,
+        match="OOM when allocating tensor with 8 bytes by allocator sa_field_1: ScopedAllocator sa got",
+    ):
+        field.allocate_raw(64, 8)
+
+
+def test_the_array_that_a_tensor_lies_in_is_found(device):
+    backing, mgr = announce(device), device.scoped_allocator_mgr
+    other = np.zeros(48, np.float32)
+    container = mgr.get_container(STEP)
+    container.add_scoped_allocator(other, 20, "sb", populate_fields(20, SHAPES, FLOAT), 3)
+    for array in (backing, other):
+        assert mgr.backing_of(STEP, array[16:31]) is array
+        assert mgr.backing_of(STEP + 1, array) is None
+    assert mgr.backing_of(STEP, np.zeros(4)) is None
+    assert mgr.get_container(STEP) is container
+    del backing, array
+    gc.collect()
+    assert mgr.backing_of(STEP, other) is other
+
+
+def test_the_end_of_a_step_ends_its_allocators(device):
+    announce(device)
+    device.scoped_allocator_mgr.get_container(STEP).on_destroy()
+    with pytest.raises(InternalError, match="step 7"):
+        instance(device, 11)
+
+
+def test_no_fields_need_no_memory(device):
+    container = device.scoped_allocator_mgr.get_container(STEP)
+    container.add_scoped_allocator(np.zeros(0, np.float32), 10, "sa", (), 1)
+    with pytest.raises(InternalError, match="because scope_id 10 for name sa already exists"):
+        container.add_scoped_allocator(np.zeros(0, np.float32), 10, "sa", (), 1)
+
+
+def test_an_array_that_just_fits_is_large_enough(device):
+    assert announce(device, num_elements=33).size == 33

@@ -7,8 +7,7 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opkernel.drawing.boxes import Box, Link
-from opkernel.drawing.layout import lay_out
+from opkernel.drawing.layout import Box, Link, lay_out
 
 GRAPHS = st.integers(1, 12).flatmap(
     lambda count: st.tuples(

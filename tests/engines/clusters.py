@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.graph import FunctionBody, Graph, Operation, Tensor
-from opkernel.graph.edit.prune import DataNeeds, prune_and_order
+from opkernel.graph.edit.subgraph import DataNeeds, prune_and_order
 from opkernel.kernel.node_properties import args_of_node, by_arg
 from opkernel.opdef import global_op_registry
 from opkernel.proto import FunctionDef, NodeDef, OpDef

@@ -28,13 +28,18 @@ def test_ops_differ_for_the_numbers_that_the_table_says(engine, part, child):
     examples = measured(child, engine, representatives(engine, ops))
     found = {op: frozenset(kinds) for op, kinds in examples.items()}
     wanted = {op: kinds for op, kinds in documented(engine).items() if op in ops}
-    assert found.keys() == wanted.keys(), examples
-    for op, kinds in wanted.items():
+    assert found.keys() == wanted.keys() - (IN_OTHER_CALLS[engine] - found.keys()), examples
+    for op in found:
+        kinds = wanted[op]
         assert found[op] == kinds or (found[op] < kinds and op in BY_PROCESSOR), examples
 
 
 BY_PROCESSOR = {"MatrixTriangularSolve"}
 """BLAS solves by other products on other processors: on some of them infinity stays where it is, as in XLA."""
+
+
+IN_OTHER_CALLS = {"openvino": set[str](), "xla": {"Conv3D"}}
+"""Ops that differ in some calls, but in none of those that are tried here: `tools/campaigns/engines.py` found them."""
 
 
 def test_marked_ops_are_those_that_differ_for_nan_or_infinity():
@@ -46,12 +51,11 @@ def test_marked_ops_are_those_that_differ_for_nan_or_infinity():
 @pytest.mark.parametrize("engine", ["openvino", "xla"])
 def test_ops_that_engines_and_kernels_compute_have_calls(engine):
     load_all_ops()
-    registry = global_kernel_registry()
-    with_kernels = {
-        op
-        for op in engine_ops(engine)
-        if any(one.kernel_def.device_type == "CPU" for one in registry.registrations_for(op))
-    }
+    own = [
+        one for one in global_kernel_registry().registrations() if one.owner.startswith("opkernel.")
+    ]
+    on_cpu = {one.kernel_def.op for one in own if one.kernel_def.device_type == "CPU"}
+    with_kernels = on_cpu.intersection(engine_ops(engine))
     called = {node.op for call in sampled_calls() for node in call.graph_def.node}
     assert with_kernels - called == WITHOUT_CALLS[engine]
 
@@ -63,6 +67,7 @@ WITHOUT_CALLS = {
         *("ResourceStridedSliceAssign", "TensorArrayGradV3"),  # tests of XLA's own have them
         # Of old graphs:
         *("AdjustContrast", "BatchMatrixBandPart", "BatchNormWithGlobalNormalization"),
+        *("BatchMatrixDiag", "BatchMatrixDiagPart", "BatchMatrixSetDiag"),
         *("BatchNormWithGlobalNormalizationGrad", "Conv3DBackpropFilter", "Conv3DBackpropInput"),
     },
 }

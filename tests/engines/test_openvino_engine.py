@@ -15,7 +15,7 @@ from opkernel.engines.openvino.op_rule import rules
 from opkernel.engines.openvino.tensors import ints
 from opkernel.errors import InternalError, InvalidArgumentError, UnimplementedError
 from opkernel.records import replace
-from opkernel.runtime.engines.engine import ClusterArgument, engine_named
+from opkernel.runtime.engines.engine import ClusterArgument, MeasuringCluster, engine_named
 
 pytest.importorskip("openvino")
 
@@ -303,3 +303,26 @@ print(sorted(forbidden.intersection(noted)), "openvino_telemetry" in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[] False\n"
+
+
+def test_counters_name_the_operations_of_the_cluster():
+    generator = np.random.default_rng(0)
+    weights = generator.standard_normal((256, 256)).astype(np.float32)
+    body = function(
+        lambda x: raw_ops.Softmax(
+            logits=raw_ops.Relu(
+                features=raw_ops.MatMul(a=x, b=weights, name="product"), name="relu"
+            ),
+            name="shares",
+        ),
+        opkernel.float32,
+    )
+    x = generator.standard_normal((64, 256)).astype(np.float32)
+    program = ENGINE.compile(body, arguments_for(ENGINE, body, [x]))
+    assert isinstance(program, MeasuringCluster)
+    program.prepare_to_measure()
+    results, updates, times = program.run_measured([x])
+    np.testing.assert_array_equal(results[0], program.run([x])[0][0])
+    assert not updates
+    assert {one.name for one in times} <= {"product", "relu", "shares"}
+    assert sum(one.seconds for one in times) > 0

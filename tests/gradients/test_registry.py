@@ -36,7 +36,7 @@ def _no_traces():
 
 
 def test_a_gradient_is_found_by_the_name_of_the_op():
-    assert getattr(look_up_gradient("Tanh"), "__name__", "") == "tanh_gradient"
+    assert getattr(look_up_gradient("Pow"), "__name__", "") == "pow_gradient"
     assert look_up_gradient("OnesLike") is None
     with pytest.raises(NotFoundError, match="No gradient defined for op: Bitcast"):
         look_up_gradient("Bitcast")
@@ -125,7 +125,11 @@ def test_gradients_of_the_catalogue_stand_where_they_are_looked_for():
 
 
 def test_ops_load_nothing_of_gradients_before_one_is_asked_for():
-    modules = [module for module in modules_of_ops() if ".gradient" not in module]
+    modules = [
+        module
+        for module in modules_of_ops()
+        if not module.endswith("gradients") and ".gradients." not in module
+    ]
     imports = "\n".join([f"import {module}" for module in modules])
     loaded = "sorted(name for name in sys.modules if name.startswith('opkernel.gradients.'))"
     program = f"import sys\n{imports}\nprint(*{loaded})"
@@ -156,7 +160,7 @@ def test_a_misspelt_name_is_told_when_the_gradient_is_asked_for():
         "DoubleForGradients", inputs=["x: float"], outputs=["y: float"], shape_fn=unchanged_shape
     )
     register_gradient("DuobleForGradients")(lambda op, grad: grad)
-    assert registry.gradients_of_no_op()["DuobleForGradients"] == __name__
+    assert registry.gradients_of_no_op()["DuobleForGradients"].owner == __name__
     hint = "; one is registered for DuobleForGradients, which is no op"
     with pytest.raises(NotFoundError, match=f"No gradient defined for op: {op.name}{hint}"):
         look_up_gradient(op.name)

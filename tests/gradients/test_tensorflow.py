@@ -8,7 +8,7 @@ import pytest
 
 import opkernel
 from opkernel import Graph, Session, import_graph_def
-from opkernel.gradients.indexed_slices import as_dense
+from opkernel.gradients.gradient_nodes import as_dense
 from opkernel.proto import GraphDef
 
 pytestmark = pytest.mark.tensorflow

@@ -14,7 +14,7 @@ import pytest
 
 import opkernel
 from opkernel import Graph, Session, import_graph_def, raw_ops
-from opkernel.gradients.indexed_slices import as_dense
+from opkernel.gradients.gradient_nodes import as_dense
 from opkernel.proto import GraphDef
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "gradient_graphs.npz.xz"

@@ -211,6 +211,8 @@ def test_no_damage_is_more_than_an_error(tmp_path: Path, seen: list[int], form: 
     directory = tmp_path / "model"
     directory.mkdir()
     (directory / "saved_model.pb").write_bytes(b"no model" * 10)
+    for place in (directory / "saved_model.pb", directory):
+        os.utime(place, (1e9 + 0.5,) * 2)  # which the archive tells: the damage is always the same
     made = shutil.make_archive(
         str(tmp_path / "whole"), "gztar" if form == "tar.gz" else form, directory
     )
@@ -224,6 +226,28 @@ def test_no_damage_is_more_than_an_error(tmp_path: Path, seen: list[int], form: 
             archives.UnpackedArchive(str(path))
         except OpError:
             continue
+
+
+def test_the_length_of_a_header_that_no_machine_has(tmp_path: Path, seen: list[int]) -> None:
+    with tarfile.open(tmp_path / "whole.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(tarfile.TarInfo("first"))
+        member = tarfile.TarInfo("saved_model.pb")
+        member.pax_headers = {"comment": "x" * 40}
+        tar.addfile(member)
+    whole = (tmp_path / "whole.tar").read_bytes()
+    record = b"52 comment=" + b"x" * 40
+    assert record in whole
+    (tmp_path / "bad.tar").write_bytes(whole.replace(record, b"9" * 41 + b" comment=x"))
+    with pytest.raises(DataLossError, match=r"bad\.tar (cannot be unpacked|is damaged)"):
+        opkernel.load(tmp_path / "bad.tar")
+
+
+def test_a_damaged_header_does_not_end_an_archive(tmp_path: Path, seen: list[int]) -> None:
+    whole = packed(tmp_path / "whole.tar", [("first", 10), ("saved_model.pb", 10)]).read_bytes()
+    place = whole.index(b"saved_model.pb")
+    (tmp_path / "bad.tar").write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+    with pytest.raises(DataLossError, match=rf"bad\.tar .*the header at byte {place} is damaged"):
+        opkernel.load(tmp_path / "bad.tar")
 
 
 def test_a_stream_that_is_broken_in_the_middle(tmp_path: Path, seen: list[int]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +80,25 @@ def test_what_the_page_links_exists() -> None:
     links = re.findall(r"\]\(([^)#]+)", PAGE)
     assert links
     assert all((ROOT / "docs" / link).exists() for link in links if "://" not in link)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
+def test_a_tfjs_model_in_javascript(tmp_path: Path) -> None:
+    """The recipe unwraps the model and its weights."""
+    folder = tmp_path / "fused"
+    with zipfile.ZipFile(Path(__file__).parent / "tfjs" / "fused.zip") as archive:
+        archive.extractall(folder)
+    weights = folder / "group1-shard1of1.bin"
+    document = (folder / "model.json").read_text().replace(weights.name, weights.stem)
+    (folder / "model.min.js").write_text(f"module.exports = {document}")
+    text = base64.b64encode(weights.read_bytes()).decode()
+    (folder / f"{weights.stem}.min.js").write_text(f'module.exports = "{text}"')
+    for file in (weights, folder / "model.json"):
+        file.unlink()
+    (recipe,) = re.findall(r"^    (node -e .*)$", section("TensorFlow.js"), re.MULTILINE)
+    with pytest.raises(opkernel.errors.InvalidArgumentError) as raised:
+        opkernel.load(folder / "model.min.js")
+    assert recipe in raised.value.message
+    subprocess.run(["/bin/sh", "-c", recipe], cwd=folder, check=True)
+    with opkernel.load_as_session(folder) as model:
+        assert list(model.signatures["serving_default"].outputs) == ["output_0"]

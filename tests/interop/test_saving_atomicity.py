@@ -75,7 +75,7 @@ def test_a_crash_leaves_the_old_or_the_new_one(tmp_path: Path) -> None:
 def test_an_error_at_the_end_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    from opkernel.interop.saved_model import directory_writer
+    from opkernel.interop import saving
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -85,7 +85,7 @@ def test_an_error_at_the_end_leaves_the_old_one(
     opkernel.save(module, tmp_path / "model")
     module.value.assign(2.0)
     with monkeypatch.context() as patch:
-        patch.setattr(directory_writer, where, fail)
+        patch.setattr(saving, where, fail)
         with pytest.raises(opkernel.errors.ResourceExhaustedError, match="No space left"):
             opkernel.save(module, tmp_path / "model")
     assert os.listdir(tmp_path) == ["model"]

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from opkernel.errors import (
     DeadlineExceededError,
     InternalError,
     InvalidArgumentError,
+    OpError,
 )
 from opkernel.kernel import (
     AsyncOpKernel,
     CancellationManager,
+    CoroutineKernel,
     OpKernel,
     OpKernelContext,
     Step,
@@ -154,6 +157,65 @@ class TestCallbacks:
         with pytest.raises(DeadlineExceededError, match="Test"):
             context(Hangs, Over()).run()
         kept.pop()()
+
+
+class TestTime:
+    def step(self, deadline):
+        step = Step()
+        step.deadline = deadline
+        step.cancellation_manager = CancellationManager()
+        return step
+
+    def test_a_late_step_is_cancelled(self):
+        """So that whoever computes it still learns of it."""
+
+        class Hangs(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                kept.append(done)
+
+        kept: list[Any] = []
+        step = self.step(0.0)
+        with pytest.raises(DeadlineExceededError, match="Timed out while Test was waiting"):
+            context(Hangs, step).run()
+        assert step.cancellation_manager.is_cancelled
+        kept.pop()()
+
+    def test_what_ends_in_time_is_the_result(self):
+        step = self.step(time.monotonic() + 1e6)
+        assert context(Twice, step).run() == [6]
+        assert not step.cancellation_manager.is_cancelled
+
+    @pytest.mark.parametrize(
+        ("deadline", "status", "raised"),
+        [
+            (0.0, CancelledError("by the step"), DeadlineExceededError),
+            (0.0, InternalError("of its own"), InternalError),
+            (1e12, CancelledError("by somebody"), CancelledError),
+        ],
+    )
+    def test_a_cancellation_of_a_late_step_is_its_deadline(self, deadline, status, raised):
+        class Ends(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                ctx.set_status(status)
+                done()
+
+        with pytest.raises(raised):
+            context(Ends, self.step(deadline)).run()
+
+
+class TestNothingOverridden:
+    @pytest.mark.parametrize(
+        ("kind", "method"),
+        [(AsyncOpKernel, "compute_async"), (CoroutineKernel, "compute_coroutine")],
+    )
+    def test_the_class_is_told_which_method_it_lacks(self, kind, method):
+        class Lacks(kind):  # type: ignore[misc, valid-type]  # a parameter
+            pass
+
+        with pytest.raises(
+            (NotImplementedError, OpError), match=f"Lacks does not override {method}"
+        ):
+            context(Lacks).run()
 
 
 class TestCoroutines:

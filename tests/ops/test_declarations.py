@@ -14,7 +14,7 @@ from google.protobuf import text_format
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import global_op_registry
 from opkernel.ops.catalogue import MODULE_OF_OP
-from opkernel.ops.declared.table import tensorflow_op_defs
+from opkernel.ops.declared import tensorflow_op_defs
 from opkernel.proto import KernelDef, OpDef, OpList
 from opkernel.types import DataType
 

@@ -18,7 +18,7 @@ from opkernel.device import work_clock
 from opkernel.device.budget import Budget
 from opkernel.errors import OpError
 from opkernel.graph import Graph, import_graph_def
-from opkernel.kernel import pieces, under_budget
+from opkernel.kernel import bounded, under_budget
 from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.proto import GraphDef
 
@@ -32,7 +32,7 @@ ROOMS = sorted({module.split(".")[0] for module in MODULE_OF_OP.values()})
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "_PIECE", 3)
+    monkeypatch.setattr(bounded, "_PIECE", 3)
     monkeypatch.setattr(work_clock, "LOOK_AFTER", 1)
 
 

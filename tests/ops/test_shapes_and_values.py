@@ -15,6 +15,7 @@ from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import InferenceContext, ShapeHandle, global_op_registry, run_shape_fn
 from opkernel.opdef.core.op_traits import OpTraits
 from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.ops.declared.nn import QUANTIZED_CONVOLUTIONS, QUANTIZED_MATMULS
 from opkernel.ops.loader import traits_of_op
 from opkernel.proto import GraphDef, OpDef
 from opkernel.runtime import Session
@@ -45,7 +46,7 @@ WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", 
     ),
 }
 # As in TensorFlow, kernels of ops that only oneDNN computes set no output.
-WITHOUT_VALUES |= {op for op, module in MODULE_OF_OP.items() if module == "quantized.onednn"}
+WITHOUT_VALUES |= {"QuantizedConcatV2", *QUANTIZED_CONVOLUTIONS, *QUANTIZED_MATMULS}
 # Run by the plan itself, on values.
 FUNCTIONAL = {"Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"} | {
     *("StatelessCase", "StatelessIf", "StatelessWhile")

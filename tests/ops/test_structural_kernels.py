@@ -17,8 +17,7 @@ from opkernel.kernel import (
     create_op_kernel,
     get_registered_kernels_for_op,
 )
-from opkernel.kernel.context.params import ContextParams, FrameAndIter
-from opkernel.kernel.context.tensor_ref import TensorRef
+from opkernel.kernel.context.inputs import ContextParams, FrameAndIter, TensorRef
 from opkernel.opdef import NodeDefBuilder, global_op_registry
 from opkernel.proto import AttrValue, KernelDef
 from opkernel.runtime import CPU, execute

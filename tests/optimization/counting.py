@@ -10,9 +10,9 @@ from tests.runtime.dataflow.loop_builders import FLOAT, Builder
 
 import opkernel
 from opkernel.graph import Operation, Tensor
-from opkernel.graph.core.control_flow_info import ROOT, control_flow_info
-from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
-from opkernel.graph.edit.prune import Needs, prune_and_order
+from opkernel.graph.core.frame_loops import ROOT, control_flow_info
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.edit.subgraph import Needs, prune_and_order
 
 __all__ = ["WAYS", "Counting", "wait"]
 

@@ -45,7 +45,7 @@ class RandomGraph:
 
     def grow(self) -> None:
         kinds = "unary binary constant transpose reshape pack matmul shape waits counts cond loop"
-        kinds += " unary constant call if while chain chain moved image dead checked"
+        kinds += " unary constant call if while chain chain moved image dead checked sized sized"
         kind = self.pick(kinds.split())
         self.made.append(getattr(self, f"_{kind}")())
 
@@ -133,6 +133,70 @@ class RandomGraph:
             [b.constant(0), self.value()],
             [self.value()],
         )[1]
+
+    def _sized(self):
+        """A loop that carries a size, and computes with sizes; another loop or a conditional may be in it."""
+        dim = self.pick([0, 1, 2])
+        size = self.size_of(self.value(), dim)
+        return self.sized_loop(self.value(), size, self.value(), self.pick([0, 1, 1]))
+
+    def size_of(self, x, dim):
+        bounds = [self.b.constant([at], "i4") for at in (dim, dim + 1, 1)]
+        return self.b.op("StridedSlice", self.b.op("Shape", x), *bounds, shrink_axis_mask=1)
+
+    def waiting(self, x):
+        """The same tensor in the same loop and branch, as lowering makes such nodes."""
+        assert self.b.pivot is not None
+        group = self.b.operation("NoOp", after=[self.b.pivot.op])
+        return self.b.operation("Identity", x, after=[group]).outputs[0]
+
+    def sized_loop(self, x, size, invariant, depth):
+        b, is_variable, waits = self.b, self.draw(st.booleans()), self.draw(st.booleans())
+        start = [b.constant(0), x, *([size] if is_variable else [])]
+        rest = [invariant, *([] if is_variable else [size])]
+
+        def parts(args):
+            i, x, *others = args
+            return i, x, *(others if is_variable else others[::-1])
+
+        def go_on(*args):
+            i, _, n, _ = parts(args)
+            return b.op("Less", i, self.waiting(n) if waits else n)
+
+        def body(*args):
+            i, x, n, w = parts(args)
+            x = self.tanh(b.op("AddV2", x, self.cast(self.number(x, n, w), FLOAT)))
+            if depth:
+                x = self.inside(x, n, w, depth)
+            return [b.op("AddV2", i, b.constant(1)), x, *([n] if is_variable else [])]
+
+        return b.while_loop(go_on, body, start, rest)[1]
+
+    def number(self, x, n, w):
+        """An integer that follows from sizes, as far as they are known."""
+        b = self.b
+        numbers = {
+            "size": lambda: n,
+            "square": lambda: b.op("Mul", n, b.op("Identity", n)),
+            "waiting": lambda: b.op("AddV2", self.waiting(n), b.constant(1)),
+            "dim": lambda: self.size_of(self.pick([x, w]), self.pick([0, 2])),
+            "elements": lambda: b.op("Prod", b.op("Shape", w), b.constant(0)),
+            "rank": lambda: b.op("Rank", self.pick([x, w])),
+            "parts": lambda: b.op("AddN", [*b.operation("ShapeN", [x, w]).outputs]),
+        }
+        kind = self.pick(sorted(numbers))
+        number = numbers[kind]()
+        return b.op("Sum", number, b.constant(0)) if kind == "parts" else number
+
+    def inside(self, x, n, w, depth):
+        if self.draw(st.booleans()):
+            return self.sized_loop(x, n, w, depth - 1)
+
+        def side(x, n, w):
+            return [self.b.op("AddV2", x, self.cast(self.number(x, n, w), FLOAT))]
+
+        greater = self.b.op("Greater", self.number(x, n, w), self.b.constant(self.pick([1, 3, 9])))
+        return self.tanh(self.b.cond(greater, side, side, [x, n, w])[0])
 
     def _call(self):
         function = self.pick([self.twice, self.scaled])

@@ -17,7 +17,7 @@ from opkernel.graph import (
     graph_to_function_def,
     instantiate_function,
 )
-from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.optimization import (
     GraphEditor,
     Grouping,

@@ -15,8 +15,8 @@ from tests.runtime.dataflow.loop_builders import Builder
 
 import opkernel
 from opkernel.graph import Operation, Tensor
-from opkernel.graph.core.control_flow_ops import ENTER_OPS, SWITCH_OPS
-from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.core.structural_ops import ENTER_OPS, SWITCH_OPS
+from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.optimization import optimize_graph
 from opkernel.types import DataType
 

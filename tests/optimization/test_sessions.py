@@ -217,3 +217,16 @@ def test_a_loop_in_a_function_and_a_call_in_a_loop():
     check_same(b, y, {x: 16.0})
     with opkernel.Session(b.graph) as session:
         assert session.run(y, {x: 16.0}) == 2
+
+
+def test_what_is_optimized_may_be_named():
+    graph = opkernel.Graph()
+    with graph.as_default():
+        x = opkernel.placeholder(opkernel.float32, [2], name="x")
+        graph.create_op("Identity", [graph.create_op("Neg", [x], name="y").outputs[0]], name="z")
+    named = opkernel.optimize_graph(graph, ["z:0"], "x:0", "y")
+    assert [op.type for op in named.operations] == ["Placeholder", "Neg", "Identity"]
+    assert [tensor.name for tensor in named.fetches] == ["z:0"]
+    assert [op.name for op in named.targets] == ["y"]
+    with pytest.raises(opkernel.errors.NotFoundError, match="'q'"):
+        opkernel.optimize_graph(graph, "q:0")

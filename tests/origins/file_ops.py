@@ -12,7 +12,7 @@ import numpy as np
 import opkernel
 from opkernel import raw_ops
 from opkernel.checkpoint import BundleWriter, TensorSlice
-from opkernel.checkpoint.slices_writer import SlicesWriter
+from opkernel.checkpoint.slices import SlicesWriter
 
 __all__ = ["FILE_OPS", "FileOp", "fill", "text"]
 

@@ -15,8 +15,14 @@ from tests.origins.file_ops import fill, scalar
 
 import opkernel
 from opkernel import Permissions, raw_ops
-from opkernel.device.origins import PROGRAM, mark_of, marks_in, permissions_of
-from opkernel.device.permissions import NO_PERMISSIONS, OWN_CODE
+from opkernel.device.permissions import (
+    NO_PERMISSIONS,
+    OWN_CODE,
+    PROGRAM,
+    mark_of,
+    marks_in,
+    permissions_of,
+)
 from opkernel.distributed import LocalCluster, Saver, predict
 from opkernel.errors import PermissionDeniedError
 from opkernel.proto import GraphDef, NodeDef, SavedModel

@@ -22,11 +22,7 @@ from opkernel.errors import (
     NotFoundError,
 )
 from opkernel.gradients.registry import has_gradient_entry
-from opkernel.kernel import (
-    choose_providers,
-    get_registered_kernels_for_op,
-    registered_providers,
-)
+from opkernel.kernel import choose_providers, get_registered_kernels_for_op, registered_providers
 from opkernel.opdef import global_op_registry
 from opkernel.optimization import optimization_passes
 from opkernel.plugins import contents_of, load_plugins
@@ -502,7 +498,7 @@ session.create(graph.as_graph_def())
 print(session.run({"x": 1.0}, ["y:0"])[0], len(session.list_devices()))
 """
     PLACED = """
-from opkernel.runtime.placement.device_set import DeviceSet
+from opkernel.runtime.placement.placer import DeviceSet
 from opkernel.runtime.placement.placer import place_with_reasons
 placed = place_with_reasons(graph.get_operations(), DeviceSet.of_session({}))
 print(placed[-1].device.name.rpartition("device:")[2])

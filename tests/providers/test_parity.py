@@ -5,8 +5,7 @@ import pytest
 from opkernel.kernel import KernelContract, KernelProvider, register_kernel, registered_providers
 from opkernel.kernel.registry.provider import REFERENCE
 from opkernel.opdef import global_op_registry
-from opkernel.providers.blas import panels, small_kernels
-from opkernel.providers.blas.conv import by_lines, forward
+from opkernel.providers.blas import convolutions, im2col, products
 from opkernel.testing import CheckFailure, check_provider
 from opkernel.testing.product_calls import has_product_calls, product_calls
 from opkernel.testing.provider_check import check_provider_on_call, ops_of_provider
@@ -19,7 +18,7 @@ CASES = [(one.name, op) for one in PROVIDERS for op in ops_of_provider(one)]
 @pytest.fixture(autouse=True)
 def small_kernels_everywhere(monkeypatch):
     """As on processors for which OpenBLAS has them: so all of `blas` is tested on all machines."""
-    for module in (small_kernels, panels, by_lines):
+    for module in (products, im2col):
         monkeypatch.setattr(module, "has_small_kernels", lambda: True)
 
 
@@ -39,11 +38,16 @@ def test_the_calls_reach_every_algorithm_of_convolutions(monkeypatch):
 
         return weights_for, noted
 
-    algorithms = [noting(f"{f.__module__}", f, g) for f, g in forward._ALGORITHMS]
-    monkeypatch.setattr(forward, "_ALGORITHMS", algorithms)
+    algorithms = [noting(f"{g.__module__}.{g.__name__}", f, g) for f, g in convolutions._ALGORITHMS]
+    monkeypatch.setattr(convolutions, "_ALGORITHMS", algorithms)
     for call in product_calls("Conv2D", 24):
         check_provider_on_call("blas", call)
-    assert {name.rpartition(".")[2] for name in reached} == {"winograd", "by_panels", "by_lines"}
+    beginning = "opkernel.providers.blas."
+    assert {name.removeprefix(beginning) for name in reached} == {
+        "winograd.convolve",
+        "im2col.convolve_by_panels",
+        "im2col.convolve_by_lines",
+    }
 
 
 def wrong(kernel, **declared):

@@ -12,8 +12,8 @@ import pytest
 
 from opkernel.graph import Operation
 from opkernel.kernel import AsyncOpKernel, FunctionKernel, OpKernel, forward_input
+from opkernel.runtime.program import run_step as step_module
 from opkernel.runtime.program.kernels import KernelCache
-from opkernel.runtime.step import run_step as step_module
 
 
 class Sabotage:

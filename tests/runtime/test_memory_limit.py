@@ -26,7 +26,7 @@ from opkernel.kernel import (
 )
 from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.proto import GraphDef
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.program.run_step import RunStep
 
 CALLS = Path(__file__).parent.parent / "data" / "op_calls.pb.xz"
 

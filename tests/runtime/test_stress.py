@@ -42,7 +42,7 @@ from opkernel.opdef import register_op, unchanged_shape
 from opkernel.opdef.common_shapes import scalar_shape
 from opkernel.proto import NodeDef
 from opkernel.runtime import CPU
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.program.run_step import RunStep
 
 SECONDS = float(os.environ.get("OPKERNEL_STRESS_SECONDS", "2"))
 THREADS = 16

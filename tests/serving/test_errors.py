@@ -137,7 +137,7 @@ def test_a_body_that_does_not_come(message: Any, status: int) -> None:
     from starlette.exceptions import HTTPException
     from starlette.requests import Request
 
-    from opkernel.serving.request_body import received_body
+    from opkernel.serving.asgi_application import received_body
 
     async def receive() -> Any:
         if message is None:

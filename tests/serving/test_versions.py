@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -166,3 +167,12 @@ def test_a_look_at_the_directory_that_fails_ends_no_later_ones(
             time.sleep(0.01)
         assert predicted(client) == {"predictions": [1.0]}
     assert looked.is_set()
+
+
+def test_a_graph_model_of_tensorflow_js_is_a_version(serve: Serve, tmp_path: Path) -> None:
+    sample = Path(__file__).resolve().parents[1] / "interop" / "tfjs" / "table.zip"
+    with zipfile.ZipFile(sample) as archive:
+        archive.extractall(tmp_path / "ids" / "3")
+    client = serve(tmp_path)
+    found = client.post("/v1/models/ids:predict", json={"inputs": {"words": ["b", "d"]}}).json()
+    assert found == {"outputs": [21, 0]}

@@ -12,9 +12,9 @@ from tests.serving.conftest import FLOATS, SERIALIZED, Serve, feature
 import opkernel
 from opkernel import raw_ops
 from opkernel.checkpoint.crc32c import masked_crc32c
-from opkernel.checkpoint.varint import varint
 from opkernel.proto import Example
 from opkernel.types import tensor_to_proto
+from opkernel.types.varints import varint
 
 
 class Summing(opkernel.Module):

@@ -17,6 +17,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import global_op_registry
 from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.ops.declared.nn import QUANTIZED_CONVOLUTIONS, QUANTIZED_MATMULS
 from opkernel.ops.loader import load_all_ops
 from opkernel.proto import GraphDef
 from opkernel.runtime import Session
@@ -40,7 +41,7 @@ CONTRADICTS_ITSELF = {
 }
 
 
-LEAVES_OUTPUTS = {op for op, module in MODULE_OF_OP.items() if module == "quantized.onednn"}
+LEAVES_OUTPUTS = {"QuantizedConcatV2", *QUANTIZED_CONVOLUTIONS, *QUANTIZED_MATMULS}
 LEAVES_OUTPUTS.add("QuantizedConv2D")  # with some types
 
 

@@ -6,9 +6,9 @@ from tests.testing.test_catalogue import as_kernels_take, recorded, session
 from opkernel.kernel import global_kernel_registry
 from opkernel.opdef import global_op_registry
 from opkernel.testing import OpCall, examine_op
-from opkernel.testing.check_drawn_gradients import GradientChecker, why_no_gradient
 from opkernel.testing.draw_calls import CallSource
 from opkernel.testing.draw_gradient_calls import away_from_kinks
+from opkernel.testing.gradient_check import check_call_gradient, why_no_gradient
 
 # One of each kind: element-wise, with kinks, with a domain, broadcast, reduced, windows, lists.
 DRAWN = [
@@ -41,7 +41,7 @@ def compared_elements(name: str) -> int:
     for op in recorded()[name][:1]:
         inputs = tuple(map(as_kernels_take, session().run(list(op.inputs))))
         call = away_from_kinks(OpCall(registration, op.node_def, inputs), source, "near")
-        compared += 0 if call is None else GradientChecker().check(call)
+        compared += 0 if call is None else check_call_gradient(call)
     return compared
 
 

@@ -6,8 +6,7 @@ import pytest
 from opkernel.errors import DataLossError, InternalError, InvalidArgumentError, NotFoundError
 from opkernel.kernel import Step
 from opkernel.kernel.async_op_kernel import AsyncOpKernel
-from opkernel.kernel.context.params import ContextParams
-from opkernel.kernel.context.tensor_ref import TensorRef
+from opkernel.kernel.context.inputs import ContextParams, TensorRef
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.opdef import NodeDefBuilder, fake_input, no_outputs, unknown_shape
 from opkernel.testing import assert_outputs, make_kernel, run_kernel, run_op

@@ -14,8 +14,8 @@ import pytest
 
 import opkernel
 from opkernel import raw_ops as r
-from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.device.device_factory import register_device_factory, unregister_device_factory
+from opkernel.device.local_device import AllocatorAttributes
 from opkernel.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -26,7 +26,7 @@ from opkernel.ops.variables.var import Var
 from opkernel.proto import RunMetadata
 from opkernel.testing import check_device
 from opkernel.xla import register_xla_kernel
-from opkernel.xla.devices.factory import XlaDeviceFactory
+from opkernel.xla.device import XlaDeviceFactory
 
 STRICT = opkernel.SessionConfig(allow_soft_placement=False)
 
@@ -329,7 +329,7 @@ def test_an_error_names_the_node(device_type, op, inputs):
 
 
 def test_jax_s_errors_have_their_status_code(monkeypatch):
-    from opkernel.xla.devices import programs
+    from opkernel.xla.device_programs import Programs
 
     def exhausted(*_: Any) -> Any:
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes")
@@ -337,7 +337,7 @@ def test_jax_s_errors_have_their_status_code(monkeypatch):
     graph = opkernel.Graph()
     with graph.as_default(), graph.device("/device:XLA_CPU:0"):
         y = r.Sinh(x=opkernel.placeholder(opkernel.float32, None, name="x"))
-    monkeypatch.setattr(programs.Programs, "_made", exhausted)
+    monkeypatch.setattr(Programs, "_made", exhausted)
     with (
         opkernel.Session(graph) as session,
         pytest.raises(
@@ -352,7 +352,7 @@ def test_the_counts_of_memory_are_jax_s():
         def memory_stats(self) -> dict[str, int]:
             return {"bytes_in_use": 3, "peak_bytes_in_use": 5, "bytes_limit": 9, "pool_bytes": 7}
 
-    from opkernel.xla.devices.allocator import XlaAllocator
+    from opkernel.xla.device import XlaAllocator
 
     stats = XlaAllocator(Counted()).get_stats()
     assert stats is not None

@@ -15,15 +15,15 @@ pytestmark = pytest.mark.jax
 PROGRAM = """
 import numpy as np, opkernel
 from opkernel import raw_ops
-from opkernel.xla import compiled_cache
-compiled_cache._LEAST_S = 0.0
+from opkernel.xla import computation
+computation._LEAST_S = 0.0
 loads = []
-loaded = compiled_cache._loaded
+loaded = computation._loaded
 def noted(path, lowered):
     found = loaded(path, lowered)
     loads.append(found is not None)
     return found
-compiled_cache._loaded = noted
+computation._loaded = noted
 @opkernel.function(jit_compile=True)
 def f(x):
     return raw_ops.Exp(x=raw_ops.MatMul(a=x, b=x)), raw_ops.Neg(x=x)
@@ -73,7 +73,7 @@ def test_it_can_be_off(tmp_path):
 
 def test_quick_programs_are_not_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("OPKERNEL_CACHE", str(tmp_path))
-    monkeypatch.setattr("opkernel.xla.compiled_cache._LEAST_S", 1e9)
+    monkeypatch.setattr("opkernel.xla.computation._LEAST_S", 1e9)
 
     @opkernel.function(jit_compile=True)
     def f(x):

@@ -14,6 +14,10 @@ pytestmark = pytest.mark.jax
     ("seed", "size"),
     [
         (460894936, 40),  # a cluster calls a function by name
+        (
+            1064821069,
+            40,
+        ),  # a loop of a function counts in its kernel, and the third step has a plan for its shapes
         (1, 20),
         (2, 20),
     ],

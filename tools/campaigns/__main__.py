@@ -6,6 +6,7 @@ python -m tools.campaigns --seconds 120                    all that need no Tens
 """
 
 import argparse
+import faulthandler
 import importlib
 import subprocess
 import sys
@@ -57,6 +58,9 @@ SHARES = {
 }
 """Of the seconds that each campaign may get, what these get where all run."""
 
+_GRACE_S = 120
+"""How long after its last case a campaign may take to end, processes and all."""
+
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.campaigns", description=__doc__)
@@ -92,6 +96,8 @@ def _attack(name: str, options: argparse.Namespace) -> int:
     limit = getattr(campaign, "SECONDS_A_CASE", SECONDS_A_CASE)
     if hasattr(campaign, "begin"):
         campaign.begin()
+    # A case that hangs where no signal reaches it ends the process, and says where each thread is.
+    faulthandler.dump_traceback_later(options.seconds + limit + _GRACE_S, exit=True)
     numbers = range(options.cases) if options.case is None else [options.case]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -12,7 +12,7 @@ from tests.xla.recorded import VECTORS, vectors_of
 from tools.campaigns.engine_written_calls import written_calls
 from tools.campaigns.samples import calls, graph_of_call
 
-from opkernel.engines.openvino.op_rule import rule_of
+from opkernel.engines.openvino.op_rule import RULES
 from opkernel.graph import Graph, Operation, import_graph_def
 from opkernel.kernel.node_properties import args_of_node
 from opkernel.opdef import global_op_registry
@@ -204,7 +204,7 @@ def known_later(engine: str, call: EngineCall) -> set[str]:
         registry = global_xla_op_registry()
         known = registry.compile_time_constant_inputs(called.node_def, called.op_def)
     else:
-        rule = rule_of(called.type)
+        rule = RULES.find(called.type)
         known = () if rule is None else rule.constant_places(called)
     return call.feeds.keys() - {called.inputs[place].op.name for place in known}
 

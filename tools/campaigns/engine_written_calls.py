@@ -9,7 +9,7 @@ import opkernel
 from opkernel import raw_ops
 from opkernel.graph import Graph, Operation
 from opkernel.opdef import global_op_registry
-from opkernel.ops.kernel_types import INTEGERS
+from opkernel.ops.registration import INTEGERS
 from opkernel.proto import NodeDef
 from opkernel.types import DataType
 

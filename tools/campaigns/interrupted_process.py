@@ -290,14 +290,14 @@ def _is_interrupt(error: BaseException | None) -> bool:
 
 def _check_scopes() -> None:
     """Check that no block is still entered."""
-    from opkernel.device import allocation, blas_threads, budget, intra_op
+    from opkernel.device import allocation, budget, intra_op
     from opkernel.graph.core import default_graph
     from opkernel.types import decoded_charge
 
     entered = {
         "a budget": budget.current_budget() is not None,
         "a default graph": default_graph.innermost_default() is not None,
-        "one BLAS thread": bool(blas_threads.one_blas_thread.blocks),
+        "one BLAS thread": bool(intra_op.one_blas_thread.blocks),
         "a charge": decoded_charge.get() is not None,
         "no collector": not gc.isenabled(),
         "threads": intra_op.intra_op_threads() != intra_op._DEFAULT_THREADS,

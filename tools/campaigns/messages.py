@@ -8,7 +8,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from tools.campaigns.damage import EXTREMES, HOSTILE, MUTATIONS
 
-from opkernel.opdef.text.field_label import is_repeated
+from opkernel.opdef.text.debug_string import is_repeated
 
 __all__ = ["change_message"]
 

@@ -9,6 +9,6 @@ from opkernel.checkpoint.checkpoint_state import update_checkpoint_state as upda
 from opkernel.checkpoint.loading import list_variables as list_variables
 from opkernel.checkpoint.loading import load_checkpoint as load_checkpoint
 from opkernel.checkpoint.object_graph import ObjectGraph as ObjectGraph
-from opkernel.checkpoint.slices_reader import SlicesReader as SlicesReader
+from opkernel.checkpoint.slices import SlicesReader as SlicesReader
 from opkernel.checkpoint.tensor_slice import TensorSlice as TensorSlice
 from opkernel.checkpoint.tensor_slice import parse_shape_and_slice as parse_shape_and_slice

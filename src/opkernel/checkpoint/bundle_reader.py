@@ -5,42 +5,80 @@ PREFIX.data-00000-of-00001. Data are read with `pread`, and not through mapped m
 while it is read is an error, and not the end of the process. The files are opened together, so that a reader goes
 on with its checkpoint when another one replaces it.
 
+The data of a tensor of strings or variants begin with the strings' lengths, as varints, then come the masked checksum of
+the lengths as numbers of 4 bytes (8 for a string of 4 GiB or more), and the strings. The checksum of the tensor goes over
+the same numbers, their checksum, and the strings.
+
 Source: TensorFlow core/util/tensor_bundle/tensor_bundle.cc.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from opkernel.checkpoint.checkpoint_reader import (
-    Array,
     CheckpointReader,
     StoredTensor,
+    check_version,
     checked_parts,
 )
-from opkernel.checkpoint.crc32c import crc32c, unmask
-from opkernel.checkpoint.ordered_code import slice_key
+from opkernel.checkpoint.crc32c import crc32c, mask, unmask
 from opkernel.checkpoint.sstable import Table
-from opkernel.checkpoint.string_tensors import read_strings
-from opkernel.checkpoint.tensor_slice import TensorSlice
-from opkernel.errors import (
-    DataLossError,
-    OpError,
-    OutOfRangeError,
-    UnimplementedError,
-)
+from opkernel.checkpoint.tensor_slice import TensorSlice, slice_key
+from opkernel.errors import DataLossError, OpError, OutOfRangeError
 from opkernel.file_errors import file_errors
 from opkernel.files import Opener, open_to_read
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
-from opkernel.types import DataType, TensorShape
+from opkernel.types import Array, DataType, TensorShape
+from opkernel.types.varints import read_varints, strings_of_lengths, varint
+
+_MOST_32_BITS = 0xFFFFFFFF
+
+
+def strings_as_bytes(strings: Sequence[bytes]) -> tuple[bytes, int]:
+    """Strings as a data file has them, and the checksum, which is not masked."""
+    lengths = b"".join([varint(len(one)) for one in strings])
+    crc = _checksum_of_lengths([len(one) for one in strings])
+    stored = struct.pack("<I", mask(crc))
+    data = b"".join(strings)
+    return lengths + stored + data, crc32c(data, crc32c(stored, crc))
+
+
+def read_strings(data: bytes, count: int) -> tuple[list[bytes], int]:
+    """The strings of a data file, and their checksum, which is not masked.
+
+    Raises:
+        DataLossError: the data are damaged.
+    """
+    if count > len(data):
+        raise DataLossError(f"{len(data)} bytes cannot hold {count} strings")
+    lengths, position = read_varints(data, count)
+    crc = _checksum_of_lengths(lengths)
+    stored = data[position : position + 4]
+    if len(stored) < 4 or struct.unpack("<I", stored)[0] != mask(crc):
+        raise DataLossError("the checksum of the strings' lengths is wrong")
+    position += 4
+    if position + sum(lengths) != len(data):
+        raise DataLossError("the strings have other lengths than the tensor has bytes")
+    crc = crc32c(data[position:], crc32c(stored, crc))
+    return strings_of_lengths(data, position, lengths), crc
+
+
+def _checksum_of_lengths(lengths: Sequence[int]) -> int:
+    if all(length <= _MOST_32_BITS for length in lengths):
+        return crc32c(struct.pack(f"<{len(lengths)}I", *lengths))
+    packed = [struct.pack("<I" if n <= _MOST_32_BITS else "<Q", n) for n in lengths]
+    return crc32c(b"".join(packed))
+
 
 _HEADER_KEY = b""
-_VERSION = 1
 _READ_AT_ONCE = 1 << 22
 _OPENED_AT_ONCE = 16
 _MOST_TRIES = 16
@@ -130,20 +168,13 @@ class BundleReader(CheckpointReader):
             header = BundleHeaderProto.FromString(data)
         except DecodeError as error:
             raise DataLossError(f"{index_file(self.path)} is damaged: its header") from error
-        if header.version.min_consumer > _VERSION:
-            raise UnimplementedError(
-                f"{self.path} needs a reader of version {header.version.min_consumer}: this one has "
-                f"version {_VERSION}"
-            )
+        check_version(self.path, header.version)
         if header.num_shards < 0:
             raise DataLossError(f"{self.path} is damaged: it has {header.num_shards} data files")
         is_big = header.endianness == BundleHeaderProto.BIG
         return header.num_shards, is_big == np.little_endian
 
-    def _entry(self, key: str) -> StoredTensor | None:
-        return self._bundle_entry(key)
-
-    def _bundle_entry(self, key: str) -> _BundleEntry | None:
+    def _entry(self, key: str) -> _BundleEntry | None:
         with self._lock:
             found = self._entries.get(key)
             if found is None:

@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 import numpy as np
@@ -27,12 +26,10 @@ from opkernel.checkpoint.atomic_files import (
     temporary_name,
     written_file,
 )
-from opkernel.checkpoint.bundle_reader import BundleReader, data_file, index_file
+from opkernel.checkpoint.bundle_reader import BundleReader, data_file, index_file, strings_as_bytes
 from opkernel.checkpoint.crc32c import crc32c, mask
-from opkernel.checkpoint.ordered_code import slice_key
-from opkernel.checkpoint.sstable import Table, TableWriter
-from opkernel.checkpoint.string_tensors import strings_as_bytes
-from opkernel.checkpoint.tensor_slice import TensorSlice
+from opkernel.checkpoint.sstable import Table, write_table
+from opkernel.checkpoint.tensor_slice import TensorSlice, slice_key
 from opkernel.errors import (
     DataLossError,
     FailedPreconditionError,
@@ -45,9 +42,8 @@ from opkernel.errors import (
 from opkernel.file_errors import checked_path, file_errors
 from opkernel.files import Directory, Opener
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
-from opkernel.types import DataType, TensorShape, natural_dtype
+from opkernel.types import Array, DataType, TensorShape, natural_dtype
 
-Array = np.ndarray[Any, Any]
 _PRODUCER = 1
 
 
@@ -114,10 +110,7 @@ class BundleWriter:
             UnimplementedError: it holds resources or variants.
         """
         array = np.asarray(value)
-        if array.shape != tensor_slice.shape_of(shape):
-            raise InternalError(
-                f"Slice {tensor_slice} of shape {TensorShape(shape)} cannot hold {TensorShape(array.shape)}"
-            )
+        tensor_slice.check_holds(array.shape, shape)
         if tensor_slice.within(shape) == TensorSlice.whole(len(shape)).within(shape):
             self.add(key, array, dtype)
             return
@@ -158,13 +151,8 @@ class BundleWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None:
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is None:
             self.finish()
         else:
             self.discard()
@@ -279,7 +267,15 @@ class _Merged:
         header = BundleHeaderProto.FromString(entries[0][1])
         first = len(self.data_files)
         for key, value in entries[1:]:
-            entry = _entry_of(value, header.num_shards, prefix)
+            try:
+                entry = BundleEntryProto.FromString(value)
+            except DecodeError as error:
+                raise DataLossError(f"{index_file(prefix)} is damaged: an entry") from error
+            if not 0 <= entry.shard_id < header.num_shards and not entry.slices:
+                raise DataLossError(
+                    f"{index_file(prefix)} is damaged: an entry is in data file {entry.shard_id} of "
+                    f"{header.num_shards}"
+                )
             entry.shard_id += first
             self._put(key, entry)
         self.indexes.append((prefix, directory, index_file(stem)))
@@ -303,23 +299,6 @@ class _Merged:
         known.slices.extend(entry.slices)
 
 
-def _entry_of(value: bytes, num_shards: int, prefix: str) -> BundleEntryProto:
-    """An entry of an index.
-
-    Raises:
-        DataLossError: it is damaged, or its data file is none of the checkpoint's.
-    """
-    try:
-        entry = BundleEntryProto.FromString(value)
-    except DecodeError as error:
-        raise DataLossError(f"{index_file(prefix)} is damaged: an entry") from error
-    if not 0 <= entry.shard_id < num_shards and not entry.slices:
-        raise DataLossError(
-            f"{index_file(prefix)} is damaged: an entry is in data file {entry.shard_id} of {num_shards}"
-        )
-    return entry
-
-
 def _opener_in(directory: Directory) -> Opener:
     """Opens files by their paths in a directory."""
     return lambda path: directory.open(os.path.basename(path))
@@ -334,40 +313,29 @@ def _publish(
     """Give data files their names, and write the index, which makes a checkpoint of them."""
     prefix = os.path.join(directory.path, stem)
     with file_errors(prefix), directory.locked():  # others may save to the same prefix
-        _publish_alone(directory, stem, data_files, entries)
-
-
-def _publish_alone(
-    directory: Directory,
-    stem: str,
-    data_files: Sequence[Place],
-    entries: dict[bytes, BundleEntryProto],
-) -> None:
-    count = _num_shards_of(directory, stem)
-    old = _data_files_of(directory, stem, count)
-    num_shards = len(data_files) + (len(data_files) == count)
-    new = [data_file(stem, shard, num_shards) for shard in range(num_shards)]
-    for (source, name), path in zip(data_files, new, strict=False):
-        with file_errors(os.path.join(source.path, name)):
-            directory.take(source, name, path)
-    for path in new[len(data_files) :]:
-        with replaced_file(directory, path):
-            pass  # an empty one
-    with replaced_file(directory, index_file(stem)) as file:
-        _write_index(file, num_shards, entries)
-    for source, name in (*[(directory, one) for one in old], *data_files):  # none has a new name
-        with suppress(OSError):
-            source.unlink(name)
+        count = _num_shards_of(directory, stem)
+        own = re.compile(rf"{re.escape(stem)}\.data-[0-9]{{5,}}-of-{count:05d}")
+        old = [(directory, one) for one in directory.names() if own.fullmatch(one)]
+        num_shards = len(data_files) + (len(data_files) == count)
+        new = [data_file(stem, shard, num_shards) for shard in range(num_shards)]
+        for (source, name), path in zip(data_files, new, strict=False):
+            with file_errors(os.path.join(source.path, name)):
+                directory.take(source, name, path)
+        for path in new[len(data_files) :]:
+            with replaced_file(directory, path):
+                pass  # an empty one
+        with replaced_file(directory, index_file(stem)) as file:
+            _write_index(file, num_shards, entries)
+        for source, name in (*old, *data_files):  # none has a new name
+            with suppress(OSError):
+                source.unlink(name)
 
 
 def _write_index(file: BinaryIO, num_shards: int, entries: dict[bytes, BundleEntryProto]) -> None:
     header = BundleHeaderProto(num_shards=num_shards)
     header.version.producer = _PRODUCER
-    writer = TableWriter(file)
-    writer.add(b"", header.SerializeToString(deterministic=True))
-    for key in sorted(entries):
-        writer.add(key, entries[key].SerializeToString(deterministic=True))
-    writer.finish()
+    stored = {key: one.SerializeToString(deterministic=True) for key, one in entries.items()}
+    write_table(file, header.SerializeToString(deterministic=True), stored)
 
 
 def _num_shards_of(directory: Directory, stem: str) -> int:
@@ -378,9 +346,3 @@ def _num_shards_of(directory: Directory, stem: str) -> int:
             return reader.num_shards
     except OpError:
         return 0
-
-
-def _data_files_of(directory: Directory, stem: str, count: int) -> list[str]:
-    """The data files of a checkpoint, one of so many files, that are there."""
-    own = re.compile(rf"{re.escape(stem)}\.data-[0-9]{{5,}}-of-{count:05d}")
-    return [one for one in directory.names() if own.fullmatch(one)]

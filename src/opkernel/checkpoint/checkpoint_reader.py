@@ -8,8 +8,7 @@ from __future__ import annotations
 import abc
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -22,14 +21,18 @@ from opkernel.errors import (
     OpError,
     UnimplementedError,
 )
+from opkernel.interrupts import Closing
 from opkernel.messages import did_you_mean
-from opkernel.types import DataType, TensorShape
+from opkernel.proto import VersionDef
+from opkernel.records import dataclass
+from opkernel.types import Array, DataType, TensorShape
 
-Array = np.ndarray[Any, Any]
 _MOST_DIMENSIONS = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 _BYTES_OF_OBJECT = 8
+_VERSION = 1
 
 
+@dataclass(slots=True, eq=False)
 class StoredTensor:
     """What a checkpoint says of a tensor.
 
@@ -39,15 +42,12 @@ class StoredTensor:
         slices: The slices that it is stored in; none where it is stored as a whole.
     """
 
-    __slots__ = ("dtype", "shape", "slices")
-
-    def __init__(self, dtype: DataType, shape: TensorShape, slices: Sequence[TensorSlice]) -> None:
-        self.dtype = dtype
-        self.shape = shape
-        self.slices = slices
+    dtype: DataType
+    shape: TensorShape
+    slices: Collection[TensorSlice]
 
 
-class CheckpointReader(abc.ABC):
+class CheckpointReader(Closing, abc.ABC):
     """The tensors of a checkpoint; a tensor is read, and its checksum verified, when it is asked for.
 
     Readers may be used by several threads, and in a `with` statement. All methods that take a key raise
@@ -134,12 +134,6 @@ class CheckpointReader(abc.ABC):
     def __len__(self) -> int:
         return len(self.keys())
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<opkernel.{type(self).__name__} of {self.path}>"
 
@@ -188,7 +182,9 @@ class CheckpointReader(abc.ABC):
         wanted_parts = [(part, common) for part, common in commons if common is not None]
         stored = sum(_num_elements(there) for _, (_, there) in wanted_parts)
         if stored < math.prod(result_shape):  # the shape alone may claim any size
-            raise self._gap(key, wanted)
+            raise InvalidArgumentError(
+                f"{self._named(key)}: the slices that are stored do not cover {wanted}"
+            )
         if stored > math.prod(result_shape):
             raise self._overlap(key)
         parts = [(common, self._part(key, entry, part)) for part, common in wanted_parts]
@@ -200,11 +196,6 @@ class CheckpointReader(abc.ABC):
         if missing.any():  # as many elements as there are, some of them twice
             raise self._overlap(key)
         return result
-
-    def _gap(self, key: str, wanted: TensorSlice) -> InvalidArgumentError:
-        return InvalidArgumentError(
-            f"{self._named(key)}: the slices that are stored do not cover {wanted}"
-        )
 
     def _overlap(self, key: str) -> InternalError:
         return InternalError(f"{self._named(key)}: slices that are stored overlap")
@@ -237,6 +228,18 @@ def _is_shape_of_array(shape: tuple[int, ...], item_bytes: int) -> bool:
     """Whether NumPy can have an array of a shape: it counts the other sizes also where one is 0."""
     size = math.prod([max(length, 1) for length in shape]) * max(item_bytes, _BYTES_OF_OBJECT)
     return len(shape) <= _MOST_DIMENSIONS and size <= sys.maxsize
+
+
+def check_version(what: str, versions: VersionDef) -> None:
+    """Refuse files of which their writer says that older readers would read them wrongly.
+
+    Raises:
+        UnimplementedError: this reader is older.
+    """
+    if versions.min_consumer > _VERSION:
+        raise UnimplementedError(
+            f"{what} needs a reader of version {versions.min_consumer}: this one has version {_VERSION}"
+        )
 
 
 def checked_parts(

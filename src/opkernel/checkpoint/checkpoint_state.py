@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import NoReturn
 
 from opkernel.checkpoint.atomic_files import make_directory, write_whole
 from opkernel.checkpoint.bundle_reader import index_file
@@ -149,7 +148,7 @@ class CheckpointManager:
     Args:
         directory: The directory; it is made if it is missing.
         max_to_keep: How many are kept; None for all.
-        keep_checkpoint_every_n_hours: One checkpoint every so many hours is never deleted.
+        keep_checkpoint_every_n_hours: One checkpoint every so many hours is never deleted; None or 0 for none.
         checkpoint_name: What the names begin with: NAME-1, NAME-2.
 
     Raises:
@@ -170,11 +169,8 @@ class CheckpointManager:
             raise InvalidArgumentError(f"max_to_keep is {max_to_keep}: keep at least one, or None")
         self._directory = checked_path(directory)
         self._max_to_keep = max_to_keep
-        self._every_s = (
-            None
-            if keep_checkpoint_every_n_hours is None
-            else _HOUR_S * keep_checkpoint_every_n_hours
-        )
+        hours = keep_checkpoint_every_n_hours
+        self._every_s = None if hours is None else _HOUR_S * hours
         self._prefix = os.path.join(self._directory, _checked_name(checkpoint_name))
         self._saved_at: dict[str, float] = {}
         self._last_preserved = time.time()
@@ -209,7 +205,12 @@ class CheckpointManager:
         make_directory(os.path.dirname(prefix))
         write(prefix)
         if not checkpoint_exists(prefix):
-            self._refuse(prefix)
+            if self._saved_at:  # which the function may have taken out of the state file
+                self._write_state()
+            raise InvalidArgumentError(
+                f"The function that CheckpointManager.save got wrote no checkpoint {prefix}. It must write exactly the "
+                f"prefix that it gets: pass `checkpoint.write`, and not `checkpoint.save`, which adds another number"
+            )
         self._saved_at.pop(prefix, None)
         self._saved_at[prefix] = time.time()
         going = self._superfluous()
@@ -217,15 +218,6 @@ class CheckpointManager:
         for one in going:
             _delete(one)
         return prefix
-
-    def _refuse(self, prefix: str) -> NoReturn:
-        """Raise the error for a function that wrote something else."""
-        if self._saved_at:  # which the function may have taken out of the state file
-            self._write_state()
-        raise InvalidArgumentError(
-            f"The function that CheckpointManager.save got wrote no checkpoint {prefix}. It must write exactly the "
-            f"prefix that it gets: pass `checkpoint.write`, and not `checkpoint.save`, which adds another number"
-        )
 
     def _next_number(self) -> int:
         match = re.search(r"-([0-9]+)$", self.latest_checkpoint or "")
@@ -261,7 +253,7 @@ class CheckpointManager:
         while self._max_to_keep is not None and len(self._saved_at) > self._max_to_keep:
             prefix = next(iter(self._saved_at))
             saved_at = self._saved_at.pop(prefix)
-            if self._every_s is not None and saved_at > self._last_preserved + self._every_s:
+            if self._every_s and saved_at - self._every_s >= self._last_preserved:
                 self._last_preserved = saved_at
             elif self._own(prefix) is not None:
                 going.append(prefix)

@@ -10,6 +10,7 @@ Source: TensorFlow tsl/lib/hash/crc32c.h; RFC 3720, appendix B.4.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ Buffer = bytes | bytearray | memoryview
 def crc32c(data: Buffer, before: int = 0) -> int:
     """The checksum of data that follows data with the checksum `before`."""
     extend = _extend_of_library()
-    return int(extend(before, data)) if extend is not None else _extended(before, memoryview(data))
+    return extend(before, data) if extend is not None else _extended(before, memoryview(data))
 
 
 def mask(crc: int) -> int:
@@ -50,24 +51,19 @@ def masked_crc32c(data: Buffer) -> int:
 
 
 @functools.cache
-def _extend_of_library() -> Any:
+def _extend_of_library() -> Callable[[int, Buffer], int] | None:
     """`google_crc32c.extend`, where that is compiled; None where it is not."""
     try:
         import google_crc32c
     except ImportError:
         return None
-    return _with_bytes(google_crc32c.extend) if google_crc32c.implementation == "c" else None
-
-
-def _with_bytes(extend: Any) -> Any:
-    """The function for all buffers: the library takes bytes, or arrays without a copy."""
 
     def extended(before: int, data: Buffer) -> int:
-        if isinstance(data, bytes):
-            return int(extend(before, data))
-        return int(extend(before, np.frombuffer(data, np.uint8)))
+        """The library takes bytes, or arrays without a copy."""
+        buffer = data if isinstance(data, bytes) else np.frombuffer(data, np.uint8)
+        return int(google_crc32c.extend(before, buffer))
 
-    return extended
+    return extended if google_crc32c.implementation == "c" else None
 
 
 def _extended(before: int, data: memoryview) -> int:

@@ -56,7 +56,7 @@ def load_checkpoint(
         raise NotFoundError(
             f"There is no checkpoint {name}: neither {index_file(name)} nor a file {name}"
         )
-    from opkernel.checkpoint.slices_reader import SlicesReader  # most checkpoints are of V2
+    from opkernel.checkpoint.slices import SlicesReader  # most checkpoints are of V2
 
     return SlicesReader(name, files, open_file)
 

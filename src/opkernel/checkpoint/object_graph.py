@@ -6,7 +6,7 @@ Source: TensorFlow core/protobuf/trackable_object_graph.proto, python/checkpoint
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from opkernel.errors import DataLossError, NotFoundError
@@ -74,10 +74,8 @@ class ObjectGraph:
 
     def child(self, number: int, name: str) -> int | None:
         """The number of a child of an object; None where there is no such child."""
-        for child in self.proto.nodes[number].children:
-            if child.local_name == name:
-                return int(child.node_id)
-        return None
+        children = self.proto.nodes[number].children
+        return next((child.node_id for child in children if child.local_name == name), None)
 
     def find(self, path: str) -> int:
         """The number of the object at a path, such as `model/layers/0/kernel`.
@@ -98,10 +96,8 @@ class ObjectGraph:
 
     def key_of(self, number: int, attribute: str = VARIABLE_VALUE) -> str | None:
         """The key of an attribute of an object; None where it was not saved."""
-        for saved in self.proto.nodes[number].attributes:
-            if saved.name == attribute:
-                return str(saved.checkpoint_key)
-        return None
+        saved = self.proto.nodes[number].attributes
+        return next((one.checkpoint_key for one in saved if one.name == attribute), None)
 
     def key(self, path: str, attribute: str = VARIABLE_VALUE) -> str:
         """The key of an attribute of the object at a path.
@@ -128,6 +124,29 @@ class ObjectGraph:
                     if found is not None:
                         return found
         raise NotFoundError(f"{self._what} has no slot {slot!r} of {path!r}")
+
+    def paired(self, children: Callable[[int], Iterable[tuple[str, int]]]) -> dict[int, int]:
+        """The numbers of objects elsewhere with those of the same objects here.
+
+        The same names, from the root on, lead to the same objects.
+
+        Args:
+            children: Gives the names and numbers of the children of an object elsewhere.
+        """
+        found = {0: 0}
+        queue = deque([0])
+        while queue:
+            number = queue.popleft()
+            theirs = self.children(found[number])
+            for name, child in children(number):
+                if name in theirs and child not in found:
+                    found[child] = theirs[name]
+                    queue.append(child)
+        return found
+
+    def children(self, number: int) -> dict[str, int]:
+        """The numbers of the children of an object, by name."""
+        return {child.local_name: child.node_id for child in self.proto.nodes[number].children}
 
     def paths(self) -> Iterator[tuple[str, int]]:
         """A shortest path of each object that can be reached from the root, and its number."""

@@ -1,9 +1,11 @@
 """Tables of sorted keys and values, in which checkpoints keep their index: LevelDB's format.
 
 A table is a sequence of blocks, then an index of the blocks, then a footer. In a block each key leaves out
-what it shares with the key before it, except for every sixteenth. A block ends with its compression and checksum.
+what it shares with the key before it, except for every sixteenth. A block ends with its compression and checksum; it may
+be compressed with Snappy, which is only read.
 
-Source: TensorFlow tsl/lib/io/table.cc, table_builder.cc, block_builder.cc, format.cc.
+Source: TensorFlow tsl/lib/io/table.cc, table_builder.cc, block_builder.cc, format.cc;
+https://github.com/google/snappy/blob/main/format_description.txt.
 """
 
 from __future__ import annotations
@@ -11,14 +13,79 @@ from __future__ import annotations
 import os
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from opkernel.checkpoint.crc32c import crc32c, mask
-from opkernel.checkpoint.snappy import decompressed
-from opkernel.checkpoint.varint import read_varint, varint
 from opkernel.errors import DataLossError, FailedPreconditionError
 from opkernel.files import Opener, open_to_read
+from opkernel.types import charge_decoded
+from opkernel.types.varints import read_varint, varint
+
+_AT_ONCE = 1 << 13
+"""So many bytes of a block are decompressed between two looks at the clock."""
+_MOST_TIMES = 64
+"""A copy of two bytes gives at most so many bytes, so that a size cannot be a lie by more."""
+
+
+def decompressed(data: bytes) -> bytes:
+    """The content of a compressed block.
+
+    Raises:
+        DataLossError: the block is damaged.
+    """
+    size, position = read_varint(data, 0)
+    if size > _MOST_TIMES * len(data):
+        raise DataLossError(f"A compressed block of {len(data)} bytes cannot hold {size}")
+    charge_decoded(2 * size, "a compressed block")
+    result = bytearray()
+    while position < len(data) and len(result) <= size:
+        charge_decoded(0, "a compressed block")
+        end = min(position + _AT_ONCE, len(data))
+        while position < end:
+            append = _copy if data[position] & 3 else _literal
+            position = append(data, position, result)
+    if len(result) != size:
+        raise DataLossError(f"A compressed block has not the {size} bytes that it tells of")
+    return bytes(result)
+
+
+def _literal(data: bytes, position: int, result: bytearray) -> int:
+    """Append bytes that stand in the block; the position after them."""
+    length = data[position] >> 2
+    position += 1
+    if length >= 60:
+        num_bytes = length - 59
+        length = int.from_bytes(data[position : position + num_bytes], "little")
+        position += num_bytes
+    length += 1
+    if position + length > len(data):
+        raise DataLossError("A compressed block ends within a literal")
+    result += data[position : position + length]
+    return position + length
+
+
+def _copy(data: bytes, position: int, result: bytearray) -> int:
+    """Append bytes that came before; the position after the copy."""
+    tag = data[position]
+    kind = tag & 3
+    num_bytes = (1, 2, 4)[kind - 1]
+    if position + num_bytes >= len(data):
+        raise DataLossError("A compressed block ends within a copy")
+    offset = int.from_bytes(data[position + 1 : position + 1 + num_bytes], "little")
+    length = (tag >> 2) + 1
+    if kind == 1:
+        length = (tag >> 2 & 7) + 4
+        offset |= (tag >> 5) << 8
+    if not 0 < offset <= len(result):
+        raise DataLossError("A compressed block copies from before its beginning")
+    start = len(result) - offset
+    piece = result[start : start + length]
+    if offset < length:
+        piece = (piece * (length // offset + 1))[:length]
+    result += piece
+    return position + 1 + num_bytes
+
 
 _MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 _FOOTER = 48
@@ -100,17 +167,13 @@ class Table:
         _, position = self._place(footer, 0)
         place, _ = self._place(footer, position)
         index = _entries(self._block(*place), self._path)
-        self._check_places(index)
-        return index
-
-    def _check_places(self, index: list[tuple[bytes, bytes]]) -> None:
-        """Blocks follow each other: a file cannot make a reader read one again and again."""
-        end = 0
-        for _, place in index:
-            (offset, size), _ = self._place(place, 0)
+        end = 0  # blocks follow each other: a file cannot make a reader read one again and again
+        for _, one in index:
+            (offset, size), _ = self._place(one, 0)
             if offset < end:
                 raise self._damage(f"the block at byte {offset} begins before byte {end}")
             end = offset + size + _TRAILER
+        return index
 
     def _entries(self, number: int) -> list[tuple[bytes, bytes]]:
         """The keys and values of a block; the last block that was asked for is kept."""
@@ -198,6 +261,15 @@ def _walk(block: bytes, end: int) -> Iterator[tuple[bytes, bytes]]:
         position = start + size
 
 
+def write_table(file: BinaryIO, first: bytes, entries: Mapping[bytes, bytes]) -> None:
+    """Write a table: what the empty key stands for, and the entries of the other keys in any order."""
+    writer = TableWriter(file)
+    writer.add(b"", first)
+    for key in sorted(entries):
+        writer.add(key, entries[key])
+    writer.finish()
+
+
 class TableWriter:
     """Writes a table: `add` in the order of the keys, then `finish`.
 
@@ -231,7 +303,7 @@ class TableWriter:
         self._file.write(footer.ljust(_FOOTER - len(_MAGIC), b"\0") + _MAGIC)
 
     def _flush(self) -> None:
-        if not self._block.is_empty:
+        if self._block.data:
             self._pending = self._write(self._block)
             self._block = _Block(_RESTARTS_EVERY, self._block.last_key)
 
@@ -250,34 +322,30 @@ class _Block:
     def __init__(self, restarts_every: int, last_key: bytes = b"") -> None:
         self.last_key = last_key
         self._every = restarts_every
-        self._data = bytearray()
+        self.data = bytearray()
         self._restarts = [0]
         self._since_restart = 0
 
     @property
-    def is_empty(self) -> bool:
-        return not self._data
-
-    @property
     def size(self) -> int:
         """The bytes of its content."""
-        return len(self._data) + 4 * len(self._restarts) + 4
+        return len(self.data) + 4 * len(self._restarts) + 4
 
     def add(self, key: bytes, value: bytes) -> None:
         shared = 0
         if self._since_restart < self._every:
-            shared = _common_length(self.last_key, key) if self._data else 0
+            shared = _common_length(self.last_key, key) if self.data else 0
         else:
-            self._restarts.append(len(self._data))
+            self._restarts.append(len(self.data))
             self._since_restart = 0
-        self._data += varint(shared) + varint(len(key) - shared) + varint(len(value))
-        self._data += key[shared:] + value
+        self.data += varint(shared) + varint(len(key) - shared) + varint(len(value))
+        self.data += key[shared:] + value
         self.last_key = key
         self._since_restart += 1
 
     def content(self) -> bytes:
         """The entries, where keys stand whole, and how many of these places there are."""
-        return bytes(self._data) + struct.pack(
+        return bytes(self.data) + struct.pack(
             f"<{len(self._restarts) + 1}I", *self._restarts, len(self._restarts)
         )
 

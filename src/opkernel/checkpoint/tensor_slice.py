@@ -1,6 +1,7 @@
 """TensorSlice: a part of a tensor, as checkpoints and `shape_and_slices` write it.
 
-Source: TensorFlow core/framework/tensor_slice.cc, core/util/saved_tensor_slice_util.cc.
+Source: TensorFlow core/framework/tensor_slice.cc, core/util/saved_tensor_slice_util.cc,
+tsl/lib/strings/ordered_code.cc.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ ALL = -1
 
 _MOST = 2**63 - 1
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+_ESCAPED = {b"\0": b"\0\xff", b"\xff": b"\xff\0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +97,23 @@ class TensorSlice:
         lengths = [length for _, length in self.extents]
         return tuple([s if n == ALL else n for n, s in zip(lengths, shape, strict=True)])
 
+    def check_holds(self, value_shape: Sequence[int], shape: Sequence[int]) -> None:
+        """Raise InternalError unless a value has the shape of this slice of a tensor of a shape."""
+        if tuple(value_shape) != self.shape_of(shape):
+            raise InternalError(
+                f"Slice {self} of shape {TensorShape(shape)} cannot hold {TensorShape(value_shape)}"
+            )
+
     def index(self) -> tuple[slice, ...]:
         """The slice as an index of an array."""
-        return tuple(
-            [
-                slice(None) if length == ALL else slice(start, start + length)
-                for start, length in self.extents
-            ]
-        )
+        parts = [slice(None) if n == ALL else slice(start, start + n) for start, n in self.extents]
+        return tuple(parts)
 
     def within(self, shape: Sequence[int]) -> TensorSlice:
         """The same slice of a tensor of a shape, with ALL spelt out."""
-        return TensorSlice(
-            tuple(
-                [
-                    (0, size) if length == ALL else (start, length)
-                    for (start, length), size in zip(self.extents, shape, strict=True)
-                ]
-            )
-        )
+        pairs = zip(self.extents, shape, strict=True)
+        extents = [(0, size) if extent[1] == ALL else extent for extent, size in pairs]
+        return TensorSlice(tuple(extents))
 
     def __str__(self) -> str:
         parts = ["-" if length == ALL else f"{start},{length}" for start, length in self.extents]
@@ -162,3 +162,31 @@ def _extent(part: str, text: str) -> tuple[int, int]:
             f"start = {start}, length = {length}: string = {text}"
         )
     return start, length
+
+
+def slice_key(name: str, tensor_slice: TensorSlice) -> bytes:
+    """The key of the data of a slice of a tensor in tables; keys are in the order of the slices."""
+    escaped = re.sub(rb"[\0\xff]", lambda match: _ESCAPED[match[0]], name.encode())
+    parts = [_number(0), escaped + b"\0\1", _number(tensor_slice.rank)]
+    for start, length in tensor_slice.extents:
+        parts += [_signed(start), _signed(length)]
+    return b"".join(parts)
+
+
+def _number(value: int) -> bytes:
+    """A number >= 0: how many bytes it has, and these, the highest first."""
+    data = value.to_bytes((value.bit_length() + 7) // 8, "big")
+    return bytes([len(data)]) + data
+
+
+def _signed(value: int) -> bytes:
+    """A number of any sign: the first bits tell how many bytes it has."""
+    magnitude = ~value if value < 0 else value
+    length = magnitude.bit_length() // 7 + 1
+    if length == 1:
+        return bytes([(value & 0xFF) ^ 0x80])
+    header = ((0xFFFF << (16 - length)) & 0xFFFF).to_bytes(2, "big")
+    data = bytearray(value.to_bytes(10, "big", signed=True)[-length:])
+    data[0] ^= header[0]
+    data[1] ^= header[1]
+    return bytes(data)

@@ -12,15 +12,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opkernel.cli.completion import complete_ops
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.library import import_library
-from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_text
-from opkernel.cli.output_path import OutputPath
+from opkernel.cli.files import OutputPath
+from opkernel.cli.nodes import has_wildcards
+from opkernel.cli.options import import_library
+from opkernel.cli.output import (
+    WrongUse,
+    counted,
+    echo,
+    json_option,
+    one_line,
+    print_json,
+    print_text,
+)
 from opkernel.cli.registered import find_op, no_such_op
 from opkernel.errors import DeadlineExceededError, InvalidArgumentError, OpError
-from opkernel.gradients.registry import gradients_of_no_op
+from opkernel.gradients.registry import notes_on_gradients_of_no_op
 from opkernel.kernel import global_kernel_registry
-from opkernel.messages import did_you_mean
+from opkernel.kernel.registry.kernel_registry import kernels_of_no_op
 from opkernel.opdef import global_op_registry
 from opkernel.ops.loader import load_all_ops
 
@@ -85,7 +93,8 @@ def check_ops(
         print_json([_row(report) for report in reports])
     else:
         _print_sum(reports)
-        _print_gradients_of_no_op(names)
+        for note in (*kernels_of_no_op(), *notes_on_gradients_of_no_op()):
+            print_text(f"Note: {note}.")
     if any(r.failure for r in reports) or not any(r.ran for r in reports):
         raise click.exceptions.Exit(1)
 
@@ -94,32 +103,28 @@ def _ops(modules: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """The ops to test: the ops that patterns name, else all ops that modules have kernels for."""
     if not modules and not patterns:
         raise WrongUse("name what to test: --op OP, or a MODULE that registers kernels")
-    if patterns:
-        found = dict.fromkeys(op for pattern in patterns for op in _matching(pattern))
-    else:
-        found = dict.fromkeys(_ops_with_kernels(modules))
+    kernels = global_kernel_registry().registrations()
+    found = {op for pattern in patterns for op in _matching(pattern)}
+    if not patterns:
+        found = {one.kernel_def.op for one in kernels if _is_within(one.owner, modules)}
+        found = {op for op in found if global_op_registry().knows(op)}
     if not found:
-        raise WrongUse(f"{', '.join(modules)} registers no kernel")
+        notes = [f"; {note}" for note in kernels_of_no_op()]
+        raise WrongUse(f"{', '.join(modules)} registers no kernel of an op{''.join(notes)}")
     return sorted(found)
 
 
 def _matching(pattern: str) -> Iterable[str]:
-    if not any(character in pattern for character in "*?["):
-        if find_op(pattern) is None:
-            raise no_such_op(pattern)
-        return [pattern]
-    load_all_ops()
-    known = {one.kernel_def.op for one in global_kernel_registry().registrations()}
-    found = fnmatch.filter(known, pattern)
+    """The op of a name; or the ops with kernels that a pattern with shell wildcards fits."""
+    if not has_wildcards(pattern):
+        found = [pattern] if find_op(pattern) is not None else []
+    else:
+        load_all_ops()
+        known = {one.kernel_def.op for one in global_kernel_registry().registrations()}
+        found = fnmatch.filter(known, pattern)
     if not found:
         raise no_such_op(pattern)
     return found
-
-
-def _ops_with_kernels(modules: Sequence[str]) -> Iterable[str]:
-    for registration in global_kernel_registry().registrations():
-        if _is_within(registration.owner, modules):
-            yield registration.kernel_def.op
 
 
 def _save(report: OpReport, folder: Path, modules: Sequence[str]) -> str:
@@ -153,13 +158,10 @@ def _details(report: OpReport) -> str:
         return f"not tested: {report.why_untested}"
     refused = f", {report.draws - report.ran:,} more refused" if report.draws > report.ran else ""
     kernels = f"{counted(report.kernels, 'kernel')}, {counted(report.ran, 'call')}{refused}"
-    return f"{kernels}; gradient {_gradient(report)}"
-
-
-def _gradient(report: OpReport) -> str:
+    gradient = f"ok, {counted(report.gradients, 'call')}"
     if report.gradient_skipped:
-        return f"not checked: {report.gradient_skipped}"
-    return f"ok, {counted(report.gradients, 'call')}"
+        gradient = f"not checked: {report.gradient_skipped}"
+    return f"{kernels}; gradient {gradient}"
 
 
 def _print_sum(reports: Sequence[OpReport]) -> None:
@@ -167,17 +169,6 @@ def _print_sum(reports: Sequence[OpReport]) -> None:
     counts = {"passed": "passed", "failed": "failed", "untested": "not tested"}
     parts = [f"{kinds.count(kind):,} {text}" for kind, text in counts.items() if kind in kinds]
     print_text(f"{counted(len(reports), 'op')}: {', '.join(parts)}")
-
-
-def _print_gradients_of_no_op(modules: Sequence[str]) -> None:
-    """Tell of gradients whose names are misspelt, as it may be."""
-    for name, owner in sorted(gradients_of_no_op().items()):
-        if _is_within(owner, modules):
-            hint = did_you_mean(name, global_op_registry().names())
-            print_text(
-                f"Note: {owner} registers a gradient for {one_line(name)}, which is no op{hint}. Only "
-                f"nodes with the attr _gradient_op_type = {one_line(name)!r} get it."
-            )
 
 
 def _is_within(owner: str, modules: Sequence[str]) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.options import CommandGroup, output_option
 from opkernel.cli.output import (
+    WrongUse,
     bad,
     counted,
     echo,
@@ -21,13 +23,11 @@ from opkernel.cli.output import (
     print_text,
     size_text,
 )
-from opkernel.cli.output_path import OutputPath
 from opkernel.cli.results import Result, write_arrays
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.escaping import archive_name, json_text
 from opkernel.messages import did_you_mean
-from opkernel.records import dataclass
-from opkernel.types import DataType
+from opkernel.types import Array, DataType
 
 if TYPE_CHECKING:
     from opkernel.checkpoint import CheckpointReader
@@ -41,7 +41,7 @@ path_argument = click.argument("path", metavar="PATH")
 keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def checkpoint() -> None:
     """Look into checkpoints of TensorFlow, V1 and V2.
 
@@ -57,14 +57,23 @@ def checkpoint() -> None:
 def list_keys(path: str, name: str, as_json: bool) -> None:
     """List the tensors of a checkpoint: key, type, shape and size."""
     with open_checkpoint(path) as reader:
-        entries = [_Entry.of(reader, key) for key in reader if name in key]
+        entries = [_entry(reader, key) for key in reader if name in key]
     if as_json:
-        print_json([entry.as_json() for entry in entries])
+        print_json(entries)
         return
-    rows = [(e.key, e.dtype.tf_name, e.shape_text, e.size_text, e.parts_text) for e in entries]
+    rows = [
+        (
+            one["key"],
+            one["dtype"],
+            one["shape"],
+            "" if one["dtype"] == "string" else size_text(one["bytes"]),
+            one["slices"] if one["slices"] > 1 else "",
+        )
+        for one in entries
+    ]
     columns = ("key", "type", "shape", "size", "slices")
     print_table(counted(len(rows), "tensor"), columns, rows, numbers=("size", "slices"))
-    echo(f"{size_text(sum(entry.size for entry in entries))} in all")
+    echo(f"{size_text(sum(one['bytes'] for one in entries))} in all")
 
 
 @checkpoint.command("show")
@@ -84,21 +93,13 @@ def show(path: str, keys: tuple[str, ...], as_json: bool) -> None:
     for number, facts in enumerate(found):
         echo("\n" if number else "", nl=False)
         for name, value in facts.items():
-            print_text(
-                f"{name.replace('_', ' ')}: {value if isinstance(value, str) else _text(value)}"
-            )
+            print_text(f"{name.replace('_', ' ')}: {_text(value)}")
 
 
 @checkpoint.command("get")
 @path_argument
 @click.argument("key")
-@click.option(
-    "-o",
-    "--output",
-    type=OutputPath(dir_okay=False),
-    metavar="FILE.npy",
-    help="Write the tensor here.",
-)
+@output_option("-o", "--output", metavar="FILE.npy", writable=False, help="Write the tensor here.")
 @json_option
 def get(path: str, key: str, output: str | None, as_json: bool) -> None:
     """Print one tensor of a checkpoint, or write it to a .npy file."""
@@ -142,14 +143,7 @@ def diff(path: str, other: str, atol: float, rtol: float, as_json: bool) -> None
 @checkpoint.command("export")
 @path_argument
 @keys_argument
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OutputPath(dir_okay=False),
-    metavar="FILE",
-    help="A .npz or .safetensors file.",
-)
+@output_option("-o", "--output", required=True, writable=False, help="A .npz or .safetensors file.")
 def export(path: str, keys: tuple[str, ...], output: str) -> None:
     """Write the tensors of a checkpoint, or those of the keys, to an .npz or .safetensors file.
 
@@ -159,8 +153,10 @@ def export(path: str, keys: tuple[str, ...], output: str) -> None:
         raise WrongUse(f"--output {output}: tensors are written as {' or '.join(_ENDINGS)}")
     with open_checkpoint(path) as reader:
         chosen = [_known(reader, key) for key in keys] or _exported(reader, output)
-        write = _write_safetensors if output.endswith(".safetensors") else _write_npz
-        write(output, reader, chosen)
+        if output.endswith(".safetensors"):
+            _write_safetensors(output, reader, chosen)
+        else:
+            write_arrays(output, {archive_name(k): _stored(_result(reader, k)) for k in chosen})
     echo(f"{counted(len(chosen), 'tensor')} written to {one_line(output)}")
 
 
@@ -176,87 +172,54 @@ def open_checkpoint(path: str) -> CheckpointReader:
     return load_checkpoint(path)
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A line of the list of tensors."""
-
-    key: str
-    dtype: DataType
-    shape: tuple[int, ...]
-    num_slices: int
-
-    @staticmethod
-    def of(reader: CheckpointReader, key: str) -> _Entry:
-        shape = tuple(reader.shape(key).as_list())
-        return _Entry(key, reader.dtype(key), shape, len(reader.slices(key)))
-
-    @property
-    def size(self) -> int:
-        """The bytes of its elements; of strings nothing is known before they are read."""
-        is_string = self.dtype is DataType.DT_STRING
-        return 0 if is_string else self.dtype.size * int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def size_text(self) -> str:
-        return "" if self.dtype is DataType.DT_STRING else size_text(self.size)
-
-    @property
-    def shape_text(self) -> str:
-        return f"[{','.join(map(str, self.shape))}]"
-
-    @property
-    def parts_text(self) -> str:
-        return str(self.num_slices) if self.num_slices > 1 else ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "key": self.key,
-            "dtype": self.dtype.tf_name,
-            "shape": [*self.shape],
-            "bytes": self.size,
-            "slices": self.num_slices,
-        }
+def _entry(reader: CheckpointReader, key: str) -> dict[str, Any]:
+    """A tensor, as the list of tensors has it; of strings no size is known before they are read."""
+    dtype, shape = reader.dtype(key), reader.shape(key)
+    return {
+        "key": key,
+        "dtype": dtype.tf_name,
+        "shape": shape,
+        "bytes": 0 if dtype is DataType.DT_STRING else dtype.size * shape.num_elements(),
+        "slices": len(reader.slices(key)),
+    }
 
 
 def _facts(reader: CheckpointReader) -> dict[str, Any]:
     """The facts of a checkpoint as a whole."""
-    entries = [_Entry.of(reader, key) for key in reader]
-    by_type: dict[str, int] = {}
-    for entry in entries:
-        by_type[entry.dtype.tf_name] = by_type.get(entry.dtype.tf_name, 0) + 1
+    entries = [_entry(reader, key) for key in reader]
+    by_type = Counter(one["dtype"] for one in entries)
     return {
         "checkpoint": os.fspath(reader.path),
         "tensors": len(entries),
-        "bytes": sum(entry.size for entry in entries),
+        "bytes": sum(one["bytes"] for one in entries),
         "types": ", ".join(f"{count} {name}" for name, count in sorted(by_type.items())),
-        "partitioned": sum(entry.num_slices > 1 for entry in entries),
+        "partitioned": sum(one["slices"] > 1 for one in entries),
         "object_graph": "yes" if "_CHECKPOINTABLE_OBJECT_GRAPH" in reader else "no",
     }
 
 
 def _facts_of_tensor(reader: CheckpointReader, key: str) -> dict[str, Any]:
-    entry = _Entry.of(reader, key)
-    facts = entry.as_json()
+    facts = _entry(reader, key)
     facts["slices"] = [str(one) for one in reader.slices(key)[:_SLICES_SHOWN]]
     if not facts["slices"]:
         del facts["slices"]
     result = _result(reader, key)
-    if entry.dtype is DataType.DT_STRING:
+    if result.dtype is DataType.DT_STRING:
         facts["bytes"] = sum(map(len, result.array.ravel().tolist()))
-    elif entry.size:
+    elif facts["bytes"]:
         facts |= _statistics(result.stored())
     return facts
 
 
-def _statistics(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+def _statistics(values: Array) -> dict[str, Any]:
     """The smallest, largest and mean number that is finite; of complex ones their sizes."""
     with np.errstate(all="ignore"):
         numbers = np.abs(values) if values.dtype.kind == "c" else values.astype(np.float64)
         finite = numbers[np.isfinite(numbers)]
     facts: dict[str, Any] = {}
     if finite.size:
-        facts = {"smallest": float(finite.min()), "largest": float(finite.max())}
-        facts["mean"] = float(finite.mean(dtype=np.float64))
+        mean = float(finite.mean(dtype=np.float64))
+        facts = {"smallest": float(finite.min()), "largest": float(finite.max()), "mean": mean}
     if finite.size < numbers.size:
         facts["not_finite"] = int(numbers.size - finite.size)
     return facts
@@ -266,23 +229,21 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        is_shape = all(isinstance(one, int) for one in value)
-        return f"[{','.join(map(str, value))}]" if is_shape else "; ".join(value)
-    return f"{value:,}"
+        return "; ".join(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _result(reader: CheckpointReader, key: str) -> Result:
     return Result(key, reader.dtype(key), reader.get(key))
 
 
-def _stored(result: Result) -> np.ndarray[Any, Any]:
+def _stored(result: Result) -> Array:
     """The values as .npy files have them.
 
     Raises:
         InvalidArgumentError: a string ends with a zero byte, which NumPy's bytes of fixed width lose.
     """
-    is_string = result.dtype is DataType.DT_STRING
-    if is_string and any(one.endswith(b"\0") for one in result.array.ravel().tolist()):
+    if result.ends_in_zero_byte:
         raise InvalidArgumentError(
             f"{result.name} has a string that ends with a zero byte, which .npy and .npz files lose; "
             f"read it with opkernel.load_checkpoint"
@@ -306,34 +267,29 @@ def _differences(
 ) -> Iterator[tuple[str, str]]:
     """Each key in which two checkpoints differ, and how."""
     for key in sorted({*first.keys(), *second.keys()}):
-        if key not in second:
-            yield key, f"only in {first.path}"
-        elif key not in first:
-            yield key, f"only in {second.path}"
-        else:
+        if key in first and key in second:
             what = _difference(first, second, key, atol, rtol)
-            if what:
-                yield key, what
+        else:
+            what = f"only in {(first if key in first else second).path}"
+        if what:
+            yield key, what
 
 
 def _difference(
     first: CheckpointReader, second: CheckpointReader, key: str, atol: float, rtol: float
 ) -> str:
-    one, other = _Entry.of(first, key), _Entry.of(second, key)
-    if one.dtype is not other.dtype:
-        return f"{one.dtype.tf_name} and {other.dtype.tf_name}"
-    if one.shape != other.shape:
-        return f"{one.shape_text} and {other.shape_text}"
-    results = [_result(reader, key) for reader in (first, second)]
-    if one.dtype is DataType.DT_STRING:
-        differing = int(np.count_nonzero(results[0].array != results[1].array))
-        return f"{counted(differing, 'string')} of {results[0].array.size:,}" if differing else ""
-    return _numeric_difference(results[0].stored(), results[1].stored(), atol, rtol)
+    one, other = _entry(first, key), _entry(second, key)
+    for fact in ("dtype", "shape"):
+        if one[fact] != other[fact]:
+            return f"{one[fact]} and {other[fact]}"
+    mine, theirs = _result(first, key), _result(second, key)
+    if mine.dtype is DataType.DT_STRING:
+        differing = int(np.count_nonzero(mine.array != theirs.array))
+        return f"{counted(differing, 'string')} of {mine.array.size:,}" if differing else ""
+    return _numeric_difference(mine.stored(), theirs.stored(), atol, rtol)
 
 
-def _numeric_difference(
-    one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], atol: float, rtol: float
-) -> str:
+def _numeric_difference(one: Array, other: Array, atol: float, rtol: float) -> str:
     wide = np.complex128 if one.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         equal = (one == other) | ((one != one) & (other != other))
@@ -348,20 +304,16 @@ def _numeric_difference(
 
 def _exported(reader: CheckpointReader, output: str) -> list[str]:
     """The keys of all tensors that a file can hold; a line tells of the others."""
-    keys: list[str] = []
-    left_out: list[str] = []
-    for key in reader:
-        is_held = reader.dtype(key) is not DataType.DT_STRING or output.endswith(".npz")
-        (keys if is_held and not key.startswith("_CHECKPOINTABLE") else left_out).append(key)
+    left_out = [
+        key
+        for key in reader
+        if key.startswith("_CHECKPOINTABLE")
+        or (reader.dtype(key) is DataType.DT_STRING and not output.endswith(".npz"))
+    ]
     if left_out:
-        print_note = ", ".join(map(one_line, left_out[:3])) + (", ..." if len(left_out) > 3 else "")
-        echo(f"Left out: {counted(len(left_out), 'tensor')} of strings ({print_note})", err=True)
-    return keys
-
-
-def _write_npz(output: str, reader: CheckpointReader, keys: Sequence[str]) -> None:
-    arrays = {archive_name(key): _stored(_result(reader, key)) for key in keys}
-    write_arrays(output, arrays)
+        names = ", ".join([*map(one_line, left_out[:3]), *(["..."] if len(left_out) > 3 else [])])
+        echo(f"Left out: {counted(len(left_out), 'tensor')} of strings ({names})", err=True)
+    return [key for key in reader if key not in left_out]
 
 
 def _write_safetensors(output: str, reader: CheckpointReader, keys: Sequence[str]) -> None:
@@ -376,13 +328,16 @@ def _write_safetensors(output: str, reader: CheckpointReader, keys: Sequence[str
 
     header: dict[str, Any] = {}
     end = 0
-    for key in sorted(
-        keys, key=lambda key: -reader.dtype(key).size
-    ):  # the widest types first, aligned
-        entry = _Entry.of(reader, key)
-        begin, end = end, end + entry.size
-        name = _safetensors_type(key, entry.dtype)
-        header[key] = {"dtype": name, "shape": [*entry.shape], "data_offsets": [begin, end]}
+    for key in sorted(keys, key=lambda key: -reader.dtype(key).size):  # so that all are aligned
+        entry = _entry(reader, key)
+        if entry["dtype"] not in _SAFETENSORS_TYPES:
+            raise InvalidArgumentError(
+                f"{key} is of type {entry['dtype']}, which .safetensors files cannot hold; name the keys to "
+                f"export, or write an .npz file"
+            )
+        begin, end = end, end + entry["bytes"]
+        name, shape = _SAFETENSORS_TYPES[entry["dtype"]], entry["shape"]
+        header[key] = {"dtype": name, "shape": shape, "data_offsets": [begin, end]}
     text = json_text(header).encode()
     text = text.ljust(-(-len(text) // 8) * 8)
     directory, name = opened_place(output)
@@ -390,16 +345,6 @@ def _write_safetensors(output: str, reader: CheckpointReader, keys: Sequence[str
         file.write(len(text).to_bytes(8, "little") + text)
         for key in header:
             file.write(np.ascontiguousarray(reader.get(key)).tobytes())
-
-
-def _safetensors_type(key: str, dtype: DataType) -> str:
-    name = _SAFETENSORS_TYPES.get(dtype.tf_name)
-    if name is None:
-        raise InvalidArgumentError(
-            f"{key} is of type {dtype.tf_name}, which .safetensors files cannot hold; name the keys to "
-            f"export, or write an .npz file"
-        )
-    return name
 
 
 _SAFETENSORS_TYPES = {

@@ -8,15 +8,20 @@ from typing import Any
 
 import click
 
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.frozen import FrozenModel, frozen_model
+from opkernel.cli.feeds import given_shapes
+from opkernel.cli.files import check_directory
+from opkernel.cli.freeze import FrozenModel, frozen_model
+from opkernel.cli.limits import progress
 from opkernel.cli.model import Model
-from opkernel.cli.model_options import ModelCommand, fetch_option, model_options
-from opkernel.cli.output import echo, json_option, one_line, print_json, print_text, size_text
-from opkernel.cli.output_path import OutputPath
-from opkernel.cli.progress import progress
-from opkernel.cli.shapes import given_shapes, shape_text
-from opkernel.cli.signature import graph_inputs
+from opkernel.cli.options import ModelCommand, fetch_option, model_options, output_option
+from opkernel.cli.output import (
+    WrongUse,
+    echo_written,
+    json_option,
+    one_line,
+    print_facts,
+    print_text,
+)
 from opkernel.graph import Tensor
 from opkernel.types import PartialTensorShape, TensorShape
 
@@ -30,14 +35,7 @@ from opkernel.types import PartialTensorShape, TensorShape
     required=True,
     help="stablehlo: the text of the program; jax: a file that `jax.export.deserialize` loads.",
 )
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=OutputPath(dir_okay=False, writable=True, path_type=Path),
-    metavar="FILE",
-    help="Write the program here.",
-)
+@output_option("--output", "-o", required=True, path_type=Path, help="Write the program here.")
 @click.option(
     "--input",
     "inputs",
@@ -63,44 +61,42 @@ def compile_model(
     The program takes the inputs of MODEL in the order that is printed, and gives a list of its outputs. All shapes are
     fixed. Nothing of opkernel is needed to run it.
     """
-    if not output.parent.is_dir():
-        raise WrongUse(f"--output {output}: there is no directory {output.parent}")
+    check_directory("--output", output)
     frozen = frozen_model(model, fetches)
-    tensors = graph_inputs(frozen.graph)
-    shapes = _shapes(frozen, tensors, inputs)
+    shapes = _shapes(frozen, inputs)
     with progress(f"Compiling {model.name}"):
         exported = _exported(frozen, shapes)
     if form == "jax":
         output.write_bytes(exported.serialize())
     else:
         output.write_text(exported.mlir_module())
-    report = _report(frozen, shapes, output)
-    if as_json:
-        print_json(report)
-    else:
-        _print(report)
+    facts = {
+        "output": str(output),
+        "bytes": output.stat().st_size,
+        "inputs": [
+            {"name": name, "dtype": tensor.dtype.tf_name, "shape": shapes[tensor]}
+            for name, tensor in frozen.inputs
+        ],
+        "outputs": [name for name, one in frozen.outputs.items() if isinstance(one, Tensor)],
+    }
+    print_facts(facts, as_json, _print)
 
 
-def _shapes(
-    frozen: FrozenModel, tensors: list[Tensor], inputs: tuple[str, ...]
-) -> dict[Tensor, TensorShape]:
+def _shapes(frozen: FrozenModel, inputs: tuple[str, ...]) -> dict[Tensor, TensorShape]:
     """The shapes of the inputs; WrongUse where one is not known in full."""
     given = given_shapes(frozen.interface.input, inputs)
-    by_name = {tensor.name: shape for tensor, shape in given.items()}
     found = {}
-    for tensor in tensors:
-        wanted = by_name.get(tensor.name, PartialTensorShape(None))
+    for _, tensor in frozen.inputs:
+        wanted = given.get(tensor, PartialTensorShape(None))
         if not tensor.shape.is_compatible_with(wanted):
-            raise WrongUse(
-                f"--input {tensor.op.name}: {shape_text(wanted)} does not fit {shape_text(tensor.shape)}"
-            )
+            raise WrongUse(f"--input {tensor.op.name}: {wanted} does not fit {tensor.shape}")
         shape = tensor.shape.merge_with(wanted)
         if not shape.is_fully_defined():
             raise WrongUse(
-                f"The shape of {tensor.op.name} is {shape_text(shape)}; a program has fixed shapes: "
+                f"The shape of {tensor.op.name} is {shape}; a program has fixed shapes: "
                 f"--input {tensor.op.name}:SHAPE gives it"
             )
-        found[tensor] = TensorShape([size or 0 for size in shape.as_list()])
+        found[tensor] = shape.as_tensor_shape()
     return found
 
 
@@ -108,37 +104,17 @@ def _exported(frozen: FrozenModel, shapes: Mapping[Tensor, TensorShape]) -> Any:
     """The program."""
     from opkernel.xla import XlaArgument, XlaCompiler  # JAX is needed here alone
 
-    fetches = [one for one in frozen.outputs.values() if isinstance(one, Tensor)]
     arguments = [
         XlaArgument.parameter(tensor.dtype, tuple(shape), tensor.op.name)
         for tensor, shape in shapes.items()
     ]
+    fetches = frozen.output_tensors
     return XlaCompiler().export_graph(frozen.graph, list(shapes), fetches, arguments)
 
 
-def _report(
-    frozen: FrozenModel, shapes: Mapping[Tensor, TensorShape], output: Path
-) -> dict[str, Any]:
-    names = getattr(frozen.interface, "input_names", {})
-    return {
-        "output": str(output),
-        "bytes": output.stat().st_size,
-        "inputs": [
-            {
-                "name": str(names.get(tensor.name, tensor.op.name)),
-                "dtype": tensor.dtype.tf_name,
-                "shape": list(shape),
-            }
-            for tensor, shape in shapes.items()
-        ],
-        "outputs": [name for name, one in frozen.outputs.items() if isinstance(one, Tensor)],
-    }
-
-
-def _print(report: dict[str, Any]) -> None:
-    for one in report["inputs"]:
-        sizes = ",".join(map(str, one["shape"]))
-        print_text(one_line(f"takes {one['name']}: {one['dtype']}[{sizes}]"))
-    for name in report["outputs"]:
+def _print(facts: dict[str, Any]) -> None:
+    for one in facts["inputs"]:
+        print_text(one_line(f"takes {one['name']}: {one['dtype']}{one['shape']}"))
+    for name in facts["outputs"]:
         print_text(one_line(f"gives {name}"))
-    echo(f"written to {one_line(report['output'])}, {size_text(report['bytes'])}")
+    echo_written(facts["output"], facts["bytes"])

@@ -1,36 +1,50 @@
 """`opkernel coverage`: what there is of ops, and what of a model is missing."""
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from opkernel.cli.completion import complete_ops
-from opkernel.cli.coverage_facts import coverage_of, is_own, totals, types_text
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.graph_facts import all_nodes, not_runnable
-from opkernel.cli.input_file import InputFile
+from opkernel.cli.files import input_file
 from opkernel.cli.meta_graph_needs import MetaGraphNeeds
 from opkernel.cli.model import Model, load_model
+from opkernel.cli.nodes import all_nodes
 from opkernel.cli.output import (
+    WrongUse,
     abridged,
     bad,
     counted,
     echo,
     json_option,
     one_line,
+    print_facts,
     print_json,
     print_table,
     print_text,
 )
-from opkernel.cli.registered import matching_ops, no_such_op
+from opkernel.cli.registered import (
+    allowed_types,
+    find_op,
+    matching_ops,
+    no_such_op,
+    recorded_vectors,
+    served_by,
+    type_attrs,
+)
+from opkernel.cli.show_graph import print_missing_extras, print_runnable, running_facts
 from opkernel.cli.signature import graph_outputs
 from opkernel.escaping import markdown_cell, markdown_code
+from opkernel.gradients.registry import has_gradient_entry, look_up_gradient
 from opkernel.graph import Graph
-from opkernel.ops.loader import load_all_ops
-from opkernel.proto import MetaGraphDef
+from opkernel.kernel import get_registered_kernels_for_op, global_kernel_registry
+from opkernel.opdef import global_op_registry
+from opkernel.ops.loader import all_op_names, load_all_ops
+from opkernel.proto import KernelDef, MetaGraphDef, OpDef
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 
+_SERVED = ("yes", "default")
+_FEW = 6
 _COLUMNS = ("op", "kernels", "shape function", "gradient", "vectors right", "notes")
 _PAGE = """\
 # Coverage
@@ -66,11 +80,12 @@ def coverage(target: str, tag_set: str | None, own: bool, markdown: bool, as_jso
 
     `--own --library my_ops.py` shows your ops.
     """
-    file = _model_file(target)
+    file = input_file(target, dir_okay=True)
     if file is not None:
         if own or markdown:
             raise WrongUse("--own and --markdown go without MODEL")
-        _show_model(Model(file, tag_set), as_json)
+        model = Model(file, tag_set)
+        print_facts(_model_facts(model, load_model(model)), as_json, _print_model)
         return
     if tag_set is not None:
         raise WrongUse("--tag_set goes with a MODEL")
@@ -78,7 +93,7 @@ def coverage(target: str, tag_set: str | None, own: bool, markdown: bool, as_jso
     names = [op.name for op in matching_ops(target or "*")]
     if not names:
         raise no_such_op(target)
-    rows = [coverage_of(name) for name in names if not own or is_own(name)]
+    rows = [_coverage_of(name) for name in names if not own or _is_own(name)]
     if as_json:
         print_json(rows)
     elif markdown:
@@ -88,27 +103,88 @@ def coverage(target: str, tag_set: str | None, own: bool, markdown: bool, as_jso
         print_table(_summary(rows), _COLUMNS, cells)
 
 
-def _model_file(target: str) -> InputFile | None:
-    """The model that the argument names, if it names a file, and no op."""
-    return InputFile(target) if target == "-" or os.path.exists(target) else None
+# Ops.
 
 
-def _summary(rows: Iterable[dict[str, Any]]) -> str:
-    found = totals(rows)
+def _is_own(op: str) -> bool:
+    """Whether an op, or a kernel of it, is not opkernel's."""
+    owners = [one.owner for one in global_kernel_registry().registrations_for(op)]
+    return op not in all_op_names() or any(not one.startswith("opkernel.") for one in owners)
+
+
+def _coverage_of(op: str) -> dict[str, Any]:
+    """The facts of an op.
+
+    `run_by` is `kernel`, `runtime` for ops that executors run themselves, or `nothing`. `types` has, for
+    each device and each attr that is a type, the types that have a kernel; `gaps` those that the op allows
+    besides. `gradient` is `yes`, `none` where the op is declared to have none, or empty. `vectors` says how many
+    of the calls recorded from TensorFlow are answered right, and how many there are; None without any.
+    """
+    op_def, kernels = find_op(op), [*get_registered_kernels_for_op(op).kernel]
+    devices = sorted({kernel.device_type for kernel in kernels})
+    by_device = {} if op_def is None else {d: _served(op_def, kernels, d) for d in devices}
+    has_shape_function = (
+        op_def is not None and global_op_registry().look_up(op).shape_inference_fn is not None
+    )
+    gradient = ""
+    if has_gradient_entry(op):
+        gradient = "none" if look_up_gradient(op) is None else "yes"
+    counts = recorded_vectors().get(op)
+    return {
+        "op": op,
+        "run_by": "runtime" if op in RUN_BY_EXECUTORS else "kernel" if kernels else "nothing",
+        "devices": devices,
+        "types": {device: served for device, (served, _) in by_device.items()},
+        "gaps": {device: gaps for device, (_, gaps) in by_device.items()},
+        "shape_function": has_shape_function,
+        "gradient": gradient,
+        "vectors": counts and dict(zip(("right", "total"), counts, strict=True)),
+        "note": "" if _is_own(op) else global_op_registry().traits(op).why_no_kernel,
+    }
+
+
+def _served(
+    op_def: OpDef, kernels: Sequence[KernelDef], device: str
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The types of each attr that have a kernel on a device, and those that have none."""
+    served: dict[str, list[str]] = {}
+    gaps: dict[str, list[str]] = {}
+    for attr in type_attrs(op_def):
+        for dtype in allowed_types(attr):
+            is_served = served_by(kernels, device, attr.name, dtype) in _SERVED
+            (served if is_served else gaps).setdefault(attr.name, []).append(dtype.string)
+    return served, gaps
+
+
+def _summary(rows: Sequence[dict[str, Any]]) -> str:
+    run = sum(row["run_by"] != "nothing" for row in rows)
+    shape_functions = sum(row["shape_function"] for row in rows)
+    gradients = sum(row["gradient"] == "yes" for row in rows)
     return (
-        f"{counted(found['ops'], 'op')}, of which {found['run']:,} run, {found['shape functions']:,} have a "
-        f"shape function and {found['gradients']:,} a gradient"
+        f"{counted(len(rows), 'op')}, of which {run:,} run, {shape_functions:,} have a "
+        f"shape function and {gradients:,} a gradient"
     )
 
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:
-    kernels = "; ".join(types_text(row)) or bad("none")
+    devices = [f"{device}{_limits(row, device)}" for device in row["devices"]]
+    kernels = "the runtime" if row["run_by"] == "runtime" else "; ".join(devices) or bad("none")
     shapes = "yes" if row["shape_function"] else bad("no")
-    return row["op"], kernels, shapes, row["gradient"], _right(row["vectors"]), row["note"]
+    vectors = "{right} of {total}".format_map(row["vectors"]) if row["vectors"] else ""
+    return row["op"], kernels, shapes, row["gradient"], vectors, row["note"]
 
 
-def _right(vectors: dict[str, int] | None) -> str:
-    return "" if vectors is None else f"{vectors['right']} of {vectors['total']}"
+def _limits(row: Mapping[str, Any], device: str) -> str:
+    """The types of each attr that have a kernel on a device, where some have none."""
+    gaps, types = row["gaps"].get(device, {}), row["types"].get(device, {})
+    limits = [f"{attr}: {_some(types.get(attr, []), gaps[attr])}" for attr in gaps]
+    return f" ({'; '.join(limits)})" if limits else ""
+
+
+def _some(types: Sequence[str], gaps: Sequence[str]) -> str:
+    if len(gaps) < min(_FEW, len(types)):
+        return f"all but {', '.join(gaps)}"
+    return ", ".join(types) or "none"
 
 
 def _print_page(rows: Sequence[dict[str, Any]]) -> None:
@@ -123,26 +199,20 @@ def _print_page(rows: Sequence[dict[str, Any]]) -> None:
 # A model.
 
 
-def _show_model(model: Model, as_json: bool) -> None:
-    graph = load_model(model)
-    facts = _model_facts(model, graph)
-    if as_json:
-        print_json(facts)
-    else:
-        _print_model(facts)
-
-
 def _model_facts(model: Model, graph: Graph) -> dict[str, Any]:
     meta_graph = model.meta_graph if model.is_saved_model else _with_outputs(model, graph)
     nodes = [*all_nodes(meta_graph.graph_def)]
-    needs, missing = MetaGraphNeeds(meta_graph), not_runnable(graph, nodes)
+    needs, running = MetaGraphNeeds(meta_graph), running_facts(graph, nodes)
+    missing = running["not_runnable"]
     ops = sorted({node.op for node in nodes} - {*graph.function_library})
-    rows = [coverage_of(op) for op in ops]
-    used = {op: needs.uses_in_short(op) for op in ops}
     return {
         "file": str(model),
         "kind": str(model.kind),
-        "ops": [{**row, "missing": missing.get(row["op"], ""), **used[row["op"]]} for row in rows],
+        "ops": [
+            {**_coverage_of(op), "missing": missing.get(op, ""), **needs.uses_in_short(op)}
+            for op in ops
+        ],
+        **{name: one for name, one in running.items() if name == "missing_extras"},
     }
 
 
@@ -167,6 +237,7 @@ def _ends(graph: Graph) -> list[str]:
 def _print_model(facts: dict[str, Any]) -> None:
     ops = facts["ops"]
     missing = [op for op in ops if op["missing"]]
+    extras = facts.get("missing_extras", ())
     print_text(f"{one_line(facts['file'])}: {facts['kind']}, {counted(len(ops), 'op')}")
     if missing:
         rows = [
@@ -181,12 +252,13 @@ def _print_model(facts: dict[str, Any]) -> None:
         ]
         columns = ("op", "missing", "nodes", "used in", "needed by")
         print_table(f"{counted(len(missing), 'op')} cannot run", columns, rows, ("nodes",))
+        print_missing_extras(extras)
     else:
-        echo("Every op can run.")
-    _print_list("Without shape function", [op["op"] for op in ops if not op["shape_function"]])
-    _print_list("Without gradient", [op["op"] for op in ops if op["gradient"] != "yes"])
-
-
-def _print_list(title: str, ops: Sequence[str]) -> None:
-    if ops:
-        print_text(f"{title}: {', '.join(map(one_line, ops))}")
+        print_runnable({"not_runnable": {}, "missing_extras": extras})
+    without = {
+        "shape function": [op["op"] for op in ops if not op["shape_function"]],
+        "gradient": [op["op"] for op in ops if op["gradient"] != "yes"],
+    }
+    for what, names in without.items():
+        if names:
+            print_text(f"Without {what}: {', '.join(map(one_line, names))}")

@@ -6,13 +6,17 @@ from pathlib import Path
 import click
 
 from opkernel import decompile as decompiled
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.frozen import frozen_model
+from opkernel.cli.freeze import frozen_model
+from opkernel.cli.limits import progress
 from opkernel.cli.model import Model, load_model
-from opkernel.cli.model_options import ModelCommand, feed_option, fetch_option, model_options
-from opkernel.cli.output import echo, one_line, size_text
-from opkernel.cli.output_path import OutputPath
-from opkernel.cli.progress import progress
+from opkernel.cli.options import (
+    ModelCommand,
+    feed_option,
+    fetch_option,
+    model_options,
+    output_option,
+)
+from opkernel.cli.output import WrongUse, echo, echo_written, size_text
 from opkernel.cli.results import check_writable, write_arrays
 from opkernel.cli.signature import (
     GraphInterface,
@@ -20,19 +24,19 @@ from opkernel.cli.signature import (
     find_tensor,
     graph_inputs,
     graph_outputs,
+    needed_operations,
 )
 from opkernel.graph import Graph, Tensor
 from opkernel.graph.core.structural_ops import ARG_OPS
-from opkernel.graph.edit.prune import prune_and_order
 
 
 @click.command(cls=ModelCommand)
 @model_options(has_signature=True, runs=True)
-@click.option(
+@output_option(
     "-o",
     "--output",
-    type=OutputPath(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE.py",
+    path_type=Path,
     help="Write the program here, and its weights to FILE.npz.",
 )
 @feed_option(help="A tensor that is a parameter.")
@@ -77,17 +81,17 @@ def decompile(
             )
         return
     output.write_text(program.source, encoding="utf-8")
-    echo(f"written to {one_line(output)}")
+    echo_written(output)
     if program.weights:
         write_arrays(weights, program.weights)
-        echo(f"written to {one_line(weights)}")
+        echo_written(weights)
 
 
 def _asked(model: Model, fetches: Sequence[str]) -> tuple[GraphInterface, list[Tensor]]:
     """A graph without variables, and the tensors to compute: a SavedModel is frozen first."""
     if model.is_saved_model:
         frozen = frozen_model(model, fetches)
-        return frozen.interface, [one for one in frozen.outputs.values() if isinstance(one, Tensor)]
+        return frozen.interface, frozen.output_tensors
     graph = load_model(model)
     if not fetches:
         check_ops_registered(graph)
@@ -99,5 +103,5 @@ def _asked(model: Model, fetches: Sequence[str]) -> tuple[GraphInterface, list[T
 
 def _needed_inputs(graph: Graph, wanted: Sequence[Tensor]) -> list[Tensor]:
     """All arguments of a graph that is the body of a function, and the placeholders that are needed."""
-    needed = {*prune_and_order(wanted, [], [])}
+    needed = needed_operations(wanted, [])
     return [one for one in graph_inputs(graph) if one.op in needed or one.op.type in ARG_OPS]

@@ -10,43 +10,83 @@ import numpy as np
 from google.protobuf.internal import api_implementation
 
 import opkernel
+from opkernel.cli.files import InputFile, InputFileType
+from opkernel.cli.model import Model, load_model
+from opkernel.cli.nodes import nodes_of
 from opkernel.cli.output import (
+    WrongUse,
     bad,
     counted,
     echo,
     good,
     json_option,
+    one_line,
     print_json,
     print_table,
     print_text,
 )
+from opkernel.cli.show_graph import print_runnable, running_facts
 from opkernel.device.allocation import current_allocation_limit
 from opkernel.device.device_factory import PROVIDED
-from opkernel.device.device_mgr import new_devices
+from opkernel.device.local_device import new_devices
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.gradients.registry import notes_on_gradients_of_no_op
 from opkernel.kernel import registered_providers, validate_kernel_registrations
+from opkernel.kernel.registry.kernel_registry import kernels_of_no_op
 from opkernel.opdef import global_op_registry
-from opkernel.plugins import API_VERSION, Contents, Plugin, contents_of, load_plugins
+from opkernel.plugins import API_VERSION, Plugin, contents_of, load_plugins
 from opkernel.runtime.engines.engine import engine_named, registered_engines
 
 
 @click.command()
+@click.argument("model", required=False, type=InputFileType())
+@click.option("--tag_set", metavar="TAG,...", help="Take the MetaGraph with exactly these tags.")
 @json_option
 @click.pass_context
-def doctor(context: click.Context, as_json: bool) -> None:
-    """Report the environment and all plugins.
+def doctor(
+    context: click.Context, model: InputFile | None, tag_set: str | None, as_json: bool
+) -> None:
+    """Report the environment and all plugins; with MODEL, whether the model can run in this environment.
 
     Every plugin is loaded. Exit status 1 says that one is broken, was refused, or has kernels that
     can never be chosen, or that tie with another.
+
+    Of MODEL the command reports ops that cannot run, and extras of opkernel that are missing. Exit status 1 says
+    that the model cannot run.
     """
+    if model is not None:
+        _examine(context, Model(model, tag_set), as_json)
+        return
+    if tag_set is not None:
+        raise WrongUse("--tag_set goes with a MODEL")
     plugins = [_row(plugin) for plugin in load_plugins()]
     problems = _problems_of_kernels()
     environment = _environment()
+    notes = [*kernels_of_no_op(), *notes_on_gradients_of_no_op()]
     if as_json:
-        print_json({"environment": environment, "plugins": plugins, "problems": problems})
+        facts = {"environment": environment, "plugins": plugins, "problems": problems}
+        print_json({**facts, "notes": notes})
     else:
         _print(environment, plugins, problems)
+        for note in notes:
+            print_text(f"Note: {note}.")
     if problems or any(plugin["error"] for plugin in plugins):
+        context.exit(1)
+
+
+def _examine(context: click.Context, model: Model, as_json: bool) -> None:
+    """Report whether a model can run."""
+    graph = load_model(model)
+    nodes = [node for _, node in nodes_of(graph)]
+    facts = {"file": str(model), "kind": str(model.kind), **running_facts(graph, nodes)}
+    if as_json:
+        print_json(facts)
+    else:
+        print_text(one_line(f"{facts['file']}: {facts['kind']}"))
+        print_runnable(facts)
+        for op, why in facts["not_runnable"].items():
+            print_text(one_line(f"Problem: {op}: {why}"), fg="red")
+    if facts["not_runnable"] or any(one["certain"] for one in facts.get("missing_extras", ())):
         context.exit(1)
 
 
@@ -96,22 +136,17 @@ def _blas() -> str:
 def _row(plugin: Plugin) -> dict[str, Any]:
     contents = contents_of(plugin)
     is_well = plugin.error is None
+    of_providers = [len(one.kernels.registrations()) for one in contents.providers]
     return {
         "plugin": plugin.name,
         "version": plugin.version,
         "api": plugin.api,
         "found": plugin.found,
         "ops": sorted(contents.ops) if is_well else [],
-        "kernels": _number_of_kernels(contents) if is_well else 0,
+        "kernels": len(contents.kernels) + sum(of_providers) if is_well else 0,
         "milliseconds": round(plugin.seconds * 1e3, 1),
         "error": plugin.problem,
     }
-
-
-def _number_of_kernels(contents: Contents) -> int:
-    """The number of kernels that a plugin has brought, with the kernels of its providers."""
-    of_providers = [one.kernels.registrations() for one in contents.providers]
-    return len(contents.kernels) + sum(map(len, of_providers))
 
 
 def _problems_of_kernels() -> list[str]:
@@ -137,22 +172,19 @@ def _print(environment: dict[str, Any], plugins: list[dict[str, Any]], problems:
     print_table("Environment", ("name", "value"), rows)
     if plugins:
         columns = ("plugin", "version", "api", "found", "ops", "kernels", "ms", "state")
-        print_table(counted(len(plugins), "plugin"), columns, map(_cells, plugins))
+        rows_of_plugins = [
+            (
+                *(row[name] for name in columns[:4]),
+                len(row["ops"]),
+                row["kernels"],
+                row["milliseconds"],
+                bad("broken") if row["error"] else good("well"),
+            )
+            for row in plugins
+        ]
+        print_table(counted(len(plugins), "plugin"), columns, rows_of_plugins)
     else:
         echo("No plugins")
     told = [f"Plugin '{row['plugin']}': {row['error']}" for row in plugins if row["error"]]
     for problem in (*told, *problems):
         print_text(f"Problem: {problem}", fg="red")
-
-
-def _cells(row: dict[str, Any]) -> tuple[object, ...]:
-    return (
-        row["plugin"],
-        row["version"],
-        row["api"],
-        row["found"],
-        len(row["ops"]),
-        row["kernels"],
-        row["milliseconds"],
-        bad("broken") if row["error"] else good("well"),
-    )

@@ -1,53 +1,40 @@
-"""`opkernel explain`: why a node of a model has its kernel, its device and its memory."""
+"""`opkernel explain`: why a node of a model has its kernel, its device and its memory, and what runs in its place."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import click
 
 from opkernel.cli.completion import complete_nodes
-from opkernel.cli.kernel_choice import Candidate, KernelChoice, Port
-from opkernel.cli.model import Model, load_model
-from opkernel.cli.model_options import ModelCommand, model_options
-from opkernel.cli.nodes import find_node, run_by, slim
-from opkernel.cli.output import (
-    echo,
-    json_option,
-    one_line,
-    print_json,
-    print_table,
-    print_text,
+from opkernel.cli.explain_nodes import (
+    ExplainedGraph,
+    explained_nodes,
+    print_several,
+    several_facts,
 )
-from opkernel.cli.place import device_counts
-from opkernel.cli.progress import progress
-from opkernel.cli.provider_choice import asked_providers
-from opkernel.cli.signature import interface_of
-from opkernel.cli.what_runs import what_runs
+from opkernel.cli.explain_steps import Steps
+from opkernel.cli.kernel_choice import Candidate, KernelChoice, asked_providers
+from opkernel.cli.limits import progress
+from opkernel.cli.model import Model
+from opkernel.cli.nodes import run_by, slim
+from opkernel.cli.options import ModelCommand, device_count_option, model_options
+from opkernel.cli.output import echo, json_option, one_line, print_facts, print_table, print_text
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import OpError
 from opkernel.graph import Graph
-from opkernel.kernel import REFERENCE, MemoryType, choose_providers, default_providers
+from opkernel.kernel import REFERENCE, choose_providers, default_providers
 from opkernel.kernel.registry.registration import DEFAULT_DEVICE_TYPE
 from opkernel.opdef import add_defaults_to_node_def
 from opkernel.runtime import CPU
-from opkernel.runtime.placement.device_set import DeviceSet
-from opkernel.runtime.placement.placer import place_with_reasons
+from opkernel.runtime.placement.placer import DeviceSet, place_with_reasons
 from opkernel.types import PartialTensorShape
 
 
 @click.command(cls=ModelCommand)
-@model_options()
-@click.argument("node", required=False, shell_complete=complete_nodes)
+@model_options(has_signature=True)
+@click.argument("node", required=False, metavar="[NODE|OP]", shell_complete=complete_nodes)
 @click.option("--device", default="", metavar="TYPE", help="The device to run it on.")
-@click.option(
-    "--device-count",
-    "counts",
-    multiple=True,
-    metavar="TYPE=N",
-    help="The number of devices of a type; by default one CPU.",
-)
+@device_count_option
 @click.option(
     "--provider",
     "names",
@@ -67,7 +54,7 @@ def explain(
     model: Model,
     node: str | None,
     device: str,
-    counts: tuple[str, ...],
+    counts: dict[str, int],
     names: Sequence[str],
     engines: tuple[str, ...],
     as_json: bool,
@@ -77,27 +64,45 @@ def explain(
     Without NODE: which parts of MODEL engines would compile, how long steps take then, and why other nodes stay
     outside.
 
-    Told, too, is what runs in its place in a step that fetches the outputs of the graph: plans are
-    optimized, and call one kernel for what were several nodes.
+    Also shows what a step that fetches the outputs runs in place of NODE: plans are optimized, and call one
+    kernel for what were several nodes.
 
-    A node of a function is named with the function: FUNCTION/NODE.
+    Of a SavedModel, steps run the program of a signature: variables that no node assigns to are constants, and
+    functions are inlined. NODE is a node of this program, the end of its name, or a node of a function as
+    FUNCTION/NODE. With the name of an OP instead, all nodes of the op are listed.
     """
     if node is None:
         _explain_clusters(model, engines, as_json)
         return
-    graph = load_model(model)
-    node_def = slim(find_node(graph, node))
+    with explained_nodes(model, node) as (explained, found):
+        with progress(f"Optimizing {model.name}"):
+            steps = explained.steps(found, names)
+        if len(found) > 1:
+            facts = several_facts(explained, node, found, steps, device or CPU.device_type)
+        else:
+            facts = _node_facts(explained, found[0], steps, device, counts, names)
+    print_facts(facts, as_json, _print if len(found) == 1 else print_several)
+
+
+def _node_facts(
+    explained: ExplainedGraph,
+    node: str,
+    steps: Steps,
+    device: str,
+    counts: Mapping[str, int],
+    names: Sequence[str],
+) -> dict[str, Any]:
+    graph = explained.graph
+    node_def = slim(explained.nodes[node])
     ops = graph.function_library
-    place, why = _place(graph, node, device_counts(counts))
+    place, why = _place(graph, node, counts)
     device = device or (CPU.device_type if place is None else place.device_type)
     add_defaults_to_node_def(node_def, ops.look_up_op_def(node_def.op))
     providers = choose_providers(names) if names else default_providers()
     choice = KernelChoice(node_def, ops, device)
     runner = run_by(graph, node_def.op)
     asked = asked_providers(choice, providers, _shapes(graph, node)) if runner == "kernel" else []
-    with progress(f"Optimizing {model.name}"):
-        told = what_runs(graph, node, names)
-    facts = {
+    return {
         "node": node,
         "op": node_def.op,
         "requested_device": node_def.device,
@@ -105,42 +110,29 @@ def explain(
         "placed_on": None if place is None else place.name,
         "placed_because": why,
         "run_by": runner,
-        "in_steps": None if told is None else told.as_json(),
+        "in_steps": explained.fate(steps, node),
         "kernel": None if choice.chosen is None else choice.chosen.registration.class_name,
         "error": choice.error,
         "provider": next((one.name for one in asked if one.is_chosen), None),
-        "providers": [asdict(one) for one in asked],
+        "providers": [one._asdict() for one in asked],
         "kernels": [_candidate_facts(choice, one) for one in choice.candidates],
-        "inputs": [_port_facts(port) for port in choice.inputs],
-        "outputs": [_port_facts(port) for port in choice.outputs],
+        "inputs": [port.as_json() for port in choice.inputs],
+        "outputs": [port.as_json() for port in choice.outputs],
         "changes": choice.changes() if runner == "kernel" else [],
     }
-    if as_json:
-        print_json(facts)
-    else:
-        _print(facts)
 
 
 def _explain_clusters(model: Model, engines: Sequence[str], as_json: bool) -> None:
     """Tell what engines make of a model."""
-    from opkernel.cli.clusters import cluster_facts, print_clusters  # rarely asked for
-    from opkernel.cli.run import open_model
+    from opkernel.cli.explain_engines import cluster_facts, print_clusters  # rarely asked for
 
-    open_with = partial(open_model, model)
-    graph, _ = open_with(jit="off")
-    fetches = [one.name for one in interface_of(model, graph).fetches(()).values()]
-    with progress(f"Compiling {model.name}"):
-        facts = cluster_facts(open_with, engines, fetches)
-    if as_json:
-        print_json(facts)
-    else:
-        print_clusters(facts)
+    print_facts(cluster_facts(model, engines), as_json, print_clusters)
 
 
 def _shapes(graph: Graph, name: str) -> list[PartialTensorShape] | None:
     """The shapes of a node's inputs, as far as known; None for a node of a function."""
-    found = [op for op in graph.get_operations() if op.name == name]
-    return [tensor.shape for tensor in found[0].inputs] if found else None
+    op = graph.by_name.get(name)
+    return None if op is None else [tensor.shape for tensor in op.inputs]
 
 
 def _place(graph: Graph, name: str, counts: Mapping[str, int]) -> tuple[LocalDevice | None, str]:
@@ -167,32 +159,22 @@ def _candidate_facts(choice: KernelChoice, one: Candidate) -> dict[str, Any]:
         "chosen": one.is_chosen,
         "fits": not one.failing,
         "verdict": choice.verdict(one),
-        "conditions": [
-            {
-                "subject": condition.subject,
-                "allowed": list(condition.allowed),
-                "value": condition.value,
-                "holds": condition.holds,
-                **({"error": condition.error} if condition.error else {}),
-            }
-            for condition in one.conditions
-        ],
+        "conditions": [condition.as_json() for condition in one.conditions],
     }
 
 
-def _port_facts(port: Port) -> dict[str, Any]:
-    memory = "host" if port.memory == MemoryType.HOST_MEMORY else "device"
-    return {"name": port.name, "dtype": port.dtype.string, "memory": memory, "reason": port.reason}
-
-
 def _print(facts: dict[str, Any]) -> None:
-    heading = f"{facts['node']}: {facts['op']} on {facts['device']}"
-    print_text(one_line(heading), bold=True)
+    print_text(one_line(f"{facts['node']}: {facts['op']} on {facts['device']}"), bold=True)
     print_text(_summary(facts))
     where = facts["placed_on"] or "no device of its own"
     print_text(f"Sessions run it on {where}: {facts['placed_because']}.")
-    if facts["in_steps"] is not None:
-        _print_in_steps(facts["in_steps"])
+    told = facts["in_steps"]
+    if told is not None:
+        print_text(told["sentence"])
+        for change in told["because"]:
+            print_text(f"  {change}")
+        for statement in told["statements"]:
+            print_text(f"  {statement}", fg="cyan")
     for one in facts["kernels"]:
         echo()
         _print_kernel(one)
@@ -205,23 +187,14 @@ def _print(facts: dict[str, Any]) -> None:
         columns = ("name", "priority", "asked for the kernel", "prepares")
         print_table("Providers", columns, asked, ("priority",))
     for what in ("inputs", "outputs"):
-        rows = [(p["name"], p["dtype"], p["memory"], p["reason"]) for p in facts[what]]
-        if rows:
+        if facts[what]:
             echo()
+            rows = [[*port.values()] for port in facts[what]]
             print_table(what.capitalize(), ("name", "type", "memory", "why"), rows)
     if facts["changes"]:
         echo("\nWhat would change the kernel:")
         for change in facts["changes"]:
             print_text(f"  {change}")
-
-
-def _print_in_steps(told: dict[str, Any]) -> None:
-    """Print the fate of the node in a step."""
-    print_text(told["sentence"])
-    for change in told["because"]:
-        print_text(f"  {change}")
-    for statement in told["statements"]:
-        print_text(f"  {statement}", fg="cyan")
 
 
 def _summary(facts: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-__all__ = ["told"]
+__all__ = ["is_missing", "told"]
 
 
 def main(request: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ def _answer(name: str, tree: str | None) -> dict[str, Any]:
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name and f"{name}.".startswith(f"{error.name}."):
+        if is_missing(error, name):
             return {"missing": True}
         raise
     file = module.__file__ or ""
@@ -74,6 +74,12 @@ def _registered_ops(module: str) -> list[dict[str, Any]]:
             encoded = base64.b64encode(op_def.SerializeToString()).decode()
             ops.append({"op_def": encoded, "file": os.path.abspath(file or "."), "line": line})
     return ops
+
+
+def is_missing(error: Exception, module: str) -> bool:
+    """Whether an import failed because there is no such module, or no package that it is in."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    return bool(missing) and f"{module}.".startswith(f"{missing}.")
 
 
 def told(error: Exception) -> str:

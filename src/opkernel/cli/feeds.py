@@ -1,78 +1,118 @@
-"""Values to feed: `--input NAME=VALUE`, and saved_model_cli's options for files and expressions."""
+"""Values to feed: `--input NAME=VALUE`, saved_model_cli's options for files and expressions, and `--random`; and `--input NAME:SHAPE`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.input_file import InputFile, input_file
-from opkernel.cli.signature import GraphInterface
+from opkernel.cli.files import InputFile, input_file
+from opkernel.cli.output import WrongUse
+from opkernel.cli.signature import Element, GraphInterface, graph_inputs, needed_operations
+from opkernel.device.allocation import check_allocation
 from opkernel.errors import DataLossError, InvalidArgumentError, OpError
 from opkernel.escaping import json_value
 from opkernel.graph import Tensor
 from opkernel.opdef import UnregisteredOpError
-from opkernel.records import dataclass
-from opkernel.types import DataType
+from opkernel.types import Array, DataType, PartialTensorShape
 
 _MAX_SHOWN = 40
 _NPY_MAGIC = b"\x93NUMPY"
+_SIZE = re.compile(r"\d+|\?|-1")
+_OPTIONAL = "PlaceholderWithDefault"
+_WORD_LENGTH = 5
 
 
-def split_feed(text: str) -> tuple[str, str]:
-    """The name and the value of NAME=VALUE.
+class GivenInput(NamedTuple):
+    """An input.
+
+    Attributes:
+        option: the option that gives it.
+        name: its name.
+        value: its value; text that says it, where `is_text`.
+        is_text: whether the value is JSON or @FILE.
+    """
+
+    option: str
+    name: str
+    value: Any
+    is_text: bool
+
+    def value_for(self, tensor: Tensor) -> Any:
+        """The value to feed for a tensor, of the tensor's type.
+
+        Text is a value as JSON, `@file.npy`, or `@file.npz:KEY`; for a string tensor also the plain text,
+        or `@file` of any other kind for its bytes. The file `-` is standard input.
+
+        Raises:
+            WrongUse: it is neither JSON nor a file that exists.
+            UnregisteredOpError: nothing is known of the tensor's type.
+            InvalidArgumentError: the file holds no arrays, or the values do not fit the tensor's type.
+            DataLossError: the file is damaged.
+        """
+        if tensor.dtype is DataType.DT_INVALID:
+            raise UnregisteredOpError(
+                f"Cannot feed {tensor.name!r}: its type is unknown, as op {tensor.op.type!r} is not "
+                f"registered"
+            )
+        value = self.value
+        if self.is_text and value.startswith("@"):
+            value = _from_file(value[1:], tensor, self.name)
+        elif self.is_text:
+            value = _from_json(value, tensor)
+        return value if _is_string(tensor) else _as_type_of(tensor, value)
+
+
+def given_inputs(
+    inputs: Iterable[str], files: Iterable[str], expressions: Iterable[str], examples: Iterable[str]
+) -> list[GivenInput]:
+    """The inputs of `--input`, `--inputs`, `--input_exprs` and `--input_examples`.
 
     Raises:
-        WrongUse: it has not this form.
+        WrongUse: one has another form.
+        ResourceExhaustedError: an array would be too large.
     """
+    given = [GivenInput("--input", *_split(text), True) for text in inputs]
+    if not (files or expressions or examples):
+        return given
+    from opkernel.cli.saved_model_inputs import examples_given, expressions_given, files_given
+
+    for text in files:
+        given += [GivenInput("--inputs", *pair, True) for pair in files_given(text)]
+    for option, texts, parsed in (
+        ("--input_exprs", expressions, expressions_given),
+        ("--input_examples", examples, examples_given),
+    ):
+        for text in texts:
+            given += [GivenInput(option, *pair, False) for pair in parsed(text).items()]
+    return given
+
+
+def feeds_of(interface: GraphInterface, given: Iterable[GivenInput]) -> dict[Tensor, Any]:
+    """The values to feed by their tensors.
+
+    Raises:
+        NotFoundError: there is no input of a name.
+        WrongUse: a tensor is fed twice, or a value is neither JSON nor a file.
+    """
+    feeds: dict[Tensor, Any] = {}
+    for one in given:
+        tensor = interface.input(one.name)
+        if tensor in feeds:
+            raise WrongUse(f"{one.option}: {tensor.name} is fed twice")
+        feeds[tensor] = one.value_for(tensor)
+    return feeds
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The name and the value of NAME=VALUE; WrongUse where it has not this form."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise WrongUse(f"--input {_shortened(text)}: expected NAME=VALUE or NAME=@FILE")
     return name, value
-
-
-def feed_value(text: str, tensor: Tensor, called: str = "") -> Any:
-    """The value to feed for a tensor, of the tensor's type.
-
-    Args:
-        text: a value as JSON, `@file.npy`, or `@file.npz:KEY`; for a string tensor also the plain
-            text, or `@file` of any other kind for its bytes. The file `-` is standard input.
-        tensor: the tensor to feed.
-        called: what the command line calls the tensor.
-
-    Raises:
-        WrongUse: it is neither JSON nor a file that exists.
-        UnregisteredOpError: nothing is known of the tensor's type.
-        InvalidArgumentError: the file holds no arrays, or the values do not fit the tensor's type.
-        DataLossError: the file is damaged.
-    """
-    _check_type_known(tensor)
-    value = (
-        _from_file(text[1:], tensor, called) if text.startswith("@") else _from_json(text, tensor)
-    )
-    return value if _is_string(tensor) else _as_type_of(tensor, value)
-
-
-def _as_fed(tensor: Tensor, value: Any) -> Any:
-    """A value as one of the tensor's type.
-
-    Raises:
-        UnregisteredOpError: nothing is known of the tensor's type.
-        InvalidArgumentError: the value does not fit the type.
-    """
-    _check_type_known(tensor)
-    return value if _is_string(tensor) else _as_type_of(tensor, value)
-
-
-def _check_type_known(tensor: Tensor) -> None:
-    if tensor.dtype is DataType.DT_INVALID:
-        raise UnregisteredOpError(
-            f"Cannot feed {tensor.name!r}: its type is unknown, as op {tensor.op.type!r} is not "
-            f"registered"
-        )
 
 
 def _is_string(tensor: Tensor) -> bool:
@@ -141,7 +181,7 @@ def _key_for(names: Sequence[str], file: InputFile, key: str, keys: list[str]) -
     raise WrongUse(f"--input {names[0] or names[1]}: {file} {asked}; it holds {choice}")
 
 
-def _as_type_of(tensor: Tensor, value: Any) -> np.ndarray[Any, Any]:
+def _as_type_of(tensor: Tensor, value: Any) -> Array:
     """The value as an array of the tensor's type, where no more than digits of floats are lost."""
     dtype = tensor.dtype.base
     try:
@@ -156,23 +196,18 @@ def _as_type_of(tensor: Tensor, value: Any) -> np.ndarray[Any, Any]:
         raise _unfit(tensor, "it has null among its values, or numbers too large")
     rounded = "biufc" if dtype.is_complex else "biuf" if dtype.is_floating else ""
     if source.dtype.kind in "biufc" and source.dtype.kind not in rounded:
-        _check_equal(tensor, source, array)
+        with np.errstate(all="ignore"):
+            changed = array.astype(source.dtype) != source
+        if changed.any():
+            raise _unfit(tensor, f"{source[changed].flat[0]} ({source.dtype}) does not fit")
     return array
 
 
-def _as_raw(source: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _as_raw(source: Array, dtype: np.dtype[Any]) -> Array:
     """Values of a type that NumPy lacks, such as bfloat16, which .npy files hold as raw bytes."""
     if dtype.isbuiltin == 1 or source.dtype.itemsize != dtype.itemsize:
         raise TypeError(f"an array of {source.dtype} has another type")
     return source.view(dtype)
-
-
-def _check_equal(tensor: Tensor, source: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> None:
-    """Raise InvalidArgumentError where values changed when they were converted."""
-    with np.errstate(all="ignore"):
-        changed = array.astype(source.dtype) != source
-    if changed.any():
-        raise _unfit(tensor, f"{source[changed].flat[0]} ({source.dtype}) does not fit")
 
 
 def _unfit(tensor: Tensor, reason: str) -> InvalidArgumentError:
@@ -186,69 +221,94 @@ def _shortened(text: str) -> str:
     return repr(text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}...")
 
 
-@dataclass(frozen=True)
-class GivenInput:
-    """An input.
+def given_shapes(
+    find: Callable[[str], Tensor], inputs: Iterable[str]
+) -> dict[Tensor, PartialTensorShape]:
+    """The shapes that `--input NAME:SHAPE` gives to tensors.
 
-    Attributes:
-        option: the option that gives it.
-        name: its name.
-        value: its value; text that says it, where `is_text`.
-        is_text: whether the value is JSON or @FILE.
-    """
-
-    option: str
-    name: str
-    value: Any
-    is_text: bool
-
-    def value_for(self, tensor: Tensor) -> Any:
-        """The value to feed for a tensor.
-
-        Raises:
-            WrongUse, OpError: as `feed_value` does.
-        """
-        if self.is_text:
-            return feed_value(self.value, tensor, self.name)
-        return _as_fed(tensor, self.value)
-
-
-def given_inputs(
-    inputs: Iterable[str], files: Iterable[str], expressions: Iterable[str], examples: Iterable[str]
-) -> list[GivenInput]:
-    """The inputs of `--input`, `--inputs`, `--input_exprs` and `--input_examples`.
+    Args:
+        find: gives the tensor of a name.
+        inputs: the options.
 
     Raises:
-        WrongUse: one has another form.
-        ResourceExhaustedError: an array would be too large.
+        WrongUse: an option has another form, or names the same tensor as another one.
+        NotFoundError: there is no such tensor.
     """
-    given = [GivenInput("--input", *split_feed(text), True) for text in inputs]
-    if not (files or expressions or examples):
-        return given
-    from opkernel.cli.saved_model_inputs import examples_given, expressions_given, files_given
-
-    for text in files:
-        given += [GivenInput("--inputs", *pair, True) for pair in files_given(text)]
-    for option, texts, parsed in (
-        ("--input_exprs", expressions, expressions_given),
-        ("--input_examples", examples, examples_given),
-    ):
-        for text in texts:
-            given += [GivenInput(option, *pair, False) for pair in parsed(text).items()]
+    given: dict[Tensor, PartialTensorShape] = {}
+    for text in inputs:
+        name, shape = _split_shape(text)
+        tensor = find(name)
+        if tensor in given:
+            raise WrongUse(f"--input gives the shape of {tensor.name} twice")
+        given[tensor] = shape
     return given
 
 
-def feeds_of(interface: GraphInterface, given: Iterable[GivenInput]) -> dict[Tensor, Any]:
-    """The values to feed by their tensors.
+def _split_shape(text: str) -> tuple[str, PartialTensorShape]:
+    """The name and the shape of NAME:SHAPE; WrongUse where it has not this form."""
+    name, colon, sizes = text.rpartition(":")
+    parts = [part.strip() for part in sizes.split(",")] if sizes else []
+    if not name or not colon or not all(map(_SIZE.fullmatch, parts)):
+        raise WrongUse(f"--input {text!r}: expected NAME:SHAPE, as in x:2,224,224,3")
+    try:
+        dims = [None if part in ("?", "-1") else int(part) for part in parts]
+        return name, PartialTensorShape(dims)
+    except (InvalidArgumentError, ValueError) as error:
+        raise WrongUse(f"--input {text!r} is no shape: {error}") from error
+
+
+def random_feeds(
+    interface: GraphInterface,
+    fetches: Sequence[Element],
+    feeds: Mapping[Tensor, Any],
+    inputs: Iterable[str] = (),
+) -> dict[Tensor, Any]:
+    """Values for the inputs that fetches need and nothing feeds, and for the tensors with a shape; equal in every run.
+
+    Numbers are between 0 and 1, integers 0 or 1, which indices mostly may be; strings are words.
+
+    Args:
+        interface: the inputs of the graph.
+        fetches: the tensors and operations asked for.
+        feeds: the values that are given.
+        inputs: NAME:SHAPE for tensors; sizes that are unknown here and in the graph are 1.
 
     Raises:
-        NotFoundError: there is no input of a name.
-        WrongUse: a tensor is fed twice, or a value is neither JSON nor a file.
+        WrongUse: nothing is known of a shape, or no values of a type can be drawn.
+        InvalidArgumentError: a shape does not fit its tensor.
+        ResourceExhaustedError: a tensor would be larger than the limit.
     """
-    feeds: dict[Tensor, Any] = {}
-    for one in given:
-        tensor = interface.input(one.name)
-        if tensor in feeds:
-            raise WrongUse(f"{one.option}: {tensor.name} is fed twice")
-        feeds[tensor] = one.value_for(tensor)
-    return feeds
+    shapes = given_shapes(interface.input, inputs)
+    needed = needed_operations(fetches, [*feeds, *shapes])
+    wanted = [
+        tensor
+        for tensor in graph_inputs(interface.graph)
+        if tensor.op in needed and tensor not in feeds and tensor.op.type != _OPTIONAL
+    ]
+    random = np.random.default_rng(0)
+    unknown = PartialTensorShape(None)
+    return {
+        tensor: _drawn(random, tensor, tensor.shape.merge_with(shapes.get(tensor, unknown)))
+        for tensor in dict.fromkeys([*wanted, *shapes])
+    }
+
+
+def _drawn(random: np.random.Generator, tensor: Tensor, known: PartialTensorShape) -> Any:
+    dtype = tensor.dtype.base
+    is_text = dtype is DataType.DT_STRING
+    if dtype is DataType.DT_INVALID or (dtype.numpy_dtype.kind == "O" and not is_text):
+        raise WrongUse(
+            f"--random: {tensor.name} is of type {dtype.tf_name}, of which no value can be drawn"
+        )
+    if known.rank is None:
+        raise WrongUse(
+            f"--random: the shape of {tensor.name} is not known; give it as "
+            f"--input {tensor.name.removesuffix(':0')}:2,3"
+        )
+    shape = check_allocation([1 if size is None else size for size in known], tensor.dtype)
+    if is_text:
+        letters = random.integers(ord("a"), ord("z") + 1, (*shape, _WORD_LENGTH), np.uint8)
+        return letters.view(f"S{_WORD_LENGTH}")[..., 0].astype(object)
+    if dtype.is_floating or dtype.is_complex:
+        return random.random(shape).astype(dtype.numpy_dtype)
+    return random.integers(0, 2, shape).astype(dtype.numpy_dtype)

@@ -6,14 +6,13 @@ from typing import Any
 
 import click
 
-from opkernel.cli.input_file import InputFile, InputFileType
+from opkernel.cli.files import InputFile, InputFileType
+from opkernel.cli.limits import progress
 from opkernel.cli.op_sources import ops_of_target
+from opkernel.cli.options import output_option
 from opkernel.cli.output import counted, echo, json_option, print_json, print_table
-from opkernel.cli.output_path import OutputPath
-from opkernel.cli.progress import progress
 from opkernel.opdef import (
     OpHistory,
-    OpSetComparison,
     op_differences,
     read_op_history,
     refused_steps,
@@ -26,10 +25,10 @@ from opkernel.opdef import (
 @click.option(
     "--add", "target", metavar="TARGET", help="Add the ops of a module, Python file or OpList."
 )
-@click.option(
+@output_option(
     "--out",
-    type=OutputPath(dir_okay=False, path_type=Path),
-    metavar="FILE",
+    path_type=Path,
+    writable=False,
     help="Where to write the history: binary for .pb, packed for .gz and .xz.",
 )
 @click.option(
@@ -46,13 +45,13 @@ def history(
     `opkernel check`; FILE need not exist then. Nothing is written but to --out.
     """
     with progress(f"Reading {file.name}"):
-        ops = (
-            OpHistory()
-            if target is not None and not os.path.exists(file)
-            else read_op_history(file)
-        )
+        is_new = target is not None and not os.path.exists(file)
+        ops = OpHistory() if is_new else read_op_history(file)
     if target is not None:
-        _print_added(ops.add(ops_of_target(target).ops.newest()), as_json)
+        found = ops.add(ops_of_target(target).ops.newest())
+        rows = [{"op": op, "is": "new"} for op in found.added]
+        rows += [{"op": op, "is": "changed"} for op in found.changed]
+        _print_rows("new definition", rows, as_json)
     elif refused:
         _print_rows("refused change", _refused(ops), as_json)
     elif out is None:
@@ -62,17 +61,12 @@ def history(
 
 
 def _rows(ops: OpHistory) -> list[dict[str, Any]]:
-    return [
-        {"op": op, "definitions": len(ops[op]), "last change": "; ".join(_last_change(ops, op))}
-        for op in ops
-    ]
-
-
-def _last_change(ops: OpHistory, op: str) -> list[str]:
-    if len(ops[op]) < 2:
-        return []
-    before, now = (revision.op_def for revision in ops[op][-2:])
-    return list(op_differences(before, now))
+    rows = []
+    for op in ops:
+        revisions = [revision.op_def for revision in ops[op]]
+        change = op_differences(*revisions[-2:]) if len(revisions) > 1 else ()
+        rows.append({"op": op, "definitions": len(revisions), "last change": "; ".join(change)})
+    return rows
 
 
 def _refused(ops: OpHistory) -> list[dict[str, Any]]:
@@ -86,12 +80,6 @@ def _refused(ops: OpHistory) -> list[dict[str, Any]]:
         }
         for revision, change in refused_steps(ops)
     ]
-
-
-def _print_added(found: OpSetComparison, as_json: bool) -> None:
-    rows: list[dict[str, Any]] = [{"op": op, "is": "new"} for op in found.added]
-    rows += [{"op": op, "is": "changed"} for op in found.changed]
-    _print_rows("new definition", rows, as_json)
 
 
 def _print_rows(what: str, rows: list[dict[str, Any]], as_json: bool) -> None:

@@ -1,17 +1,21 @@
-"""Why a node has its kernel: each kernel of the op is compared with the node."""
+"""Why a node has its kernel, and its provider: each kernel of the op is compared with the node."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from opkernel.cli.registered import listed_values, value_text
 from opkernel.errors import OpError
 from opkernel.kernel import (
+    REFERENCE,
+    KernelProvider,
     KernelRegistration,
     KernelRegistry,
     MemoryType,
+    NodeProperties,
     find_kernel_registration,
     global_kernel_registry,
     memory_types_for_node,
+    registered_providers,
 )
 from opkernel.kernel.registry.registration import (
     DEFAULT_DEVICE_TYPE,
@@ -21,14 +25,13 @@ from opkernel.kernel.registry.registration import (
 )
 from opkernel.opdef import OpRegistryInterface, in_out_types_for_node, name_ranges_for_node
 from opkernel.proto import KernelDef, NodeDef
-from opkernel.types import DataType
+from opkernel.types import DataType, PartialTensorShape
 
 _USUAL_TYPES = ("float", "int32", "int64", "string", "bool")
 """The types to cast to where a kernel takes them, the most usual first."""
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """One thing that a kernel asks of a node.
 
     Attributes:
@@ -45,9 +48,15 @@ class Condition:
     holds: bool
     error: str = ""
 
+    def as_json(self) -> dict[str, Any]:
+        """All of it; the error only where there is one."""
+        facts = self._asdict()
+        if not self.error:
+            del facts["error"]
+        return facts
 
-@dataclass(frozen=True)
-class Candidate:
+
+class Candidate(NamedTuple):
     """A kernel of the node's op, and its conditions on the node."""
 
     registration: KernelRegistration
@@ -65,14 +74,18 @@ class Candidate:
         return [condition for condition in self.conditions if not condition.holds]
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(NamedTuple):
     """An input or output of the node, the memory that it lives in, and why."""
 
     name: str
     dtype: DataType
     memory: MemoryType
     reason: str
+
+    def as_json(self) -> dict[str, str]:
+        """All of it, in words."""
+        memory = "host" if self.memory == MemoryType.HOST_MEMORY else "device"
+        return {**self._asdict(), "dtype": self.dtype.string, "memory": memory}
 
 
 class KernelChoice:
@@ -138,11 +151,8 @@ class KernelChoice:
         if self.chosen is not None:
             if name == self.chosen.registration.class_name:
                 return None
-            if (
-                DEFAULT_DEVICE_TYPE
-                == one.kernel_def.device_type
-                != self.chosen.kernel_def.device_type
-            ):
+            device_type = one.kernel_def.device_type
+            if DEFAULT_DEVICE_TYPE == device_type != self.chosen.kernel_def.device_type:
                 return None
         if not one.failing:
             if self.chosen is None:
@@ -181,14 +191,14 @@ class KernelChoice:
         if kernel.label or label:
             yield Condition("label", [kernel.label], label, kernel.label == label)
         for constraint in kernel.constraint:
-            allowed = listed_values(constraint.allowed_values.list)
-            value = _value_text(self.node_def, constraint.name)
+            holds, told = False, ""
             try:
                 holds = constraint_holds(kernel, constraint, self.node_def)
             except OpError as error:
-                yield Condition(constraint.name, allowed, value, False, error.message)
-            else:
-                yield Condition(constraint.name, allowed, value, holds)
+                told = error.message
+            allowed = listed_values(constraint.allowed_values.list)
+            value = _value_text(self.node_def, constraint.name)
+            yield Condition(constraint.name, allowed, value, holds, told)
 
     def _serves(self, kernel: KernelDef) -> bool:
         """Whether a kernel serves the device, by its type or as the default for all devices."""
@@ -204,34 +214,26 @@ class KernelChoice:
             memory = memory_types_for_node(ops, self.device_type, self.node_def)
         except OpError:
             return [], []
-        inputs, outputs = (
-            [
-                self._port(
-                    arg,
-                    f"{arg}[{index - start}]" if stop - start > 1 else arg,
-                    dtypes[side][index],
-                    memory[side][index],
-                )
-                for arg, (start, stop) in ranges[side].items()
-                for index in range(start, stop)
-            ]
-            for side in (0, 1)
-        )
-        return inputs, outputs
+        sides: tuple[list[Port], list[Port]] = ([], [])
+        for side, ports in enumerate(sides):
+            for arg, (start, stop) in ranges[side].items():
+                for index in range(start, stop):
+                    name = f"{arg}[{index - start}]" if stop - start > 1 else arg
+                    dtype, kind = dtypes[side][index], memory[side][index]
+                    ports.append(Port(name, dtype, kind, self._reason(arg, dtype, kind)))
+        return sides
 
-    def _port(self, arg: str, name: str, dtype: DataType, memory: MemoryType) -> Port:
-        reason = ""
-        if memory == MemoryType.HOST_MEMORY:
-            kernel = None if self.chosen is None else self.chosen.kernel_def
-            if kernel is not None and arg in kernel.host_memory_arg:
-                reason = "the kernel asks for it"
-            elif dtype.always_on_host:
-                reason = f"as every {dtype.base.string}"
-            elif dtype == DataType.DT_INT32:
-                reason = "as every int32 without a kernel"
-            else:
-                reason = "the node asks for it"
-        return Port(name, dtype, memory, reason)
+    def _reason(self, arg: str, dtype: DataType, memory: MemoryType) -> str:
+        """Why an input or output is in the host's memory; empty where it is not."""
+        if memory != MemoryType.HOST_MEMORY:
+            return ""
+        if self.chosen is not None and arg in self.chosen.kernel_def.host_memory_arg:
+            return "the kernel asks for it"
+        if dtype.always_on_host:
+            return f"as every {dtype.base.string}"
+        if dtype == DataType.DT_INT32:
+            return "as every int32 without a kernel"
+        return "the node asks for it"
 
 
 def _value_text(node_def: NodeDef, attr: str) -> str:
@@ -243,3 +245,83 @@ def _value_text(node_def: NodeDef, attr: str) -> str:
     if value.WhichOneof("value") == "list" and value.list.type:
         return ", ".join(DataType(number).string for number in value.list.type)
     return value_text(value)
+
+
+class AskedProvider(NamedTuple):
+    """A provider, and its answer for a node.
+
+    Attributes:
+        name: its name.
+        priority: its priority.
+        kernel: the kernel that it has for the node; empty for none.
+        prepares: the inputs that this asks to be prepared where they stay from step to step.
+        verdict: the answer.
+        is_chosen: whether it computes the node.
+    """
+
+    name: str
+    priority: int
+    kernel: str
+    prepares: Sequence[str]
+    verdict: str
+    is_chosen: bool
+
+
+def asked_providers(
+    choice: KernelChoice,
+    providers: Sequence[KernelProvider],
+    shapes: Sequence[PartialTensorShape] | None,
+) -> list[AskedProvider]:
+    """The answers of all providers for the kernel of a node.
+
+    Args:
+        choice: the choice among the reference kernels.
+        providers: the providers to ask, in turn.
+        shapes: the shapes of the node's inputs, as far as known; None for unknown ones.
+
+    Returns:
+        The providers that are asked, in turn; then all others.
+    """
+    if choice.chosen is None:  # without a reference kernel no provider has one
+        return []
+    found = []
+    chosen = ""
+    for provider in providers:
+        registration, verdict = _kernel_of(choice, choice.chosen, provider, shapes)
+        if chosen:
+            verdict = f"not asked: {chosen} computes it"
+        elif not verdict:
+            chosen = provider.name
+        name = "" if registration is None else registration.class_name
+        prepares = () if registration is None else registration.contract.prepares
+        answer = verdict or "chosen", not verdict
+        found.append(AskedProvider(provider.name, provider.priority, name, prepares, *answer))
+    for other in registered_providers():
+        if other not in providers:
+            why = "not among those to be asked" if other.is_available() else "not available here"
+            found.append(AskedProvider(other.name, other.priority, "", (), why, False))
+    return found
+
+
+def _kernel_of(
+    choice: KernelChoice,
+    chosen: Candidate,
+    provider: KernelProvider,
+    shapes: Sequence[PartialTensorShape] | None,
+) -> tuple[KernelRegistration | None, str]:
+    """The kernel that a provider has for the node, and why it does not compute the node: or nothing."""
+    if provider.name == REFERENCE:
+        return chosen.registration, ""
+    registration = provider.registration(choice.device_type, choice.node_def)
+    if registration is None:
+        candidates = choice.candidates_of(provider.kernels)
+        if not candidates:
+            return None, f"has no kernel of {choice.node_def.op}"
+        nearest = min(candidates, key=lambda one: len(one.failing))
+        told = ", ".join(f"{one.subject} = {one.value or 'none'}" for one in nearest.failing)
+        return None, f"its kernel is not for {told}"
+    inputs, outputs = in_out_types_for_node(choice.node_def, choice.op_def)
+    node = NodeProperties.of(choice.node_def, choice.op_def, inputs, outputs)
+    known = [PartialTensorShape(None)] * len(inputs) if shapes is None else shapes
+    refusal = "" if provider.supports(node, known) else "does not support it"
+    return registration, refusal

@@ -1,6 +1,8 @@
 """`opkernel kernels`: for which devices and types an op can run, and for which it cannot."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import click
@@ -13,12 +15,19 @@ from opkernel.cli.output import (
     good,
     json_option,
     one_line,
+    print_facts,
     print_json,
     print_table,
     print_text,
 )
-from opkernel.cli.registered import find_op, listed_values, no_such_op
-from opkernel.cli.served_types import allowed_types, served_by, type_attrs
+from opkernel.cli.registered import (
+    allowed_types,
+    find_op,
+    listed_values,
+    no_such_op,
+    served_by,
+    type_attrs,
+)
 from opkernel.kernel import get_all_registered_kernels, get_registered_kernels_for_op
 from opkernel.ops.loader import load_all_ops
 from opkernel.proto import KernelDef
@@ -37,9 +46,20 @@ def kernels(op: str, device: str, gaps: bool, as_json: bool) -> None:
     """
     found = _kernels_of(op)
     if gaps:
-        _print_gaps(_gaps(found, device), as_json)
+        print_facts(_gaps(found, device), as_json, _print_gaps)
         return
-    rows = [_row(kernel) for kernel in found if device in ("", kernel.device_type)]
+    rows: list[dict[str, Any]] = [
+        {
+            "op": kernel.op,
+            "device": kernel.device_type,
+            "types": {c.name: listed_values(c.allowed_values.list) for c in kernel.constraint},
+            "host_memory": list(kernel.host_memory_arg),
+            "label": kernel.label,
+            "priority": kernel.priority,
+        }
+        for kernel in found
+        if device in ("", kernel.device_type)
+    ]
     rows.sort(key=lambda row: (row["op"], row["device"], row["label"], -row["priority"]))
     if as_json:
         print_json(rows)
@@ -64,18 +84,7 @@ def _kernels_of(op: str) -> list[KernelDef]:
     return found
 
 
-def _row(kernel: KernelDef) -> dict[str, Any]:
-    return {
-        "op": kernel.op,
-        "device": kernel.device_type,
-        "types": {c.name: listed_values(c.allowed_values.list) for c in kernel.constraint},
-        "host_memory": list(kernel.host_memory_arg),
-        "label": kernel.label,
-        "priority": kernel.priority,
-    }
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: dict[str, Any]) -> tuple[object, ...]:
     types = [f"{attr}: {', '.join(map(str, values))}" for attr, values in row["types"].items()]
     return (
         row["op"],
@@ -83,7 +92,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         "; ".join(types),
         ", ".join(row["host_memory"]),
         row["label"],
-        str(row["priority"] or ""),
+        row["priority"] or "",
     )
 
 
@@ -102,7 +111,8 @@ def _print_matrices(op: str, found: Sequence[KernelDef], device: str) -> None:
             for dtype in allowed_types(attr)
         ]
         echo()
-        if any("-" in row for row in rows) or _is_constrained(found, attr.name):
+        is_constrained = any(c.name == attr.name for kernel in found for c in kernel.constraint)
+        if any("-" in row for row in rows) or is_constrained:
             gaps = sum("-" in row for row in rows)
             title = f"{attr.name}: {counted(len(rows), 'type')}, {counted(gaps, 'gap')}"
             print_table(title, ("type", *devices), [[*map(_colored, row)] for row in rows])
@@ -122,19 +132,13 @@ def _devices(found: Iterable[KernelDef], device: str) -> list[str]:
     return sorted({kernel.device_type for kernel in found})
 
 
-def _is_constrained(found: Iterable[KernelDef], attr: str) -> bool:
-    return any(constraint.name == attr for kernel in found for constraint in kernel.constraint)
-
-
 # Gaps.
 
 
 def _gaps(found: Iterable[KernelDef], device: str) -> list[dict[str, Any]]:
     """The types without a kernel, for each op, device and type attr that has any."""
-    by_op: dict[str, list[KernelDef]] = {}
-    for kernel in found:
-        by_op.setdefault(kernel.op, []).append(kernel)
-    return [row for op in sorted(by_op) for row in _gaps_of(op, by_op[op], device)]
+    by_op = groupby(sorted(found, key=attrgetter("op")), key=attrgetter("op"))
+    return [row for op, kernels in by_op for row in _gaps_of(op, [*kernels], device)]
 
 
 def _gaps_of(op: str, found: Sequence[KernelDef], device: str) -> Iterator[dict[str, Any]]:
@@ -147,10 +151,8 @@ def _gaps_of(op: str, found: Sequence[KernelDef], device: str) -> Iterator[dict[
                 yield {"op": op, "device": name, "attr": attr.name, "missing": missing}
 
 
-def _print_gaps(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print_json(rows)
-    elif rows:
+def _print_gaps(rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
         columns = ("op", "device", "attr", "types without a kernel")
         cells = [(r["op"], r["device"], r["attr"], ", ".join(r["missing"])) for r in rows]
         print_table(counted(len(rows), "gap"), columns, cells)

@@ -4,6 +4,8 @@ Both are a budget (`device/budget.py`), which the code of a command asks. The sy
 the budget, for code that does not ask. A timer interrupts Python code. Where the command is a process
 of its own, a second timer ends it even while C code runs that keeps Python's lock. On Linux, the data of
 the process is bounded.
+
+While a command works, a line says so.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
 from importlib import import_module
 from itertools import chain
@@ -24,9 +26,71 @@ from typing import Any
 
 import click
 
-from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.output import WrongUse, echo, one_line, rewrite_line
 from opkernel.errors import DeadlineExceededError, TimeIsUp
 from opkernel.interrupts import contextmanager
+
+Stand = Callable[[int | None], str]
+"""Tells how far the work is, on a line with room for so many characters; None for a line of a log."""
+
+_TICK_S = 0.5
+_TICK_OF_LOGS_S = 30.0
+
+
+@contextmanager
+def progress(
+    what: str, stand: Stand | None = None, note: Callable[[], str] = str
+) -> Iterator[None]:
+    """Show the work under way on a terminal's standard error; quick work is silent.
+
+    Args:
+        what: The work.
+        stand: Tells how far it is, in place of its duration. Files and pipes get such a line now and then, too.
+        note: What to show behind the duration.
+    """
+    is_terminal = sys.stderr.isatty()
+    if not is_terminal and stand is None:
+        yield
+        return
+    done = threading.Event()
+    show = _rewrite if is_terminal else _log
+    ticker = threading.Thread(target=show, args=(what, stand or _duration(note), done), daemon=True)
+    try:
+        ticker.start()
+        yield
+    finally:
+        done.set()
+        ticker.join()
+
+
+def _duration(note: Callable[[], str]) -> Stand:
+    started = time.monotonic()
+    return lambda room: f" ... {time.monotonic() - started:.0f} s{note()}"
+
+
+def _rewrite(what: str, stand: Stand, done: threading.Event) -> None:
+    shown = ""
+    while not done.wait(_TICK_S):
+        width = _terminal_width()
+        line = one_line(f"{what}{stand(width - len(what))}")[:width]
+        rewrite_line(line.ljust(len(shown)))
+        shown = line
+    if shown:
+        rewrite_line(" " * len(shown))
+        rewrite_line("")
+
+
+def _terminal_width() -> int:
+    """The characters that fit on a line; one more would begin the next."""
+    import shutil  # slow to import
+
+    return shutil.get_terminal_size().columns - 1
+
+
+def _log(what: str, stand: Stand, done: threading.Event) -> None:
+    while not done.wait(_TICK_OF_LOGS_S):
+        echo(one_line(f"{what}{stand(None)}"), err=True)
+
 
 _DAY_S = 86400.0
 _AGAIN_S = 1.0
@@ -65,9 +129,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 
 
 def add_limits(command: click.Command) -> None:
-    """Have a command take `--timeout` and `--memory-limit`, if it does not yet."""
-    if any(param.name == "memory_limit" for param in command.params):
-        return
+    """Have a command take `--timeout` and `--memory-limit`."""
     command.params += [
         click.Option(
             ["--timeout"],
@@ -179,9 +241,8 @@ def time_limit(seconds: float, behind_s: float = 0.0) -> Iterator[None]:
     )
     try:
         _SIGNALS.signal(signal.SIGALRM, stop)
-        signal.setitimer(
-            signal.ITIMER_REAL, seconds + behind_s, _AGAIN_S
-        )  # the first may go unheard
+        # The first may go unheard.
+        signal.setitimer(signal.ITIMER_REAL, seconds + behind_s, _AGAIN_S)
         yield
     except TimeIsUp:
         raise DeadlineExceededError(f"Timed out after {seconds:g} s") from None

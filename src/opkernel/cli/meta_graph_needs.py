@@ -1,23 +1,40 @@
-"""Which parts of a MetaGraph need which nodes: its signatures, its initialisation, its Saver, calls from Python."""
+"""Which parts of a MetaGraph need which nodes: its signatures, its initialisation, its Saver, calls from Python.
+
+So it is known where unknown ops are used, and what a model would ask for when it runs: files, the network, Python.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from opkernel.cli.signature_ports import ports_of, signature_names
+from opkernel.cli.model import Model
+from opkernel.cli.output import abridged
+from opkernel.cli.registered import find_op
+from opkernel.cli.signature import ports_of, signature_names
+from opkernel.graph.core.edges import reached
+from opkernel.graph.functions.function_library import functions_named_by
+from opkernel.opdef import UnregisteredOpError, global_op_registry
 from opkernel.proto import FunctionDef, MetaGraphDef, NodeDef
-from opkernel.records import dataclass
+from opkernel.types import DataType
 
 INITIALIZATION, RESTORE, SAVE, PYTHON = "initialization", "restore", "save", "calls from Python"
 _MAX_USES = 20
 _INIT_OP = "__saved_model_init_op"
 _INIT_OP_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")
+_REQUESTS = {
+    "reads_files": "read files",
+    "writes_files": "write files",
+    "uses_network": "use the network",
+    "runs_python": "run Python",
+    "calls_host": "call the host program",
+}
+"""What the ops with a trait ask for; those of TensorFlow that opkernel has no kernels for, too."""
+_MAX_STEPS = 100
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """A node of a graph or of a function.
 
     Attributes:
@@ -45,12 +62,11 @@ class MetaGraphNeeds:
         self._meta_graph = meta_graph
         self._nodes = {node.name: node for node in meta_graph.graph_def.node}
         self._functions = {one.signature.name: one for one in meta_graph.graph_def.library.function}
-        self._called: dict[str, frozenset[str]] = {}
 
     def ops(self) -> set[str]:
-        """The ops of all nodes, in the graph and in its functions."""
+        """The ops of all nodes, in the graph and in its functions; calls of functions are none."""
         nodes = [self._nodes.values(), *(one.node_def for one in self._functions.values())]
-        return {node.op for some in nodes for node in some}
+        return {node.op for some in nodes for node in some} - self._functions.keys()
 
     def uses(self, ops: Collection[str]) -> Iterator[Use]:
         """The nodes of some ops, in the graph and in its functions."""
@@ -128,44 +144,111 @@ class MetaGraphNeeds:
 
     def _closure(self, roots: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         """What some tensors and operations need: nodes, and functions."""
-        found: dict[str, NodeDef] = {}
-        waiting = [*map(_node_name, roots)]
-        while waiting:
-            name = waiting.pop()
-            if name in self._nodes and name not in found:
-                found[name] = self._nodes[name]
-                waiting += map(_node_name, found[name].input)
-        called = {one for node in found.values() for one in self._calls(node)}
+
+        def known(tensors: Iterable[str]) -> list[str]:
+            return [name for name in map(_node_name, tensors) if name in self._nodes]
+
+        found = reached(known(roots), lambda name: known(self._nodes[name].input))
+        called = {one for name in found for one in self._calls(self._nodes[name])}
         return frozenset(found), self._reached(called)
 
     def _reached(self, names: Iterable[str]) -> frozenset[str]:
         """Functions, and those that they call."""
-        found: set[str] = set()
-        waiting = [name for name in names if name in self._functions]
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found.add(name)
-                waiting += self._called_by(name)
-        return frozenset(found)
+        known = [name for name in names if name in self._functions]
+        return frozenset(reached(known, self._called.__getitem__))
 
-    def _called_by(self, function: str) -> frozenset[str]:
-        if function not in self._called:
-            definition: FunctionDef = self._functions[function]
-            calls = [one for node in definition.node_def for one in self._calls(node)]
-            self._called[function] = frozenset(calls)
-        return self._called[function]
+    @cached_property
+    def _called(self) -> dict[str, list[str]]:
+        """The functions that each function calls."""
+        return {
+            name: [one for node in definition.node_def for one in self._calls(node)]
+            for name, definition in self._functions.items()
+        }
 
-    def _calls(self, node: NodeDef) -> Iterator[str]:
+    def _calls(self, node: NodeDef) -> list[str]:
         """The functions that a node names."""
-        if node.op in self._functions:
-            yield node.op
-        for value in node.attr.values():
-            kind = value.WhichOneof("value")
-            named = [value.func] if kind == "func" else value.list.func if kind == "list" else ()
-            yield from (one.name for one in named if one.name in self._functions)
+        return [name for name in functions_named_by(node) if name in self._functions]
 
 
 def _node_name(tensor: str) -> str:
     """The node of a tensor, or of a control input."""
     return tensor.removeprefix("^").partition(":")[0]
+
+
+def model_requests(needs: MetaGraphNeeds) -> list[dict[str, Any]]:
+    """What the nodes of a MetaGraph ask for when it runs: files to read and write, the network, Python.
+
+    What only the Saver needs is left out: a model may read its own variables, and nobody asks it to save.
+    So is what reads an asset of the model.
+
+    Returns:
+        For each op: `what` it asks for; its `nodes`, as FUNCTION/NODE in functions; the names of `files` that
+        stand in the model; and `needed_by`, the parts of the model that need them.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for use in needs.uses({op for op in needs.ops() if _what(op)}):
+        files = _files(use)
+        if files is None or (use.needed_by and {RESTORE, SAVE}.issuperset(use.needed_by)):
+            continue
+        op = use.node.op
+        request = found.setdefault(
+            op, {"what": _what(op), "op": op, "nodes": [], "files": [], "needed_by": []}
+        )
+        request["nodes"].append(use.place)
+        for what, names in (("files", files), ("needed_by", use.needed_by)):
+            request[what] += [one for one in names if one not in request[what]]
+    order = [*_REQUESTS.values()]
+    return sorted(found.values(), key=lambda one: (order.index(one["what"]), one["op"]))
+
+
+def _what(op: str) -> str:
+    """What an op asks for; empty for most ops."""
+    traits = global_op_registry().traits(op)
+    return next((what for name, what in _REQUESTS.items() if getattr(traits, name)), "")
+
+
+def _files(use: Use) -> list[str] | None:
+    """The names in the model of the files that a node opens; None where it opens none but assets of the model."""
+    traits = global_op_registry().traits(use.node.op)
+    if traits.file_attr:
+        value = use.node.attr[traits.file_attr]
+        return _texts([one for one in (value.s, *value.list.s) if one]) or None
+    if not (traits.reads_files or traits.writes_files):
+        return []
+    source = _source(use)
+    if source in use.assets:
+        return None
+    node = use.nodes.get(source)
+    return _texts(node.attr["value"].tensor.string_val) if node and node.op == "Const" else []
+
+
+def _source(use: Use) -> str:
+    """The node or argument that gives a node its first text, the name of its file; empty where none does."""
+    op_def = find_op(use.node.op)
+    args = zip(op_def.input_arg if op_def else (), use.node.input, strict=False)
+    texts = (name for arg, name in args if arg.type == DataType.DT_STRING and not arg.is_ref)
+    name = _node_name(next(texts, ""))
+    for _ in range(_MAX_STEPS):
+        node = use.nodes.get(name)
+        if node is None or node.op != "Identity" or not node.input:
+            break
+        name = _node_name(node.input[0])
+    return name
+
+
+def _texts(texts: Iterable[bytes]) -> list[str]:
+    return [text.decode("utf-8", "backslashreplace") for text in texts]
+
+
+def name_uses(error: UnregisteredOpError, model: Model) -> None:
+    """Have an error say where the SavedModel uses the ops that are not registered."""
+    needs = MetaGraphNeeds(model.meta_graph)
+    told = []
+    for op in sorted(op for op in needs.ops() if find_op(op) is None):
+        uses = [*needs.uses({op})]
+        parts = dict.fromkeys(part for use in uses for part in use.needed_by)
+        needed = abridged(parts) or "nothing"
+        told.append(
+            f"The model uses {op!r} in {abridged(use.place for use in uses)} (needed by {needed})"
+        )
+    error.message = f"{error.message.rstrip('.')}. {abridged(told)}"

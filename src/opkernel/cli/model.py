@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.input_file import InputFile
-from opkernel.cli.output import echo, one_line
-from opkernel.cli.progress import progress
+from opkernel.cli.files import InputFile
+from opkernel.cli.limits import progress
+from opkernel.cli.output import WrongUse, echo, one_line
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, load_graph, load_graph_def
@@ -21,7 +20,7 @@ from opkernel.proto import GraphDebugInfo, GraphDef, MetaGraphDef
 
 if TYPE_CHECKING:
     from opkernel.graph import FileKind
-    from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
+    from opkernel.interop.saved_model_files import SavedModelFiles
     from opkernel.interop.session_model import SessionModel
 
 _SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
@@ -123,7 +122,9 @@ class Model:
     @property
     def tags(self) -> list[str] | None:
         """The tags that are asked for."""
-        return None if self.tag_set is None else _tags_of(self.tag_set)
+        if self.tag_set is None:
+            return None
+        return [tag.strip() for tag in self.tag_set.split(",") if tag.strip()]
 
     def graph_def(self) -> GraphDef:
         """The GraphDef, unchecked."""
@@ -199,11 +200,6 @@ def load_model(model: Model) -> Graph:
     """The graph of a model, as `Model.graph`, while its loading is shown."""
     with progress(f"Loading {model.name}"):
         return model.graph()
-
-
-def _tags_of(tag_set: str) -> list[str]:
-    """The tags of `--tag_set A,B`."""
-    return [tag.strip() for tag in tag_set.split(",") if tag.strip()]
 
 
 @contextmanager

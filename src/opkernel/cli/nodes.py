@@ -2,12 +2,12 @@
 
 import fnmatch
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation
 from opkernel.messages import did_you_mean
-from opkernel.proto import NodeDef
-from opkernel.records import dataclass
+from opkernel.proto import GraphDef, NodeDef
 from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 
 
@@ -18,6 +18,13 @@ def nodes_of(graph: Graph) -> Iterator[tuple[str, NodeDef]]:
     for function in graph.function_library.values():
         for node in function.node_def:
             yield f"{function.signature.name}/{node.name}", node
+
+
+def all_nodes(graph_def: GraphDef) -> Iterator[NodeDef]:
+    """The nodes of a GraphDef and of its functions."""
+    yield from graph_def.node
+    for function in graph_def.library.function:
+        yield from function.node_def
 
 
 def find_node(graph: Graph, name: str) -> NodeDef:
@@ -67,14 +74,17 @@ def slim(node: NodeDef) -> NodeDef:
     return copy
 
 
+def has_wildcards(pattern: str) -> bool:
+    """Whether a pattern is one of shells, and not a part of names."""
+    return any(character in pattern for character in "*?[")
+
+
 def is_match(text: str, pattern: str) -> bool:
     """Whether a pattern is a part of a text or, where it has shell wildcards, all of it."""
-    has_wildcards = any(character in pattern for character in "*?[")
-    return fnmatch.fnmatchcase(text, pattern if has_wildcards else f"*{pattern}*")
+    return fnmatch.fnmatchcase(text, pattern if has_wildcards(pattern) else f"*{pattern}*")
 
 
-@dataclass(frozen=True)
-class NodeFilter:
+class NodeFilter(NamedTuple):
     """A filter of nodes: a node must meet all that is given.
 
     Attributes:
@@ -90,7 +100,7 @@ class NodeFilter:
     @property
     def is_empty(self) -> bool:
         """Whether it takes every node."""
-        return self.op is None and self.name is None and self.scope is None
+        return self == (None, None, None)
 
     def takes(self, name: str, node: NodeDef) -> bool:
         """Whether a node of this name is looked for."""

@@ -2,20 +2,99 @@
 
 import base64
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from opkernel.cli import exported_ops, git_tree
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.git_tree import GitTree
-from opkernel.cli.input_file import InputFile, input_file
+from opkernel.cli import exported_ops
+from opkernel.cli.files import InputFile, input_file
+from opkernel.cli.output import WrongUse
 from opkernel.errors import FailedPreconditionError
+from opkernel.interrupts import contextmanager
 from opkernel.opdef import OpHistory, parse_op_history, read_op_history
 from opkernel.proto import OpDef
+
+_HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+
+
+@dataclass(frozen=True)
+class GitTree:
+    """The contents of a repository at a commit.
+
+    Attributes:
+        reference: The user's name for the commit.
+        commit: The commit's hash.
+        root: The top of the working tree.
+    """
+
+    reference: str
+    commit: str
+    root: Path
+
+    def content(self, file: Path) -> bytes | None:
+        """The contents, at the commit, of a file of the working tree; None where it was not there yet."""
+        name = file.resolve().relative_to(self.root).as_posix()
+        done = _git(self.root, "cat-file", "blob", f"{self.commit}:{name}")
+        return done.stdout if done.returncode == 0 else None
+
+    @contextmanager
+    def checked_out(self) -> Iterator[Path]:
+        """All files of the commit in a folder of their own, which is gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="opkernel-") as place:
+            folder = Path(place).resolve() / "tree"
+            index = {"GIT_INDEX_FILE": str(folder.with_name("index"))}
+            folder.mkdir()
+            for step in (
+                ("read-tree", self.commit),
+                ("checkout-index", "--all", f"--prefix={folder}/"),
+            ):
+                done = _git(self.root, *step, environment=index)
+                if done.returncode:
+                    message = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+                    raise WrongUse(f"git {step[0]} of '{self.reference}' failed: {message}")
+            yield folder
+
+
+def find_git_tree(reference: str, file: Path) -> GitTree:
+    """The tree of a reference in the repository that a file belongs to.
+
+    Raises:
+        WrongUse: there is no git, no repository, or no such reference in it.
+    """
+    place = _git(file.parent, "rev-parse", "--show-toplevel")
+    if place.returncode:
+        raise WrongUse(
+            f"'{reference}' is neither a file nor a git reference: {file.parent} is in no git repository"
+        )
+    root = Path(os.fsdecode(place.stdout).rstrip("\n")).resolve()
+    name = reference if not reference.startswith("-") else ""  # git takes it for an option
+    found = _git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    if found.returncode:
+        raise WrongUse(f"'{reference}' is neither a file nor a git reference in {root}")
+    return GitTree(reference, found.stdout.decode().strip(), root)
+
+
+def _git(
+    folder: Path, *arguments: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    # Without git's variables for hooks the folder alone names the repository.
+    ours = {name: value for name, value in os.environ.items() if name not in _HOOK_VARIABLES}
+    try:
+        return subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            env={**ours, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    except OSError as error:
+        raise WrongUse(f"git cannot be run: {error.strerror}") from error
 
 
 @dataclass
@@ -74,7 +153,7 @@ def earlier_ops(reference: str, target: OpSource) -> OpSource:
     file = input_file(reference)
     if file is not None:
         return _ops_of_file(file)
-    tree = git_tree.find(reference, target.file)
+    tree = find_git_tree(reference, target.file)
     if target.module is None:
         data = tree.content(target.file)
         ops = parse_op_history(data or b"", f"{reference}:{target.name}")

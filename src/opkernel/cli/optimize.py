@@ -2,44 +2,37 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.frozen import frozen_model
-from opkernel.cli.graph_output import output_graph_option
+from opkernel.cli.files import check_directory
+from opkernel.cli.freeze import frozen_model, output_graph_option
+from opkernel.cli.limits import progress
 from opkernel.cli.model import Model, load_model
-from opkernel.cli.model_options import (
-    ModelCommand,
-    feed_option,
-    fetch_option,
-    model_options,
-)
+from opkernel.cli.options import ModelCommand, feed_option, fetch_option, model_options
 from opkernel.cli.output import (
+    WrongUse,
     counted,
-    echo,
+    echo_written,
     json_option,
     one_line,
     print_json,
     print_table,
     print_text,
 )
-from opkernel.cli.progress import progress
-from opkernel.cli.signature import GraphInterface
+from opkernel.cli.signature import GraphInterface, split_elements
 from opkernel.errors import NotFoundError
-from opkernel.graph import Graph, Operation, Tensor, save_graph
-from opkernel.graph.core.structural_ops import RETVAL_OPS, STRUCTURAL_OPS
-from opkernel.graph.freezing.tables import TABLE_INITIALIZERS
+from opkernel.graph import FunctionLibraryDefinition, Graph, Operation, save_graph
+from opkernel.graph.core.structural_ops import INPUT_OPS, RETVAL_OPS, STRUCTURAL_OPS
+from opkernel.graph.freezing.freeze_graph import TABLE_INITIALIZERS
 from opkernel.optimization import (
     OptimizationPass,
     OptimizedGraph,
     optimization_passes,
     optimize_functions,
+    optimize_graph,
 )
-from opkernel.optimization import optimize_graph as _optimize_graph
 from opkernel.proto import FunctionDef
 
 
@@ -71,36 +64,85 @@ def optimize(
     A SavedModel is frozen first: its variables become constants.
     """
     chosen = _chosen(passes, further, without)
-    if not output.parent.is_dir():
-        raise WrongUse(f"--output {output}: there is no directory {output.parent}")
+    check_directory("--output", output)
     interface, wanted = _interface(model, fetches)
-    graph = interface.graph
     with progress(f"Optimizing {model.name}"):
         optimized = _optimized(interface, wanted, feeds, chosen)
         save_graph(optimized.as_graph_def(), output)
-    report = _Report(graph, optimized, output, chosen)
+    graph, operations = interface.graph, optimized.operations
+    library = optimized.graph.function_library
+    called = library.reachable_definitions([op.node_def for op in operations])
+    before, after = _ops(graph.get_operations(), graph.function_library), _ops(operations, called)
+    changes = Counter(change.pass_name for change in optimized.changes)
+    work = [_computing(ops, library) for ops in (before, after)]
     if as_json:
-        print_json(report.as_json())
+        print_json(
+            {
+                "output": str(output),
+                "nodes": {"before": before.total(), "after": after.total()},
+                "operations": {"before": work[0], "after": work[1]},
+                "ops": {
+                    "before": dict(sorted(before.items())),
+                    "after": dict(sorted(after.items())),
+                },
+                "passes": {one.name: changes[one.name] for one in chosen},
+                "changes": [change._asdict() for change in optimized.changes],
+            }
+        )
+        return
+    print_text(f"{counted(before.total(), 'node')}, now {after.total():,}.")
+    print_text(f"{_compared(*work)} Constants, inputs and nodes that pass on a value do not count.")
+    rows = [(one.name, changes[one.name], one.doc) for one in chosen if changes[one.name]]
+    title = f"{len(rows)} of {len(chosen)} passes changed something"
+    if rows:
+        print_table(title, ("pass", "changes", "what it does"), rows, ("changes",))
     else:
-        report.print(verbose)
+        print_text(title)
+    changed = [
+        (op, before[op], after[op]) for op in sorted(before | after) if before[op] != after[op]
+    ]
+    if changed:
+        print_table("nodes by op", ("op", "before", "after"), changed, ("before", "after"))
+    for change in optimized.changes if verbose else ():
+        print_text(one_line(f"{change.pass_name}: {change.node} {change.what}"))
+    echo_written(output)
+
+
+def _ops(operations: Sequence[Operation], library: Mapping[str, FunctionDef]) -> Counter[str]:
+    """How many nodes of each op there are, in the graph and in functions."""
+    nodes = [node.op for function in library.values() for node in function.node_def]
+    return Counter([*nodes, *[op.type for op in operations]])
+
+
+def _computing(ops: Mapping[str, int], library: FunctionLibraryDefinition) -> int:
+    """How many nodes compute something: no constants, inputs, or nodes that pass a value on."""
+    left = INPUT_OPS | STRUCTURAL_OPS | {"Const", "NoOp"}
+    return sum(
+        number for op, number in ops.items() if op not in left and not library.traits(op).passes_on
+    )
+
+
+def _compared(before: int, after: int) -> str:
+    """How many operations compute in a step, before and after."""
+    share = f" ({(before - after) / before:.0%} fewer)" if after < before else ""
+    return f"{counted(before, 'operation')} to compute, now {after:,}{share}."
 
 
 def _chosen(passes: str | None, further: str | None, without: str | None) -> list[OptimizationPass]:
     """The passes to be run, in order."""
     registry = optimization_passes()
-    wanted, more, unwanted = (_names(text) for text in (passes, further, without))
-    for option, names in (("--passes", wanted), ("--with", more), ("--without", unwanted)):
+    named = []
+    for option, text in (("--passes", passes), ("--with", further), ("--without", without)):
+        names = [name.strip() for name in (text or "").split(",") if name.strip()]
         try:
             registry.check_names(names)
         except NotFoundError as error:
             raise WrongUse(f"{option}: {error.message}") from error
+        named.append(names)
+    wanted, more, unwanted = named
     if passes is None:
         wanted = [one.name for one in registry if not one.on_request]
     return [one for one in registry if one.name in {*wanted, *more} - {*unwanted}]
-
-
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def _interface(model: Model, fetches: Sequence[str]) -> tuple[GraphInterface, Sequence[str]]:
@@ -118,14 +160,13 @@ def _optimized(
     feeds: Sequence[str],
     passes: Sequence[OptimizationPass],
 ) -> OptimizedGraph:
-    graph = interface.graph
-    elements = [*interface.fetches(fetches).values()]
+    tensors, targets = split_elements(interface.fetches(fetches).values())
     names = {one.name for one in passes}
-    optimized = _optimize_graph(
-        graph,
-        [element for element in elements if isinstance(element, Tensor)],
+    optimized = optimize_graph(
+        interface.graph,
+        tensors,
         [interface.input(name) for name in feeds],
-        [*[one for one in elements if isinstance(one, Operation)], *_kept(graph, fetches)],
+        [*targets, *_kept(interface.graph, fetches)],
         passes=names,
     )
     return optimize_functions(optimized, names)
@@ -139,60 +180,3 @@ def _kept(graph: Graph, fetches: Sequence[str]) -> list[Operation]:
     if fetches:
         return [op for op in operations if op.type in RETVAL_OPS and op.name in fetches]
     return [op for op in operations if op.op_def.is_stateful]
-
-
-@dataclass(frozen=True)
-class _Report:
-    """The printed account of an optimised graph."""
-
-    graph: Graph
-    optimized: OptimizedGraph
-    output: Path
-    passes: Sequence[OptimizationPass]
-
-    @property
-    def _before(self) -> Counter[str]:
-        return _ops(self.graph.get_operations(), self.graph.function_library)
-
-    @property
-    def _after(self) -> Counter[str]:
-        operations, library = self.optimized.operations, self.optimized.graph.function_library
-        return _ops(operations, library.reachable_definitions([op.node_def for op in operations]))
-
-    @property
-    def _changes_of_pass(self) -> Counter[str]:
-        return Counter(change.pass_name for change in self.optimized.changes)
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it."""
-        return {
-            "output": str(self.output),
-            "nodes": {"before": self._before.total(), "after": self._after.total()},
-            "ops": {"before": dict(self._before), "after": dict(self._after)},
-            "passes": {one.name: self._changes_of_pass[one.name] for one in self.passes},
-            "changes": [change._asdict() for change in self.optimized.changes],
-        }
-
-    def print(self, verbose: bool) -> None:
-        """Print it for people."""
-        before, after = self._before, self._after
-        changes = self._changes_of_pass
-        print_table(
-            f"{counted(before.total(), 'node')}, now {after.total():,}",
-            ("pass", "changes", "what it does"),
-            [(one.name, changes[one.name], one.doc) for one in self.passes],
-            ("changes",),
-        )
-        rows = [(op, before[op], after[op]) for op in sorted(before | after)]
-        changed = [row for row in rows if row[1] != row[2]]
-        if changed:
-            print_table("nodes by op", ("op", "before", "after"), changed, ("before", "after"))
-        for change in self.optimized.changes if verbose else ():
-            print_text(one_line(f"{change.pass_name}: {change.node} {change.what}"))
-        echo(f"written to {one_line(self.output)}")
-
-
-def _ops(operations: Sequence[Operation], library: Mapping[str, FunctionDef]) -> Counter[str]:
-    """How many nodes of each op there are, in the graph and in functions."""
-    nodes = [node.op for function in library.values() for node in function.node_def]
-    return Counter([*nodes, *[op.type for op in operations]])

@@ -1,74 +1,59 @@
 """`opkernel place`: the device of each node of a model, and the tensors that go between devices."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import click
 
-from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.model import Model, load_model
-from opkernel.cli.model_options import ModelCommand, model_options
+from opkernel.cli.model_program import open_signature
+from opkernel.cli.options import ModelCommand, device_count_option, model_options
 from opkernel.cli.output import echo, json_option, print_json, print_table
-from opkernel.graph.core.control_flow_ops import TRANSFER_OPS
-from opkernel.runtime.placement.device_set import DeviceSet
-from opkernel.runtime.placement.partition import partition
-from opkernel.runtime.placement.placer import Assignment, Placed, place_with_reasons
-from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.graph.core.structural_ops import TRANSFER_OPS
+from opkernel.runtime.placement.placer import Assignment, DeviceSet, Placed, place_with_reasons
+from opkernel.runtime.program.builder import partition
+from opkernel.runtime.program.request import Subgraph
+from opkernel.runtime.session.session_config import SessionConfig
 
 
 @click.command(cls=ModelCommand)
-@model_options()
-@click.option(
-    "--device-count",
-    "counts",
-    multiple=True,
-    metavar="TYPE=N",
-    help="The number of devices of a type; by default one CPU.",
-)
+@model_options(has_signature=True)
+@device_count_option
 @click.option(
     "--soft-placement", is_flag=True, help="Put nodes for missing devices on other devices."
 )
 @json_option
-def place(model: Model, counts: tuple[str, ...], soft_placement: bool, as_json: bool) -> None:
-    """Tell on which device each node of MODEL runs, and how many tensors go between devices.
+def place(model: Model, counts: dict[str, int], soft_placement: bool, as_json: bool) -> None:
+    """Show on which device each node of MODEL runs, and how many tensors go between devices.
+
+    The nodes of a SavedModel are those that a signature runs.
 
     Nodes of functions run where the node is that calls the function.
     """
-    devices = DeviceSet.of_session(device_counts(counts), allow_soft_placement=soft_placement)
-    graph = load_model(model)
-    placed = place_with_reasons(graph.get_operations(), devices)
-    sent = _transfers(placed, devices)
+    devices = DeviceSet.of_session(counts, allow_soft_placement=soft_placement)
+    config = SessionConfig(device_count=counts, allow_soft_placement=soft_placement)
+    with open_signature(model, config=config) as opened:
+        every = load_model(model).get_operations() if opened is None else opened.inlined.operations
+        shown = {*(every if opened is None else opened.operations)}
+        all_placed = place_with_reasons(every, devices)
+        sent = sorted(_transfers(all_placed, devices).items())
+    placed = [one for one in all_placed if one.op in shown]
     if as_json:
         nodes = [
             {"name": op.name, "op": op.type, "device": device.name, "reason": reason}
             for op, device, reason in placed
         ]
-        ways = [{"from": a, "to": b, "tensors": n} for (a, b), n in sorted(sent.items())]
+        ways = [{"from": a, "to": b, "tensors": number} for (a, b), number in sent]
         print_json({"nodes": nodes, "transfers": ways})
         return
     rows = [(op.name, op.type, _short(device.name), reason) for op, device, reason in placed]
     print_table("Nodes", ("node", "op", "device", "why"), rows)
     echo()
-    if not sent:
+    if sent:
+        between = [(_short(a), _short(b), number) for (a, b), number in sent]
+        print_table("Tensors between devices", ("from", "to", "tensors"), between)
+    else:
         echo("Nothing goes between devices.")
-        return
-    ways_rows = [(_short(a), _short(b), str(n)) for (a, b), n in sorted(sent.items())]
-    print_table("Tensors between devices", ("from", "to", "tensors"), ways_rows)
-
-
-def device_counts(given: Iterable[str]) -> Mapping[str, int]:
-    """How many devices there are to be by type, from `TYPE=N`.
-
-    Raises:
-        WrongUse: one is not of this form.
-    """
-    counts = {}
-    for one in given:
-        device_type, equals, count = one.partition("=")
-        if not device_type or not equals or not count.isdecimal():
-            raise WrongUse(f"--device-count {one}: it takes the form TYPE=N, such as CPU=2")
-        counts[device_type] = int(count)
-    return counts
 
 
 def _transfers(placed: Iterable[Placed], devices: DeviceSet) -> Counter[tuple[str, str]]:

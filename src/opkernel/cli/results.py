@@ -1,4 +1,4 @@
-"""Results as text, as JSON, and in an .npz file."""
+"""Results as text, as JSON, and in files; and the files that traces of steps are written to."""
 
 import math
 import os
@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.output import echo, line_width, one_line
-from opkernel.errors import InvalidArgumentError, UnavailableError
+from opkernel.cli.files import check_directory, writing
+from opkernel.cli.output import WrongUse, echo, line_width, one_line
+from opkernel.errors import InvalidArgumentError
 from opkernel.escaping import archive_name
+from opkernel.proto import StepStats
 from opkernel.records import dataclass
-from opkernel.types import DataType, TensorShape
+from opkernel.types import Array, DataType, TensorShape
 
 _MAX_SHOWN = 200
 _FILE_WIDTH = 100
@@ -29,7 +30,7 @@ class Result:
 
     name: str
     dtype: DataType
-    array: np.ndarray[Any, Any]
+    array: Array
 
     @property
     def heading(self) -> str:
@@ -39,12 +40,8 @@ class Result:
 
     def text(self) -> str:
         """Its values, abridged where they are many."""
-        return np.array2string(
-            self._plain(),
-            threshold=_MAX_SHOWN,
-            precision=6,
-            max_line_width=line_width() or _FILE_WIDTH,
-        )
+        array, width = self._plain(), line_width() or _FILE_WIDTH
+        return np.array2string(array, threshold=_MAX_SHOWN, precision=6, max_line_width=width)
 
     def as_json(self) -> dict[str, Any]:
         """The type, shape and values; a value that is no number in JSON is spelled as a string.
@@ -61,7 +58,7 @@ class Result:
             )
         return {"dtype": self.dtype.tf_name, "shape": shape, "value": _json(self._plain())}
 
-    def stored(self) -> np.ndarray[Any, Any]:
+    def stored(self) -> Array:
         """Its values in a type that .npz files can hold without pickle.
 
         Strings become fixed-width bytes; the types that NumPy lacks become float32 or int8, which
@@ -78,7 +75,13 @@ class Result:
             )
         return self._plain()
 
-    def _plain(self) -> np.ndarray[Any, Any]:
+    @property
+    def ends_in_zero_byte(self) -> bool:
+        """Whether a string ends with a zero byte, which NumPy's bytes of fixed width lose."""
+        is_string = self.dtype is DataType.DT_STRING
+        return is_string and any(value.endswith(b"\0") for value in self.array.flat)
+
+    def _plain(self) -> Array:
         """Its values in a type of NumPy's own.
 
         Raises:
@@ -96,13 +99,11 @@ class Result:
             ) from error
 
 
-def check_writable(path: str | os.PathLike[str]) -> None:
+def check_writable(path: str | os.PathLike[str] | None) -> None:
     """Raise WrongUse where results could not be written, before they are computed."""
-    directory, name = os.path.split(path)
-    if os.path.splitext(name)[1] != ".npz":
+    if path is not None and os.path.splitext(path)[1] != ".npz":
         raise WrongUse(f"--output {path}: results are written as .npz")
-    if not os.path.isdir(directory or "."):
-        raise WrongUse(f"--output {path}: there is no directory {directory}")
+    check_directory("--output", path)
 
 
 def check_outdir(directory: str, names: Iterable[str], overwrite: bool) -> None:
@@ -125,12 +126,10 @@ def write_outdir(directory: str, results: Sequence[Result]) -> list[str]:
         UnavailableError: a file cannot be written.
     """
     stored = {_npy_path(directory, result.name): result.stored() for result in results}
-    try:
+    with writing(directory):
         os.makedirs(directory, exist_ok=True)
         for path, array in stored.items():
             np.save(path, array, allow_pickle=False)
-    except OSError as error:
-        raise UnavailableError(f"Cannot write {directory}: {error.strerror or error}") from error
     return [*stored]
 
 
@@ -148,14 +147,14 @@ def write_npz(path: str, results: Sequence[Result]) -> None:
     """
     arrays = {archive_name(result.name): result.stored() for result in results}
     for result in results:
-        if result.dtype is DataType.DT_STRING and _ends_in_zero_byte(result.array):
+        if result.ends_in_zero_byte:
             echo(
                 f"Warning: {path} drops the zero bytes that end strings of {result.name}", err=True
             )
     write_arrays(path, arrays)
 
 
-def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
     """Write an .npz file with arrays of any names, even the names of `np.savez`'s parameters.
 
     Raises:
@@ -163,20 +162,26 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray[A
     """
     import zipfile  # slow to import
 
-    try:
-        with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-    except OSError as error:
-        raise UnavailableError(f"Cannot write {path}: {error.strerror or error}") from error
+    with writing(path), zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _ends_in_zero_byte(strings: np.ndarray[Any, Any]) -> bool:
-    return any(value.endswith(b"\0") for value in strings.flat)
+def write_trace(path: str, format_name: str | None, steps: Sequence[StepStats]) -> None:
+    """Write the trace of steps in the format of the name, or the one that the file's name stands for.
+
+    Raises:
+        UnavailableError: the file cannot be written.
+    """
+    from opkernel.runtime.traces import write_chrome_trace, write_perfetto_trace
+
+    is_chrome = path.endswith(".json") if format_name is None else format_name == "chrome"
+    with writing(path):
+        (write_chrome_trace if is_chrome else write_perfetto_trace)(steps, path)
 
 
-def _json(array: np.ndarray[Any, Any]) -> Any:
+def _json(array: Array) -> Any:
     if array.dtype == object:
         return _texts(array.tolist())
     if array.dtype.kind == "c":

@@ -2,48 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from time import perf_counter
 from typing import Any
 
 import click
-import numpy as np
 
-from opkernel.cli.feeds import feeds_of, given_inputs
+from opkernel.cli.feeds import feeds_of, given_inputs, random_feeds
+from opkernel.cli.files import OutputPath, check_directory
+from opkernel.cli.limits import progress
 from opkernel.cli.model import Model, load_model
-from opkernel.cli.model_options import (
+from opkernel.cli.options import (
     ModelCommand,
     completed_by,
     fetch_option,
     jit_option,
     model_options,
+    output_option,
 )
-from opkernel.cli.output import echo, json_option, one_line, print_json, print_text
-from opkernel.cli.output_path import OutputPath
-from opkernel.cli.progress import progress
-from opkernel.cli.results import Result, check_outdir, check_writable, write_npz, write_outdir
+from opkernel.cli.output import echo, echo_written, json_option, print_json, print_text
+from opkernel.cli.results import (
+    check_outdir,
+    check_writable,
+    write_npz,
+    write_outdir,
+    write_trace,
+)
+from opkernel.cli.run_steps import RunSteps, compiled_now, run_steps
 from opkernel.cli.signature import (
-    GraphInterface,
     check_asked,
     find_fetches,
-    graph_inputs,
     interface_of,
 )
-from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
-from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.core.structural_ops import ARG_OPS
-from opkernel.graph.edit.prune import prune_and_order
+from opkernel.errors import OpError
+from opkernel.graph import Graph
+from opkernel.graph.core.structural_ops import PLACEHOLDER_OPS
 from opkernel.interrupts import contextmanager
 from opkernel.opdef import UnregisteredOpError
-from opkernel.proto import RunMetadata, StepStats
-from opkernel.records import dataclass
-from opkernel.runtime import RunOptions, Session
-from opkernel.types import DataType, object_scalar
+from opkernel.runtime import Session
+
+_OPTION_GROUPS = {
+    "Model": ("--signature_def", "--tag_set", "--dir", "--library"),
+    "Inputs": ("--input", "--random", "--inputs", "--input_exprs", "--input_examples", "--init"),
+    "Outputs": ("--fetch", "--output", "--outdir", "--overwrite", "--json", "--color"),
+    "Speed": ("--jit", "--provider", "--repeat", "--profile", "--trace", "--trace-format"),
+    "Limits and permissions": (
+        "--timeout",
+        "--memory-limit",
+        "--allow-read",
+        "--allow-write",
+        "--sanitize",
+    ),
+}
 
 
-@click.command(cls=ModelCommand)
+@click.command(cls=ModelCommand, option_groups=_OPTION_GROUPS)
 @model_options(has_signature=True, runs=True)
 @click.option(
     "--input",
@@ -90,9 +103,8 @@ from opkernel.types import DataType, object_scalar
     metavar="NAME",
     help="Run this operation first, in a step of its own: one that sets variables.",
 )
-@click.option(
+@output_option(
     "--output",
-    type=OutputPath(dir_okay=False, writable=True),
     metavar="FILE.npz",
     help="Write the results here, one array for each fetch under its tensor name.",
 )
@@ -104,19 +116,24 @@ from opkernel.types import DataType, object_scalar
 )
 @click.option("--overwrite", is_flag=True, help="With --outdir: replace files that are there.")
 @click.option(
-    "--repeat", type=click.IntRange(1), metavar="N", help="Run N steps and tell what they took."
+    "--repeat",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Run N steps and show what they took; with --jit auto, wait until the engines were tried.",
 )
-@click.option("--profile", is_flag=True, help="Print the slowest ops and nodes.")
 @click.option(
+    "--profile",
+    is_flag=True,
+    help="Print where the time of a step went: the slowest ops and nodes, and what is in clusters.",
+)
+@output_option(
     "--trace",
-    type=OutputPath(dir_okay=False, writable=True),
     envvar="OPKERNEL_TRACE",
-    metavar="FILE",
     help="Write a trace of all nodes for ui.perfetto.dev; FILE.json: in Chrome's format.",
 )
 @click.option(
     "--trace-format",
-    type=click.Choice([one.value for one in TraceFormat]),
+    type=click.Choice(["perfetto", "chrome"]),
     help="The format of the trace, whatever the name of its file.",
 )
 @click.option(
@@ -162,33 +179,33 @@ def run(
     given = given_inputs(
         [text for text in inputs if text not in drawn], files, expressions, examples
     )
-    if output is not None:
-        check_writable(output)
-    if trace is not None:
-        check_trace(trace)
+    check_writable(output)
+    check_directory("--trace", trace)
     graph, open_session = open_model(model, sanitize=sanitize, providers=providers or None, jit=jit)
     interface = interface_of(model, graph)
     check_asked(model, interface, fetches)
     feeds = feeds_of(interface, given)
     asked = interface.fetches(fetches)
     if is_random:
-        feeds |= _random_feeds(interface, asked, feeds, drawn)
+        feeds |= random_feeds(interface, [*asked.values()], feeds, drawn)
     feeds |= interface.defaults(asked.values(), feeds)
     if outdir is not None:
         check_outdir(outdir, asked, overwrite)
-    with progress(f"Running {model.name}"), _errors_told(model, graph), open_session() as session:
-        _initialize(session, feeds, initializers)
-        is_traced = profile or trace is not None
-        steps = _run(session, feeds, asked, repeat or 1, is_traced)
-    written = _written(steps, outdir, output)
+    with _running(model, graph), open_session() as session:
+        for name in initializers:
+            session.run(find_fetches(session.graph, [name]), feeds)
+        steps = run_steps(session, feeds, asked, repeat, profile or trace is not None)
+    written = [] if outdir is None else write_outdir(outdir, steps.results)
+    if output is not None:
+        write_npz(output, steps.results)
     if trace is not None:
-        write_trace(trace, trace_format, steps.step_stats)
-        written.append(trace)
-    report = _Report(steps, written, output is None and outdir is None, repeat is not None, profile)
+        write_trace(trace, trace_format, steps.traced)
+    written += filter(None, (output, trace))
+    told = {"has_times": repeat is not None, "has_profile": profile}
     if as_json:
-        print_json(report.as_json())
+        print_json(_as_json(steps, **told))
     else:
-        report.print()
+        _print(steps, written, has_values=output is None and outdir is None, **told)
 
 
 def open_model(
@@ -202,163 +219,64 @@ def open_model(
     return loaded.graph, lambda: loaded.session
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """The results of the last step, and the time and statistics of each step."""
+def _as_json(steps: RunSteps, *, has_times: bool, has_profile: bool) -> dict[str, Any]:
+    """The results by name; where more was asked for they stand beside it, as `results`."""
+    results = {result.name: result.as_json() for result in steps.results}
+    if not (has_times or has_profile):
+        return results
+    from opkernel.cli.profile import StepProfile, times_as_json  # few ask for them
 
-    results: list[Result]
-    seconds: list[float]
-    step_stats: list[StepStats]
-
-
-@dataclass(frozen=True)
-class _Report:
-    """The printed account of steps."""
-
-    steps: _Steps
-    written: Sequence[str]
-    has_values: bool
-    has_times: bool
-    has_profile: bool
-
-    def as_json(self) -> dict[str, Any]:
-        """The results by name; where more was asked for they stand beside it, as `results`."""
-        results = {result.name: result.as_json() for result in self.steps.results}
-        if not (self.has_times or self.has_profile):
-            return results
-        from opkernel.cli.profile import StepProfile, times_as_json  # few ask for them
-
-        found: dict[str, Any] = {"results": results}
-        if self.has_times:
-            found["steps"] = times_as_json(self.steps.seconds)
-        if self.has_profile:
-            found["profile"] = StepProfile(self.steps.step_stats).as_json()
-        return found
-
-    def print(self) -> None:
-        """Print it all for people."""
-        for result in self.steps.results:
-            print_text(result.heading, bold=True)
-            if self.has_values:
-                echo(result.text())
-        for path in self.written:
-            echo(f"written to {one_line(path)}")
-        if not (self.has_times or self.has_profile):
-            return
-        from opkernel.cli.profile import StepProfile, print_times  # few ask for them
-
-        if self.has_times:
-            print_times(self.steps.seconds)
-        if self.has_profile:
-            StepProfile(self.steps.step_stats).print()
+    found: dict[str, Any] = {"results": results}
+    if has_times:
+        found["steps"] = times_as_json(steps.seconds)
+    if steps.trial is not None:
+        found["auto"] = steps.trial.as_json()
+    if has_profile:
+        found["profile"] = StepProfile(steps.step_stats).as_json()
+    return found
 
 
-def _written(steps: _Steps, outdir: str | None, output: str | None) -> list[str]:
-    """Write the results; the paths of the files."""
-    written = [] if outdir is None else write_outdir(outdir, steps.results)
-    if output is not None:
-        write_npz(output, steps.results)
-        written.append(output)
-    return written
+def _print(
+    steps: RunSteps, written: Sequence[str], *, has_values: bool, has_times: bool, has_profile: bool
+) -> None:
+    """Print it all for people."""
+    for result in steps.results:
+        print_text(result.heading, bold=True)
+        if has_values:
+            echo(result.text())
+    for path in written:
+        echo_written(path)
+    if not (has_times or has_profile):
+        return
+    from opkernel.cli.profile import StepProfile, print_times  # few ask for them
+
+    if has_times:
+        print_times(steps.seconds)
+    if steps.trial is not None:
+        print_text(steps.trial)
+    if has_profile:
+        StepProfile(steps.step_stats).print()
 
 
 @contextmanager
-def _errors_told(model: Model, graph: Graph) -> Iterator[None]:
-    """Errors in the block name the option that sets a variable, and the nodes of an unknown op."""
+def _running(model: Model, graph: Graph) -> Iterator[None]:
+    """Show that the block runs the model. Its errors name options that help, and the nodes of an unknown op."""
     try:
-        yield
+        with progress(f"Running {model.name}", note=compiled_now):
+            yield
     except UnregisteredOpError as error:
         if model.is_saved_model:
-            from opkernel.cli.unknown_ops import name_uses
+            from opkernel.cli.meta_graph_needs import name_uses
 
             name_uses(error, model)
         raise
     except OpError as error:
+        if error.op in PLACEHOLDER_OPS and error.node is not None and "=VALUE" not in error.message:
+            error.message += f": --input {error.node}=VALUE, or --random"
         if error.resource is not None:
-            from opkernel.runtime.program.initializers import initializer_of  # rarely needed
+            from opkernel.runtime.program.error_report import initializer_of  # rarely needed
 
             first = initializer_of(graph, error.resource)
             option = "" if first is None else f" (--init {first.name} runs that operation first)"
             error.message += option
         raise
-
-
-def _initialize(session: Session, feeds: dict[Tensor, Any], names: Sequence[str]) -> None:
-    """Run each of these operations in a step."""
-    for name in names:
-        session.run(find_fetches(session.graph, [name]), feeds)
-
-
-def _random_feeds(
-    interface: GraphInterface,
-    asked: Mapping[str, Tensor | Operation],
-    feeds: dict[Tensor, Any],
-    inputs: Sequence[str],
-) -> dict[Tensor, Any]:
-    """Values for inputs that are not fed, of the shapes of `--input NAME:SHAPE`."""
-    from opkernel.cli.random_feeds import random_feeds  # of use to few runs
-    from opkernel.cli.shapes import given_shapes
-
-    shapes = given_shapes(interface.input, inputs)
-    return random_feeds(interface.graph, [*asked.values()], feeds, shapes)
-
-
-def _run(
-    session: Session,
-    feeds: dict[Tensor, Any],
-    asked: Mapping[str, Tensor | Operation],
-    repeat: int,
-    is_traced: bool,
-) -> _Steps:
-    """Compute these tensors; operations without outputs are run and give none."""
-    fetches = [*asked.values()]
-    _check_arguments_fed(session.graph, fetches, feeds)
-    seconds, step_stats = [], []
-    for _ in range(repeat):
-        start = perf_counter()
-        if is_traced:
-            metadata = RunMetadata()
-            options = RunOptions(trace_level=RunOptions.FULL_TRACE)
-            values = session.run(fetches, feeds, options, metadata)
-            step_stats.append(metadata.step_stats)
-        else:
-            values = session.run(fetches, feeds)
-        seconds.append(perf_counter() - start)
-    results = [
-        Result(name, fetch.dtype.base, _array(value, fetch.dtype.base))
-        for (name, fetch), value in zip(asked.items(), values, strict=True)
-        if isinstance(fetch, Tensor)
-    ]
-    if is_traced:
-        from opkernel.cli.profile import traced_seconds
-
-        seconds = traced_seconds(step_stats)
-    return _Steps(results, seconds, step_stats)
-
-
-def _check_arguments_fed(
-    graph: Graph, fetches: Sequence[Tensor | Operation], feeds: Mapping[Tensor, Any]
-) -> None:
-    """Raise InvalidArgumentError where an argument of a function's body is needed and not fed."""
-    missing = [t for t in graph_inputs(graph) if t.op.type in ARG_OPS and t not in feeds]
-    if not missing:
-        return
-    tensors = [one for one in fetches if isinstance(one, Tensor)]
-    targets = [one for one in fetches if isinstance(one, Operation)]
-    needed = {*prune_and_order(tensors, targets, [*feeds])}
-    for tensor in missing:
-        if tensor.op in needed:
-            op = tensor.op
-            raise InvalidArgumentError(
-                f"You must feed a value for argument {op.attr['index'].i} of the function, "
-                f"{op.name!r} with dtype {tensor.dtype.string}: --input {op.name}=VALUE",
-                node=op.name,
-                op=op.type,
-            )
-
-
-def _array(value: Any, dtype: DataType) -> np.ndarray[Any, Any]:
-    """A value as an array; a string or handle by itself becomes one of rank 0."""
-    if isinstance(value, np.ndarray) or dtype.numpy_dtype.kind != "O":
-        return np.asarray(value)
-    return object_scalar(value)

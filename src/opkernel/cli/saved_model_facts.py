@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections import Counter
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from opkernel.cli.graph_facts import all_nodes, not_runnable
-from opkernel.cli.meta_graph_needs import MetaGraphNeeds
+from opkernel.cli.meta_graph_needs import MetaGraphNeeds, model_requests
 from opkernel.cli.model import Model
-from opkernel.cli.model_requests import model_requests
-from opkernel.cli.refusals import refusals
-from opkernel.cli.saved_functions import saved_functions
-from opkernel.cli.signature_ports import ports_of, signature_names
+from opkernel.cli.nodes import all_nodes
+from opkernel.cli.show_graph import op_counts, refusals, running_facts
+from opkernel.cli.signature import dtype_name, ports_of, signature_names
 from opkernel.errors import OpError
-from opkernel.graph import Graph
-from opkernel.graph.freezing.held_values import VARIABLES
-from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
+from opkernel.graph import Graph, TensorSpec
+from opkernel.graph.core.structural_ops import VARIABLE_OPS
+from opkernel.graph.io.file_kind import tfjs_model_file
+from opkernel.graph.io.tfjs_model import user_defined_metadata
+from opkernel.interop.saved_model_files import SavedModelFiles
 from opkernel.interop.session_model import graph_of
+from opkernel.interop.structured_value import decoded
+from opkernel.messages import short_repr
 from opkernel.proto import (
     DecodeError,
     FingerprintDef,
     FunctionDef,
     MetaGraphDef,
     NodeDef,
+    SavedObject,
     TensorShapeProto,
     VariableDef,
 )
@@ -38,6 +41,8 @@ def file_facts(model: Model) -> dict[str, Any]:
     """The file: what it is, its size, its fingerprint."""
     files = model.files
     path = os.fspath(model.file) if files is None else files.path
+    if os.path.isdir(path):
+        path = tfjs_model_file(path) or path
     return {
         "file": str(model),
         "kind": str(model.kind),
@@ -76,8 +81,8 @@ def signature_facts(meta_graph: MetaGraphDef, name: str) -> dict[str, Any]:
     return {
         "signature": name,
         "method": definition.method_name,
-        "inputs": [port.as_json() for port in ports_of(definition.inputs)],
-        "outputs": [port.as_json() for port in ports_of(definition.outputs)],
+        "inputs": [port._asdict() for port in ports_of(definition.inputs)],
+        "outputs": [port._asdict() for port in ports_of(definition.outputs)],
         "defaults": sorted(definition.defaults),
     }
 
@@ -87,23 +92,25 @@ def meta_graph_facts(meta_graph: MetaGraphDef, files: SavedModelFiles | None) ->
     nodes, info = [*all_nodes(meta_graph.graph_def)], meta_graph.meta_info_def
     needs = MetaGraphNeeds(meta_graph)
     graph, problem = _graph(meta_graph)
-    missing = {} if graph is None else not_runnable(graph, nodes)
+    running = {"not_runnable": {}} if graph is None else running_facts(graph, nodes)
     refused = [problem] if graph is None else refusals(graph, nodes)
     return {
         **tags_facts(meta_graph),
         "tensorflow_version": info.tensorflow_version,
         "git_version": info.tensorflow_git_version,
+        "meta_graph_version": info.meta_graph_version,
+        "user_defined_metadata": user_defined_metadata(meta_graph),
         "producer": meta_graph.graph_def.versions.producer,
         "signatures": [signature_facts(meta_graph, one) for one in signature_names(meta_graph)],
         "python_functions": saved_functions(meta_graph),
         "library": [_function(one) for one in meta_graph.graph_def.library.function],
         "variables": _variables(meta_graph),
         "assets": _assets(meta_graph, files),
-        "ops": dict(Counter(node.op for node in nodes).most_common()),
+        "ops": op_counts(nodes),
         "is_graph": graph is not None,
-        "not_runnable": missing,
-        "used": {op: needs.uses_in_short(op) for op in missing},
-        "asks_for": [one.as_json() for one in model_requests(needs)],
+        **running,
+        "used": {op: needs.uses_in_short(op) for op in running["not_runnable"]},
+        "asks_for": model_requests(needs),
         **({"refused": refused} if refused else {}),
     }
 
@@ -119,43 +126,27 @@ def _graph(meta_graph: MetaGraphDef) -> tuple[Graph | None, str]:
 def _function(function: FunctionDef) -> dict[str, str]:
     signature = function.signature
     takes, gives = (
-        ", ".join(f"{arg.name}: {_type(arg.type, arg.type_attr)}" for arg in some)
+        ", ".join(f"{arg.name}: {arg.type_attr or dtype_name(arg.type)}" for arg in some)
         for some in (signature.input_arg, signature.output_arg)
     )
     return {"function": signature.name, "takes": takes, "gives": gives}
 
 
-def _type(dtype: int, attr: str) -> str:
-    try:
-        return attr or DataType(dtype).tf_name
-    except ValueError:
-        return f"type {dtype}"
-
-
 def _variables(meta_graph: MetaGraphDef) -> list[dict[str, Any]]:
     """The variables: the objects of TF2, or else the nodes of the graph."""
-    objects = [
-        node.variable
-        for node in meta_graph.object_graph_def.nodes
-        if node.WhichOneof("kind") == "variable"
-    ]
-    if meta_graph.object_graph_def.nodes:
+    nodes = meta_graph.object_graph_def.nodes
+    objects = [node.variable for node in nodes if node.WhichOneof("kind") == "variable"]
+    if nodes:
         return [_variable(one.name, one.dtype, one.shape, one.trainable) for one in objects]
     trained = {*_trainable(meta_graph)}
+    distinct: dict[bytes, NodeDef] = {}
+    for node in meta_graph.graph_def.node:
+        if node.op in VARIABLE_OPS:
+            distinct.setdefault(node.attr["shared_name"].s or node.name.encode(), node)
     return [
-        _variable(
-            node.name, node.attr["dtype"].type, node.attr["shape"].shape, node.name in trained
-        )
-        for node in _distinct(meta_graph.graph_def.node)
+        _variable(one.name, one.attr["dtype"].type, one.attr["shape"].shape, one.name in trained)
+        for one in distinct.values()
     ]
-
-
-def _distinct(nodes: Iterable[NodeDef]) -> list[NodeDef]:
-    found: dict[bytes, NodeDef] = {}
-    for node in nodes:
-        if node.op in VARIABLES:
-            found.setdefault(node.attr["shared_name"].s or node.name.encode(), node)
-    return [*found.values()]
 
 
 def _trainable(meta_graph: MetaGraphDef) -> Iterable[str]:
@@ -174,15 +165,13 @@ def _trainable(meta_graph: MetaGraphDef) -> Iterable[str]:
 def _variable(
     name: str, number: int, proto: TensorShapeProto, is_trainable: bool
 ) -> dict[str, Any]:
-    try:
+    facts: dict[str, Any] = {"name": name, "dtype": f"type {number}", "shape": None, "bytes": None}
+    with suppress(OpError, ValueError):
         dtype, shape = DataType(number), PartialTensorShape.from_proto(proto)
-        dims = None if shape.rank is None else [*shape.as_list()]
-        is_known = dims is not None and None not in dims and dtype is not DataType.DT_STRING
-        size = math.prod(dims) * dtype.size if is_known else None  # type: ignore[arg-type]  # known
-        text = dtype.tf_name
-    except (OpError, ValueError):
-        dims, size, text = None, None, f"type {number}"
-    return {"name": name, "dtype": text, "shape": dims, "bytes": size, "trainable": is_trainable}
+        count = None if dtype is DataType.DT_STRING else shape.num_elements()
+        size = None if count is None else count * dtype.size
+        facts |= {"dtype": dtype.tf_name, "shape": shape.dims, "bytes": size}
+    return {**facts, "trainable": is_trainable}
 
 
 def _assets(meta_graph: MetaGraphDef, files: SavedModelFiles | None) -> list[dict[str, Any]]:
@@ -201,3 +190,77 @@ def _assets(meta_graph: MetaGraphDef, files: SavedModelFiles | None) -> list[dic
         }
         for tensor, path in paths.items()
     ]
+
+
+_UNREADABLE = "(arguments that cannot be read)"
+
+
+def saved_functions(meta_graph: MetaGraphDef) -> dict[str, list[str]]:
+    """What each function takes, once for each signature that was saved, by the path from the model."""
+    nodes = meta_graph.object_graph_def.nodes
+    found = {}
+    for path, node in _objects(nodes):
+        if node.WhichOneof("kind") == "function" and node.function.concrete_functions:
+            names, skipped = _parameters(node)
+            found[path] = [
+                _takes(meta_graph, one, names[skipped:]) for one in node.function.concrete_functions
+            ]
+    return found
+
+
+def concrete_functions(meta_graph: MetaGraphDef) -> Iterator[tuple[str, str]]:
+    """The functions of the library that Python calls: the path from the model, and the name; a name once."""
+    seen = set()
+    for path, node in _objects(meta_graph.object_graph_def.nodes):
+        for name in node.function.concrete_functions:
+            if name not in seen:
+                seen.add(name)
+                yield path, name
+
+
+def _objects(nodes: Sequence[SavedObject]) -> Iterator[tuple[str, SavedObject]]:
+    """The objects with their paths from the root, the nearest first; those of signatures are left out."""
+    waiting = deque([("", 0)] if nodes else [])
+    seen = {0}
+    while waiting:
+        path, number = waiting.popleft()
+        yield path, nodes[number]
+        for child in nodes[number].children:
+            is_new = child.node_id not in seen and 0 <= child.node_id < len(nodes)
+            if is_new and not (number == 0 and child.local_name == "signatures"):
+                seen.add(child.node_id)
+                waiting.append((f"{path}.{child.local_name}".lstrip("."), child.node_id))
+
+
+def _parameters(node: SavedObject) -> tuple[list[str], int]:
+    """The names of the parameters, and how many of them the object itself takes."""
+    spec = node.function.function_spec
+    try:
+        arguments = decoded(spec.fullargspec)
+        return [str(name) for name in arguments.args], int(spec.is_method)
+    except (OpError, AttributeError, TypeError):
+        return [], 0
+
+
+def _takes(meta_graph: MetaGraphDef, function: str, names: Sequence[str]) -> str:
+    concrete = meta_graph.object_graph_def.concrete_functions
+    if function not in concrete:
+        return _UNREADABLE
+    try:
+        args, kwargs = decoded(concrete[function].canonicalized_input_signature)
+        texts = [_text(names[i] if i < len(names) else "", one) for i, one in enumerate(args)]
+        return f"({', '.join([*texts, *[_text(name, one) for name, one in kwargs.items()]])})"
+    except (OpError, TypeError, ValueError, AttributeError):
+        return _UNREADABLE
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, TensorSpec):
+        return f"{name or value.name or '_'}: {value}"
+    if isinstance(value, list | tuple):
+        inside = ", ".join(_text("", one).removeprefix("_: ") for one in value)
+        return f"{name}: [{inside}]" if name else f"[{inside}]"
+    if isinstance(value, dict):
+        inside = ", ".join(_text(str(key), one) for key, one in value.items())
+        return f"{name}: {{{inside}}}" if name else f"{{{inside}}}"
+    return f"{name}={short_repr(value)}" if name else short_repr(value)

@@ -8,18 +8,16 @@ import socket
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.library import imported_libraries
-from opkernel.cli.model_options import jit_option, permission_options, permissions
-from opkernel.cli.output import echo, one_line
+from opkernel.cli.options import imported_libraries, jit_option, permission_options, permissions
+from opkernel.cli.output import WrongUse, echo, one_line
 from opkernel.device.budget import current_budget
 
 if TYPE_CHECKING:
-    from opkernel.serving import ServingOptions, VersionStatus
+    from opkernel.serving import ModelServer, VersionStatus
 
 _VERSIONS = re.compile(r"latest|all|[0-9]{1,18}(,[0-9]{1,18})*")
 _LABEL = re.compile(r"([^=/:]+)=([0-9]{1,18})")
@@ -75,47 +73,19 @@ def serve(
         labels=_labels(labels),
         permissions=permissions(allow_read, allow_write),
     )
-    models = _Models(directory, options, name, versions)
     if replicas is None:
-        _serve_here(models, host, port)
-    else:
-        _serve_on_ray(models, host, port, replicas)
+        from opkernel.serving import ModelServer
 
-
-class _Models(NamedTuple):
-    """What is served."""
-
-    directory: Path
-    options: ServingOptions
-    name: str
-    versions: str
-
-
-def _serve_here(models: _Models, host: str, port: int) -> None:
-    """Serve in this process until it is told to end."""
-    from opkernel.serving import ModelServer
-    from opkernel.serving import serve as serve_at  # needs the extra
-
-    server = ModelServer(
-        models.directory, models.options, name=models.name, versions=models.versions
-    )
-    server.observe_status = _print_status
-    server.poll()
-    with _listener(host, port) as listener:
-        _print_address(host, listener.getsockname()[1])
-        serve_at(server, listener)
-
-
-def _serve_on_ray(models: _Models, host: str, port: int, replicas: int) -> None:
-    """Serve by processes of Ray until this one is told to end."""
+        _serve_here(ModelServer(directory, options, name=name, versions=versions), host, port)
+        return
     from opkernel.distributed import serve as serve_on_ray  # needs the extra
 
     budget = current_budget()
     with serve_on_ray(
-        models.directory,
-        models.options,
-        name=models.name,
-        versions=models.versions,
+        directory,
+        options,
+        name=name,
+        versions=versions,
         num_replicas=replicas,
         host=host,
         port=port,
@@ -126,6 +96,17 @@ def _serve_on_ray(models: _Models, host: str, port: int, replicas: int) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
             threading.Event().wait()
+
+
+def _serve_here(server: ModelServer, host: str, port: int) -> None:
+    """Serve in this process until it is told to end."""
+    from opkernel.serving import serve as serve_at  # needs the extra
+
+    server.observe_status = _print_status
+    server.poll()
+    with _listener(host, port) as listener:
+        _print_address(host, listener.getsockname()[1])
+        serve_at(server, listener)
 
 
 def _print_address(host: str, port: int) -> None:

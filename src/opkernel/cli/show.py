@@ -6,22 +6,16 @@ from typing import Any
 import click
 
 from opkernel.cli.completion import complete_nodes, complete_ops_of_model
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.graph_facts import facts_of_nodes, graph_facts
-from opkernel.cli.graph_report import print_graph, show_ops
-from opkernel.cli.html import html_options, write_page
-from opkernel.cli.input_file import InputFile
+from opkernel.cli.files import InputFile, InputFileType, writing
+from opkernel.cli.limits import progress
 from opkernel.cli.model import Model, load_model
-from opkernel.cli.model_options import ModelCommand, model_options
-from opkernel.cli.node_report import matching_nodes, node_facts, print_matching, print_node
 from opkernel.cli.nodes import NodeFilter
-from opkernel.cli.output import (
-    echo,
-    json_option,
-    print_json,
-)
-from opkernel.cli.progress import progress
+from opkernel.cli.options import ModelCommand, model_options, output_option
+from opkernel.cli.output import WrongUse, echo, echo_written, json_option, print_facts, print_json
+from opkernel.cli.show_graph import facts_of_nodes, graph_facts, print_graph, show_ops
+from opkernel.cli.show_nodes import matching_nodes, node_facts, print_matching, print_node
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
+from opkernel.escaping import json_value
 
 
 @click.command(cls=ModelCommand)
@@ -37,9 +31,32 @@ from opkernel.errors import InvalidArgumentError, NotFoundError, OpError, Unimpl
     "--name", metavar="PATTERN", help="List the nodes with this in their names, or like 'a*/b'."
 )
 @click.option("--scope", metavar="SCOPE", help="List the nodes of a scope or a function.")
-@click.option("--all", "is_all", is_flag=True, help="Show all that there is of a SavedModel.")
+@click.option(
+    "--all",
+    "is_all",
+    is_flag=True,
+    help="Show all that there is of a SavedModel; with --html, draw what saves and restores it, too.",
+)
 @click.option("--list_ops", is_flag=True, help="List the ops alone.")
-@html_options
+@click.option(
+    "--scan",
+    "is_scan",
+    is_flag=True,
+    help="List what MODEL could touch: files, network, Python, custom ops. The status is 3, 4 or 5 for "
+    "medium, high and critical findings.",
+)
+@output_option(
+    "--html",
+    path_type=Path,
+    help="Write a page here that draws the graph, or the signatures of a SavedModel, in a browser.",
+)
+@click.option(
+    "--profile",
+    type=InputFileType(dir_okay=False),
+    metavar="FILE",
+    help="With --html: times for the drawing, from `opkernel run --profile --json > FILE`, or a "
+    "trace of `opkernel run --trace FILE.json`.",
+)
 @json_option
 def show(
     model: Model,
@@ -49,6 +66,7 @@ def show(
     scope: str | None,
     is_all: bool,
     list_ops: bool,
+    is_scan: bool,
     html: Path | None,
     profile: InputFile | None,
     as_json: bool,
@@ -65,12 +83,18 @@ def show(
     Each NODE is shown whole: attrs, inputs, who takes its outputs, shapes, kernel, and where it was
     defined, if the file tells. A node of a function is named with the function: FUNCTION/NODE.
     """
+    if is_scan:
+        from opkernel.cli.scan import EXIT_STATUSES, print_scan, scan  # few ask for it
+
+        facts = scan(model)
+        print_facts(facts, as_json, print_scan)
+        raise click.exceptions.Exit(EXIT_STATUSES[facts["severity"]])
     wanted = NodeFilter(op, name, scope)
     if nodes or not wanted.is_empty:
         _show_nodes(model, nodes, wanted, as_json)
         return
     if html is not None or profile is not None:
-        write_page(model, html, profile)
+        _write_page(model, html, profile, is_all=is_all)
         return
     if model.is_saved_model:
         from opkernel.cli.show_saved_model import show_saved_model  # graphs need none of it
@@ -78,19 +102,11 @@ def show(
         show_saved_model(model, is_all=is_all, list_ops=list_ops, as_json=as_json)
         return
     found, refusal = _load(model)
-    facts = {
-        "file": str(model),
-        "kind": str(model.kind),
-        "file_bytes": model.file.size,
-        **found,
-    }
+    facts = {"file": str(model), "kind": str(model.kind), "file_bytes": model.file.size, **found}
     if list_ops:
         show_ops(facts, as_json)
         return
-    if as_json:
-        print_json(facts)
-    else:
-        print_graph(facts)
+    print_facts(facts, as_json, print_graph)
     if refusal is not None:
         raise refusal
 
@@ -123,3 +139,56 @@ def _show_nodes(model: Model, names: tuple[str, ...], wanted: NodeFilter, as_jso
             print_node(facts)
     else:
         print_matching(found)
+
+
+def _write_page(
+    model: Model, html: Path | None, profile: InputFile | None, *, is_all: bool
+) -> None:
+    """Write the page of a model.
+
+    Raises:
+        WrongUse: there is a profile, but no page for it.
+        OpError: as `load_graph`.
+        InvalidArgumentError: the profile is none.
+        UnavailableError: the page cannot be written.
+    """
+    if html is None:
+        raise WrongUse("--profile is for the drawing: add --html FILE")
+    from opkernel.cli.model_page import drawn_programs  # few ask for it
+    from opkernel.drawing import html_page
+
+    seconds = {} if profile is None else _seconds_of(profile)
+    with progress(f"Drawing {model.name}"):
+        programs = drawn_programs(model, seconds, is_all=is_all)
+        text = html_page(programs, model.name)
+    with writing(html):
+        html.write_text(text, "utf-8")
+    echo_written(html, len(text.encode()))
+
+
+def _seconds_of(path: InputFile) -> dict[str, float]:
+    """How long nodes took in a step, by name."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json_value(file.read())
+        if "traceEvents" in found:
+            return _of_trace(found["traceEvents"])
+        rows = found["profile"]["nodes"]
+        return {str(row["node"]): float(row["ms"]) / 1e3 for row in rows}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(
+            f"{path} is no profile: it must be what `opkernel run --profile --json` prints, or a trace "
+            f"that `opkernel run --trace FILE.json` writes"
+        ) from error
+
+
+def _of_trace(events: list[dict[str, Any]]) -> dict[str, float]:
+    """The times of the nodes of a trace in Chrome's format; in the mean of its steps."""
+    steps = sum("args" not in event and event.get("ph") == "X" for event in events) or 1
+    seconds: dict[str, float] = {}
+    for event in events:
+        if event.get("ph") == "X" and "node" in event.get("args", {}):
+            name = str(event["args"]["node"])
+            took = float(event["args"].get("kernel ns", 1e3 * float(event["dur"])))
+            seconds[name] = seconds.get(name, 0.0) + took / 1e9 / steps
+    return seconds

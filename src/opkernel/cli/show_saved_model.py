@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opkernel.cli.graph_report import print_ops, print_runnable, show_ops
+from opkernel.cli.limits import progress
 from opkernel.cli.model import Model
 from opkernel.cli.output import (
     abridged,
@@ -14,21 +14,18 @@ from opkernel.cli.output import (
     echo,
     good,
     one_line,
+    print_facts,
     print_json,
     print_table,
     print_text,
     size_text,
 )
-from opkernel.cli.progress import progress
-from opkernel.cli.saved_model_facts import (
-    file_facts,
-    meta_graph_facts,
-    signature_facts,
-    tags_facts,
-)
-from opkernel.cli.shapes import shape_text
-from opkernel.cli.signature_ports import choose_signature
+from opkernel.cli.saved_model_facts import file_facts, meta_graph_facts, signature_facts, tags_facts
+from opkernel.cli.show_graph import print_file, print_ops, print_refusals, print_runnable, show_ops
+from opkernel.cli.signature import choose_signature
 from opkernel.errors import InvalidArgumentError
+from opkernel.escaping import json_text
+from opkernel.messages import short_repr
 from opkernel.proto import MetaGraphDef
 from opkernel.types import PartialTensorShape
 
@@ -44,9 +41,12 @@ def show_saved_model(model: Model, *, is_all: bool, list_ops: bool, as_json: boo
         OpError: there is no such MetaGraph or signature.
     """
     if model.signature_name is not None and not (is_all or list_ops):
-        _show_signature(model, as_json)
+        name = choose_signature(model.meta_graph, model.signature_name)
+        assert name is not None
+        print_facts(signature_facts(model.meta_graph, name), as_json, _print_signature)
         return
-    chosen = _chosen(model, is_all)
+    every = [*([model.meta_graph] if model.files is None else model.files.meta_graphs)]
+    chosen = _chosen(model, every, is_all)
     if list_ops and not chosen:
         chosen = [model.meta_graph]  # which is the error that there are several
     with progress(f"Reading {model.name}"):
@@ -54,7 +54,6 @@ def show_saved_model(model: Model, *, is_all: bool, list_ops: bool, as_json: boo
     if list_ops:
         show_ops(found[0], as_json)
         return
-    every = [model.meta_graph] if model.files is None else model.files.meta_graphs
     facts = file_facts(model)
     shown = {id(one): more for one, more in zip(chosen, found, strict=True)}
     facts["meta_graphs"] = [shown.get(id(one)) or tags_facts(one) for one in every]
@@ -68,30 +67,20 @@ def show_saved_model(model: Model, *, is_all: bool, list_ops: bool, as_json: boo
         print_text("\n--tag_set shows one of them, --all shows all.")
 
 
-def _chosen(model: Model, is_all: bool) -> Sequence[MetaGraphDef]:
+def _chosen(model: Model, every: list[MetaGraphDef], is_all: bool) -> list[MetaGraphDef]:
     """The MetaGraphs to show: that of the tags, the only one, or none where there is a choice."""
     if model.tag_set is not None or model.files is None:
         return [model.meta_graph]
     if is_all:
-        return model.files.meta_graphs
+        return every
     try:
         return [model.files.meta_graph()]
     except InvalidArgumentError:
         return []
 
 
-def _show_signature(model: Model, as_json: bool) -> None:
-    name = choose_signature(model.meta_graph, model.signature_name)
-    assert name is not None
-    facts = signature_facts(model.meta_graph, name)
-    if as_json:
-        print_json(facts)
-    else:
-        _print_signature(facts)
-
-
 def _print_file(facts: dict[str, Any]) -> None:
-    print_text(f"{one_line(facts['file'])}: {facts['kind']}, {size_text(facts['file_bytes'])}")
+    print_file(facts)
     fingerprint = facts["fingerprint"]
     if fingerprint is not None and "saved_model_checksum" in fingerprint:
         print_text(f"fingerprint {one_line(fingerprint['saved_model_checksum'])}")
@@ -105,36 +94,40 @@ def _print_file(facts: dict[str, Any]) -> None:
         print_table("MetaGraphs", columns, rows, ("nodes", "functions"))
 
 
+def _writer(facts: Mapping[str, Any]) -> str:
+    """The program that wrote a MetaGraph; opkernel puts its name in the place of TensorFlow's git version."""
+    tensorflow = f"TensorFlow {facts['tensorflow_version'] or 'unknown'}"
+    writer: str = facts["git_version"]
+    return (
+        f"{writer} in the format of {tensorflow}" if writer.startswith("opkernel ") else tensorflow
+    )
+
+
 def _print_meta_graph(facts: dict[str, Any], *, is_all: bool) -> None:
     tags = ",".join(facts["tags"]) or "none"
     echo()
-    version = facts["tensorflow_version"] or "unknown"
+    written = f"written by {_writer(facts)}, producer {facts['producer']}"
+    by = f", {facts['meta_graph_version']}" if facts["meta_graph_version"] else ""
+    print_text(one_line(f"MetaGraph {tags}: {written}{by}"), bold=True)
+    variables = facts["variables"]
+    size = sum(one["bytes"] or 0 for one in variables)
     print_text(
-        one_line(
-            f"MetaGraph {tags}: written by TensorFlow {version}, producer {facts['producer']}"
-        ),
-        bold=True,
+        f"{counted(facts['nodes'], 'node')}, {counted(facts['functions'], 'function')}, "
+        f"{counted(len(variables), 'variable')} of {size_text(size)}, "
+        f"{counted(len(facts['assets']), 'asset')}"
     )
-    print_text(_contents(facts))
+    if facts["user_defined_metadata"]:
+        metadata = facts["user_defined_metadata"]
+        print_text(f"Metadata: {json_text(metadata) if is_all else short_repr(metadata)}")
     _print_signatures(facts["signatures"], is_all)
     _print_functions(facts, is_all)
     if is_all:
-        _print_variables(facts["variables"])
+        _print_variables(variables)
     _print_assets(facts["assets"])
     echo()
     print_ops(facts)
     _print_missing(facts)
     _print_requests(facts["asks_for"])
-
-
-def _contents(facts: dict[str, Any]) -> str:
-    variables = facts["variables"]
-    size = sum(one["bytes"] or 0 for one in variables)
-    return (
-        f"{counted(facts['nodes'], 'node')}, {counted(facts['functions'], 'function')}, "
-        f"{counted(len(variables), 'variable')} of {size_text(size)}, "
-        f"{counted(len(facts['assets']), 'asset')}"
-    )
 
 
 def _print_signatures(signatures: Sequence[dict[str, Any]], is_all: bool) -> None:
@@ -154,23 +147,15 @@ def _print_signatures(signatures: Sequence[dict[str, Any]], is_all: bool) -> Non
 
 
 def _print_signature(facts: dict[str, Any]) -> None:
-    rows = [
-        (kind, port["name"], port["dtype"], _shape(port["shape"]), port["tensor"], _default(facts, port))
-        for kind in ("input", "output")
-        for port in facts[f"{kind}s"]
-    ]  # fmt: skip
-    title = f"Signature {facts['signature']}"
-    if facts["method"]:
-        title += f" ({facts['method']})"
-    print_table(one_line(title), ("", "name", "type", "shape", "tensor", "default"), rows)
-
-
-def _default(facts: dict[str, Any], port: dict[str, Any]) -> str:
-    return "yes" if port["name"] in facts["defaults"] else ""
-
-
-def _shape(dims: list[int | None] | None) -> str:
-    return shape_text(PartialTensorShape(dims))
+    rows = []
+    for kind in ("input", "output"):
+        for port in facts[f"{kind}s"]:
+            name, shape = port["name"], PartialTensorShape(port["shape"])
+            default = "yes" if name in facts["defaults"] else ""
+            rows.append((kind, name, port["dtype"], shape, port["tensor"], default))
+    method = f" ({facts['method']})" if facts["method"] else ""
+    title = one_line(f"Signature {facts['signature']}{method}")
+    print_table(title, ("", "name", "type", "shape", "tensor", "default"), rows)
 
 
 def _print_functions(facts: dict[str, Any], is_all: bool) -> None:
@@ -195,7 +180,7 @@ def _print_variables(variables: Sequence[dict[str, Any]]) -> None:
         (
             one["name"],
             one["dtype"],
-            _shape(one["shape"]),
+            PartialTensorShape(one["shape"]),
             "" if one["bytes"] is None else size_text(one["bytes"]),
             "yes" if one["trainable"] else "",
         )
@@ -223,16 +208,17 @@ def _print_assets(assets: Sequence[dict[str, Any]]) -> None:
 
 def _print_missing(facts: dict[str, Any]) -> None:
     """Print which ops cannot run, and who misses them."""
-    for refused in facts.get("refused", ()):
-        echo()
-        print_text(f"A session of TensorFlow refuses it: {refused}")
+    print_refusals(facts)
     if not facts["is_graph"]:
         return
     echo()
     missing = facts["not_runnable"]
-    print_runnable(missing)
+    print_runnable(facts)
     if missing:
-        rows = [(op, _listed(one["nodes"]), _needing(one["needed_by"])) for op, one in facts["used"].items()]  # fmt: skip
+        rows = [
+            (op, abridged(one["nodes"]), _needing(one["needed_by"]))
+            for op, one in facts["used"].items()
+        ]
         print_table("What they are needed for", ("op", "used in", "needed by"), rows)
         names = {one["signature"] for one in facts["signatures"]}
         lacking = {part for one in facts["used"].values() for part in one["needed_by"]}
@@ -251,8 +237,8 @@ def _print_requests(requests: Sequence[dict[str, Any]]) -> None:
         (
             one["op"],
             one["what"],
-            _allowed(one["what"]),
-            _listed(one["nodes"]),
+            good(_NEEDS[one["what"]]) if one["what"] in _NEEDS else bad("nothing"),
+            abridged(one["nodes"]),
             ", ".join(map(repr, one["files"])),
             _needing(one["needed_by"]),
         )
@@ -263,13 +249,5 @@ def _print_requests(requests: Sequence[dict[str, Any]]) -> None:
     print_text("Its own variables and assets it may always read.")
 
 
-def _allowed(what: str) -> Any:
-    return good(_NEEDS[what]) if what in _NEEDS else bad("nothing")
-
-
 def _needing(parts: Sequence[str]) -> str:
     return abridged(parts) or "nothing"
-
-
-def _listed(names: Iterable[str]) -> str:
-    return abridged(names)

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import click
 
-from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.files import OutputPath
 from opkernel.cli.op_sources import OpSource, ops_of_target
-from opkernel.cli.output import counted, echo, one_line
-from opkernel.cli.output_path import OutputPath
+from opkernel.cli.output import WrongUse, counted, echo, one_line
 from opkernel.opdef import global_op_registry, stub_text, validate_op_def
 from opkernel.ops.api_defs import python_api_def
 from opkernel.ops.loader import all_op_names
@@ -30,9 +29,14 @@ def stubs(targets: tuple[str, ...], out: Path | None) -> None:
     `from opkernel.raw_ops import __getattr__`. Without a MODULE the stub is that of TensorFlow's ops,
     opkernel/raw_ops.pyi, in which type checkers find names that no op has.
     """
-    files = dict(map(_stub_of_target, targets)) if targets else dict([_stub_of_catalogue()])
+    if targets:
+        files = dict(map(_stub_of_target, targets))
+    else:
+        catalogue = map(global_op_registry().look_up_op_def, all_op_names())
+        files = {Path("opkernel/raw_ops.pyi"): [*catalogue]}
     for path, ops in files.items():
-        title = f"The ops of {_module_name(path)}. Written by `opkernel stubs`"
+        module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+        title = f"The ops of {module}. Written by `opkernel stubs`"
         text = stub_text(ops, title, python_api_def, is_all=not targets)
         if out is None:
             echo(text if len(files) == 1 else f"# {one_line(path.as_posix())}\n{text}")
@@ -41,10 +45,6 @@ def stubs(targets: tuple[str, ...], out: Path | None) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
             echo(f"{one_line(file)}: {counted(len(ops), 'op')}")
-
-
-def _stub_of_catalogue() -> tuple[Path, list[OpDef]]:
-    return Path("opkernel/raw_ops.pyi"), [*map(global_op_registry().look_up_op_def, all_op_names())]
 
 
 def _stub_of_target(target: str) -> tuple[Path, list[OpDef]]:
@@ -64,8 +64,3 @@ def _path(source: OpSource) -> Path:
     path = Path(*source.module.name.split("."))
     is_package = source.file.name == "__init__.py"
     return path / "__init__.pyi" if is_package else path.with_suffix(".pyi")
-
-
-def _module_name(path: Path) -> str:
-    parts = path.with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.decompile.literals import is_plain, literal, number
-from opkernel.decompile.names import Names, argument
+from opkernel.decompile.expressions import Names, argument, is_plain, literal, number
 from opkernel.decompile.numpy_functions import BY_NAME
 from opkernel.decompile.numpy_kernels import NumpyKernel, name_in_numpy
 from opkernel.errors import UnimplementedError
@@ -20,7 +19,7 @@ from opkernel.kernel import OpKernel
 from opkernel.opdef import attr_to_python
 from opkernel.proto import AttrValue
 from opkernel.runtime.plan.services import DEAD
-from opkernel.types import DataType, PartialTensorShape, as_dtype
+from opkernel.types import Array, DataType, PartialTensorShape, as_dtype
 
 
 class Definitions:
@@ -39,7 +38,7 @@ class Definitions:
         self.imports: set[str] = set()
         self.helpers: list[str] = []
         self.lines: list[str] = []
-        self.weights: dict[str, np.ndarray[Any, Any]] = {}
+        self.weights: dict[str, Array] = {}
         self._names = names
         self._defined: dict[str, str] = {}
         self._helped: set[Callable[..., Any]] = set()
@@ -56,7 +55,7 @@ class Definitions:
             text = f'WEIGHTS["{name}"]{view}'
         self.lines.append(f"{name} = {text}")
 
-    def _stored(self, value: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
+    def _stored(self, value: Array) -> tuple[Array, str]:
         """An array as the file has it, and the expression that restores it."""
         if value.dtype.hasobject or not is_plain(value.dtype):
             raise UnimplementedError(f"There is no source for constants of type {value.dtype}")
@@ -85,7 +84,7 @@ class Definitions:
 class KernelDefinitions(Definitions):
     """Definitions of programs that call opkernel's kernels."""
 
-    def _stored(self, value: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
+    def _stored(self, value: Array) -> tuple[Array, str]:
         if is_plain(value.dtype):
             return super()._stored(value)
         self.imports.add("import opkernel")
@@ -115,9 +114,8 @@ class KernelDefinitions(Definitions):
             for attr in declared
             if attr.name in attrs
         ]
-        return self._define(
-            _snake_case(op), f"kernel_function({', '.join([repr(op), *arguments])})"
-        )
+        given = ", ".join([repr(op), *arguments])
+        return self._define(_snake_case(op), f"kernel_function({given})")
 
     def _attr(self, attr_type: str, value: AttrValue) -> str:
         """An attr as an expression."""
@@ -169,5 +167,4 @@ class NumpyDefinitions(Definitions):
 
 def _snake_case(op: str) -> str:
     """The name of an op as a Python function has it: `batch_mat_mul_v2` of BatchMatMulV2."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])", "_", op)
-    return words.lower()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])", "_", op).lower()

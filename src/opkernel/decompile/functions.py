@@ -15,11 +15,10 @@ from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRunti
 from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
 from opkernel.runtime.plan.compiled_plan import compile_plan
 from opkernel.runtime.plan.functional_ops import Choice, WhileLoop
-from opkernel.runtime.plan.renaming import names_in
-from opkernel.runtime.plan.tree import Global, Name, PlanTree
+from opkernel.runtime.plan.tree import Global, Name, PlanTree, names_in
 from opkernel.runtime.program.builder import prepare
 from opkernel.runtime.program.kernels import KernelCache
-from opkernel.runtime.program.subgraph import ExecutorArgs, Subgraph
+from opkernel.runtime.program.request import ExecutorArgs, Subgraph
 
 _HAS_STATE = ", which has state"
 _OF_STEP = ("TensorArray", "Stack")
@@ -71,10 +70,8 @@ def plans(
         for function in plan.functions():
             if function not in known:
                 known.add(function)
-                body = function.body
-                found.append(
-                    compiler.compile(function, body.inputs, body.outputs, function.targets)
-                )
+                inputs, outputs = function.body.inputs, function.body.outputs
+                found.append(compiler.compile(function, inputs, outputs, function.targets))
     compiler.check()
     return found
 
@@ -105,14 +102,7 @@ class _Compiler:
         request = replace(request, passes=self._passes())
         part, _ = prepare(request)
         self._note_state(part.operations)
-        args = ExecutorArgs(
-            part.feeds,
-            part.fetches,
-            part.targets,
-            kernels,
-            request.library,
-            operations=part.operations,
-        )
+        args = ExecutorArgs(part, kernels, request.library)
         plan = compile_plan(args, in_groups=False)
         return PlanOfFunction(function, plan.tree)
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from opkernel.decompile.literals import is_plain
+from opkernel.decompile.expressions import is_plain
 from opkernel.decompile.numpy_functions import NEEDED_ATTRS, NUMPY_FUNCTIONS
 from opkernel.graph import Operation
 from opkernel.kernel import (
@@ -20,7 +20,7 @@ from opkernel.kernel import (
     forward_input,
 )
 from opkernel.opdef import attr_to_python
-from opkernel.runtime.plan.operators import ufunc_of
+from opkernel.runtime.plan.pointwise import ufunc_of
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.types import DataType
 
@@ -55,7 +55,7 @@ class NumpyKernels(KernelCache):
         self._missing += wrong
         if not wrong and _is_of_numpy(kernel):
             return kernel
-        function = NUMPY_FUNCTIONS.get(op.type)
+        function = NUMPY_FUNCTIONS.find(op.type)
         if function is None:
             self._missing.append(op.type)
             return NumpyKernel(kernel, np.positive, {})

@@ -14,19 +14,17 @@ from typing import Any
 import numpy as np
 
 from opkernel.decompile.definitions import Definitions, KernelDefinitions, NumpyDefinitions
+from opkernel.decompile.expressions import Names, Path, attr_literal, literal, path_of
 from opkernel.decompile.functions import PlanOfFunction, plans
-from opkernel.decompile.layout import function_text, wrapped
-from opkernel.decompile.literals import attr_literal, scalar_literal
-from opkernel.decompile.names import Names, Path, path_of
 from opkernel.decompile.numpy_functions import BY_NAME
-from opkernel.decompile.statements import Rewriter
+from opkernel.decompile.statements import Rewriter, function_text, wrapped
 from opkernel.escaping import docstring
 from opkernel.graph import Tensor
 from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
 from opkernel.runtime.plan import services, tree
+from opkernel.runtime.plan.builder import NOT_IDENTIFIER
+from opkernel.runtime.plan.compiled_plan import plan_functions
 from opkernel.runtime.plan.functional_ops import LibraryFunction, WhileLoop
-from opkernel.runtime.plan.functions import plan_functions
-from opkernel.runtime.plan.names import NOT_IDENTIFIER
 from opkernel.runtime.plan.services import truth
 from opkernel.runtime.plan.tree import Name
 
@@ -57,11 +55,7 @@ class Program:
 
 
 def decompile(
-    feeds: Sequence[Tensor],
-    fetches: Sequence[Tensor],
-    title: str,
-    *,
-    with_numpy_only: bool = False,
+    feeds: Sequence[Tensor], fetches: Sequence[Tensor], title: str, *, with_numpy_only: bool = False
 ) -> Program:
     """The program that computes `fetches` from `feeds`.
 
@@ -79,12 +73,11 @@ def decompile(
     found = plans(feeds, fetches, with_numpy_only=with_numpy_only)
     writer = _Writer(found, with_numpy_only)
     functions = writer.functions()
-    parameters = ", ".join(writer.parameters)
     definitions = writer.definitions
     step = ""
     if writer.uses_step:
         step = "RunStep()"
-        definitions.imports.add("from opkernel.runtime.step.run_step import RunStep")
+        definitions.imports.add("from opkernel.runtime import RunStep")
     head = _HEAD.format(
         usage=_usage(re.sub(r"[^\w. -]", "_", title), feeds, has_weights=bool(definitions.weights)),
         feeds=[tensor.name for tensor in feeds],
@@ -94,9 +87,8 @@ def decompile(
         imports=_lines(definitions.imports),
         weights=_WEIGHTS if definitions.weights else "",
     )
-    tail = _TAIL.format(
-        parameters=parameters, call=", ".join(filter(None, [step, *writer.parameters]))
-    )
+    call = ", ".join(filter(None, [step, *writer.parameters]))
+    tail = _TAIL.format(parameters=", ".join(writer.parameters), call=call)
     lines = [line for text in definitions.lines for line in wrapped(text, "")]
     blocks = [head, *definitions.helpers, "\n".join(lines), *functions, tail]
     source = "\n\n\n".join(block.strip() for block in blocks if block)
@@ -185,7 +177,8 @@ class _Writer:
                 if isinstance(bound.value, np.ndarray | np.generic):
                     values[id(bound.value)] = bound.value
                     paths.setdefault(id(bound.value), path_of(plan.tree.hints.get(name, name)))
-        found = {key: text for key, value in values.items() if (text := scalar_literal(value))}
+        scalars = {key: literal(value) for key, value in values.items() if not value.ndim}
+        found = {key: text for key, text in scalars.items() if text}
         names = self._names.short({key: path for key, path in paths.items() if key not in found})
         for key, name in names.items():
             self.definitions.array(values[key], name)
@@ -203,7 +196,7 @@ class _Writer:
             names[part.name] = self._names.unique(f"{own}{part.name}")
         locals_ = sorted({*whole.parameters[1:], *tree.names_set(whole.block)})
         paths = {name: path_of(whole.hints.get(name, name)) for name in locals_}
-        names |= {whole.name: own, **self._names.inside().short(paths)}
+        names |= {whole.name: own, **Names(self._names.taken).short(paths)}
         rewriter = Rewriter(
             plan.globals, names, self._functions, self.uses_step, self._with_numpy_only
         )
@@ -235,10 +228,8 @@ def _gives_step(plan: tree.PlanTree) -> bool:
 
 def _function_name(function: InstantiatedFunction) -> str:
     """The name of a function without the suffix that TensorFlow makes it unique with."""
-    name = re.sub(
-        r"^__(inference|forward|backward)_|_tfg_region_specialized_.*$", "", function.name
-    )
-    return re.sub(r"_\d+$", "", name)
+    added = r"^__(inference|forward|backward)_|_tfg_region_specialized_.*$"
+    return re.sub(r"_\d+$", "", re.sub(added, "", function.name))
 
 
 def _lines(lines: set[str]) -> str:

@@ -3,11 +3,17 @@
 A model file is data: it must not make the process take more memory than its user allowed. Kernels
 whose output may be much larger than their inputs ask here before they allocate. Where there is a
 budget (`device/budget.py`), it answers; else one tensor may take half of the machine's memory.
+
+While it computes one tile, a kernel takes `scratch` memory. Each thread keeps the memory used last, so that tile
+after tile, and kernel after kernel, works in memory that is in the processor's cache. Fresh memory costs more than
+the arithmetic of most kernels.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from itertools import islice
@@ -19,12 +25,13 @@ import numpy as np
 from opkernel.device.budget import Budget, current_budget, spending
 from opkernel.errors import InvalidArgumentError
 from opkernel.interrupts import setting
-from opkernel.types import MAX_DIMENSIONS, DataType
+from opkernel.types import MAX_DIMENSIONS, Array, DataType, as_dtype
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from opkernel.device.allocator import Allocator
+
 
 _MAX_ELEMENTS = 2**63 - 1
 
@@ -107,7 +114,7 @@ def counted(array: Any) -> Any:
     return array
 
 
-def allocate(shape: Sequence[int], dtype: DataType) -> np.ndarray[Any, Any]:
+def allocate(shape: Sequence[int], dtype: DataType) -> Array:
     """An uninitialised array, within the allocation limit (`check_allocation`)."""
     limit, allocator = allocation_policy()
     if allocator is not None:
@@ -119,3 +126,25 @@ def allocate(shape: Sequence[int], dtype: DataType) -> np.ndarray[Any, Any]:
         except (ValueError, TypeError):
             pass  # the check reports the error
     return np.empty(check_allocation(shape, dtype), kind)
+
+
+_KEPT_BYTES = 8 << 20
+_buffers = threading.local()
+"""The buffers of a thread, by their purpose."""
+
+
+def scratch(purpose: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """An uninitialised array that is the caller's until this thread asks again for that purpose.
+
+    Nothing of it may be left in results, nor be handed to threads that outlive the call.
+
+    Raises:
+        ResourceExhaustedError: it is larger than the allocation limit.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    buffer: Array | None = vars(_buffers).get(purpose)
+    if buffer is None or buffer.size < size:
+        if size > _KEPT_BYTES:
+            return allocate(shape, as_dtype(dtype))
+        buffer = vars(_buffers)[purpose] = np.empty(size, np.uint8)
+    return buffer[:size].view(dtype).reshape(shape)

@@ -2,13 +2,18 @@
 
 A budget belongs to the thread that works under it, and to the threads to which that thread hands work.
 Code asks the budget before it takes memory whose size the data decides (`check_allocation`, and the
-decoding of tensors). Arrays that outlive a kernel count until they are collected. Code that works for
-long asks now and then whether time is left. Without a budget nothing is counted.
+decoding of tensors). Arrays that outlive a kernel count until they are collected (`AllocationLedger`). Code that
+works for long asks now and then whether time is left. Without a budget nothing is counted.
+
+Source: TensorFlow core/framework/cpu_allocator_impl.cc, tracking_allocator.cc.
 """
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
+from collections import deque
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -16,15 +21,203 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.device.allocation_ledger import AllocationLedger
-from opkernel.errors import DeadlineExceededError, ResourceExhaustedError
+from opkernel.errors import DeadlineExceededError, InvalidArgumentError, ResourceExhaustedError
 from opkernel.interrupts import setting
-from opkernel.types import decoded_charge
+from opkernel.records import dataclass
+from opkernel.types import Array, decoded_charge
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["Budget", "check_time", "current_budget", "spending"]
+
+@dataclass(frozen=True, slots=True)
+class AllocatorStats:
+    """Counts of an allocator; sizes in bytes.
+
+    Attributes:
+        num_allocs: How many arrays were allocated.
+        bytes_in_use: The size of the arrays that are alive.
+        peak_bytes_in_use: The largest that `bytes_in_use` was.
+        largest_alloc_size: The size of the largest array.
+        bytes_limit: The most that `bytes_in_use` may be; None without limit.
+    """
+
+    num_allocs: int = 0
+    bytes_in_use: int = 0
+    peak_bytes_in_use: int = 0
+    largest_alloc_size: int = 0
+    bytes_limit: int | None = None
+
+    def debug_string(self) -> str:
+        """The statistics, one a line, as TensorFlow prints them."""
+        lines = {
+            "Limit": self.bytes_limit or 0,
+            "InUse": self.bytes_in_use,
+            "MaxInUse": self.peak_bytes_in_use,
+            "NumAllocs": self.num_allocs,
+            "MaxAllocSize": self.largest_alloc_size,
+        }
+        return "".join(f"{name + ':':<18}{value:>20}\n" for name, value in lines.items())
+
+
+@dataclass(frozen=True, slots=True)
+class AllocRecord:
+    """An allocation or, with a negative size, its end.
+
+    Attributes:
+        alloc_bytes: The size.
+        alloc_micros: When, in microseconds since the epoch.
+    """
+
+    alloc_bytes: int
+    alloc_micros: int
+
+
+class Allocation(weakref.ref[Array]):
+    """An array that is counted, with its record."""
+
+    __slots__ = ("allocated", "allocation_id", "key", "requested")
+    only_counts = True  # the array is not read by it
+
+    key: int
+    allocation_id: int
+    requested: int
+    allocated: int
+
+
+class AllocationLedger:
+    """The arrays of an allocator; used from any thread.
+
+    An array may be collected at any instruction, also while the lock of this object is held. So the
+    callback of its end only notes it, and all other methods book the notes first.
+
+    Attributes:
+        bytes_limit: The most bytes of arrays that are alive; None without limit.
+        total_bytes: The size of all arrays that there were.
+    """
+
+    def __init__(self, bytes_limit: int | None = None, *, keeps_records: bool = False) -> None:
+        self.bytes_limit = bytes_limit
+        self.total_bytes = 0
+        self._keeps_records = keeps_records
+        self._records: list[AllocRecord] = []
+        self._num_allocs = self._in_use = self._peak = self._largest = self._last_id = 0
+        self._alive: dict[int, Allocation] = {}
+        self._lock = threading.RLock()  # a collection may run code that allocates
+        self._collected = collected = deque[tuple[Allocation, int]]()
+
+        def note(allocation: Any) -> None:
+            """Note that an array was collected. Takes no lock, and keeps no ledger alive."""
+            collected.append((allocation, _now_micros()))
+
+        self._note = note
+
+    def reserve(self, num_bytes: int, what: str) -> None:
+        """Count memory that is about to be taken; `what` names it in the error.
+
+        Raises:
+            ResourceExhaustedError: it would exceed the limit. Nothing is counted then.
+        """
+        with self._lock:
+            self._book()
+            if self.bytes_limit is not None and self._in_use + num_bytes > self.bytes_limit:
+                raise ResourceExhaustedError(
+                    f"OOM when allocating {what}: {num_bytes} bytes and the {self._in_use} in use "
+                    f"are more than the limit of {self.bytes_limit}"
+                )
+            self._in_use += num_bytes
+
+    def give_back(self, num_bytes: int) -> None:
+        """Undo a reservation."""
+        with self._lock:
+            self._in_use -= num_bytes
+
+    def add(self, array: Array, requested: int, allocated: int) -> None:
+        """Count an array, whose memory was reserved, until it is collected.
+
+        Args:
+            array: the array that owns the memory.
+            requested: the bytes that were asked for.
+            allocated: the bytes that were reserved.
+        """
+        allocation = Allocation(array, self._note)
+        allocation.key, allocation.requested, allocation.allocated = id(array), requested, allocated
+        with self._lock:
+            self._book()
+            self._last_id += 1
+            allocation.allocation_id = self._last_id
+            self._alive[allocation.key] = allocation
+            self._num_allocs += 1
+            self.total_bytes += allocated
+            self._peak = max(self._peak, self._in_use)
+            self._largest = max(self._largest, allocated)
+            if self._keeps_records:
+                self._records.append(AllocRecord(allocated, _now_micros()))
+
+    def find(self, array: Array) -> Allocation:
+        """The record of an array, or of the array whose memory it looks into.
+
+        Raises:
+            InvalidArgumentError: the array is none of this ledger's.
+        """
+        owner = array.base if isinstance(array.base, np.ndarray) else array
+        with self._lock:
+            self._book()
+            found = self._alive.get(id(owner))
+        if found is None:
+            raise InvalidArgumentError(
+                f"the array of shape {list(array.shape)} was not allocated here"
+            )
+        return found
+
+    @property
+    def bytes_in_use(self) -> int:
+        """The size of the arrays that are alive."""
+        with self._lock:
+            self._book()
+            return self._in_use
+
+    def counts(self, array: Array) -> bool:
+        """Whether an array that owns its memory is counted."""
+        with self._lock:
+            self._book()
+            return id(array) in self._alive
+
+    @property
+    def stats(self) -> AllocatorStats:
+        """The counts."""
+        with self._lock:
+            self._book()
+            return AllocatorStats(
+                self._num_allocs, self._in_use, self._peak, self._largest, self.bytes_limit
+            )
+
+    @property
+    def records(self) -> list[AllocRecord]:
+        """Allocations and collections in order, if the ledger keeps them."""
+        with self._lock:
+            self._book()
+            return list(self._records)
+
+    def clear_stats(self) -> None:
+        """Reset the counts except for memory in use."""
+        with self._lock:
+            self._book()
+            self._num_allocs = self._largest = 0
+            self._peak = self._in_use
+
+    def _book(self) -> None:
+        while self._collected:
+            allocation, micros = self._collected.popleft()
+            if self._alive.get(allocation.key) is allocation:  # else the address is used again
+                del self._alive[allocation.key]
+            self._in_use -= allocation.allocated
+            if self._keeps_records:
+                self._records.append(AllocRecord(-allocation.allocated, micros))
+
+
+def _now_micros() -> int:
+    return time.time_ns() // 1000
 
 
 class Budget:
@@ -38,7 +231,7 @@ class Budget:
         outer: The budget around it, where there is one.
         of_each: The limit is one for each tensor: nothing is counted here, and a tensor that a file
             holds as it is may be larger.
-        work: How much may be computed, as `kernel/work.py` guesses; None for any amount.
+        work: How much may be computed, as `kernel/bounded.py` guesses; None for any amount.
         is_of_step: Whether it ends with a step, while kernels that are made meanwhile stay.
 
     Attributes:
@@ -60,20 +253,20 @@ class Budget:
         self.deadline: float | None = min((t for t in deadlines if t is not None), default=None)
         self.lasting: Budget = outer if is_of_step and outer is not None else self
         self._limit = memory_limit_bytes
-        self._outer = outer
+        self._outers: tuple[Budget, ...] = () if outer is None else (outer, *outer._outers)
         self._held = None if of_each else AllocationLedger()
         self._work = work
 
     @property
     def memory_limit_bytes(self) -> int | None:
         """The most bytes at once; None for no limit."""
-        outer = None if self._outer is None else self._outer.memory_limit_bytes
-        return min((n for n in (self._limit, outer) if n is not None), default=None)
+        limits = [one._limit for one in (self, *self._outers)]
+        return min((n for n in limits if n is not None), default=None)
 
     @property
     def counts_work(self) -> bool:
         """Whether it matters how much is computed."""
-        return self._work is not None or (self._outer is not None and self._outer.counts_work)
+        return any(one._work is not None for one in (self, *self._outers))
 
     @property
     def seconds_left(self) -> float | None:
@@ -88,9 +281,8 @@ class Budget:
             what: The thing that they are for.
             is_stored: Whether they are copied from a file as they are.
         """
-        budget: Budget | None = self
         used = 0
-        while budget is not None:
+        for budget in (self, *self._outers):
             limit = None if is_stored and budget._held is None else budget._limit
             if budget._held is not None:
                 used += budget._held.bytes_in_use
@@ -100,7 +292,6 @@ class Budget:
                     f"OOM when allocating {what}: {num_bytes} bytes{held} are more than the limit "
                     f"of {limit}"
                 )
-            budget = budget._outer
 
     def hold(self, array: Any, content_bytes: int = 0) -> None:
         """Count the memory of an array until it is collected, unless it is counted already.
@@ -152,15 +343,13 @@ class Budget:
         Raises:
             ResourceExhaustedError: that is too much.
         """
-        budget: Budget | None = self
-        while budget is not None:
+        for budget in (self, *self._outers):
             if budget._work is not None:
                 budget._work -= work
                 if budget._work < 0:
                     raise ResourceExhaustedError(
                         "The work is more than the budget for work in advance"
                     )
-            budget = budget._outer
 
     def check_time(self, doing: str, name: str = "") -> None:
         """Raise DeadlineExceededError where time is up; `doing` and `name` tell the work under way."""
@@ -170,23 +359,19 @@ class Budget:
 
     def _ledger(self) -> AllocationLedger | None:
         """What counts the memory of this budget; None where no budget around it counts, either."""
-        budget: Budget | None = self
-        while budget is not None and budget._held is None:
-            budget = budget._outer
-        return None if budget is None else budget._held
+        return next((one._held for one in (self, *self._outers) if one._held is not None), None)
 
-    def counts(self, owner: np.ndarray[Any, Any]) -> bool:
+    def counts(self, owner: Array) -> bool:
         """Whether an array that owns its memory is counted."""
-        if self._held is not None and self._held.counts(owner):
-            return True
-        return self._outer is not None and self._outer.counts(owner)
+        ledgers = [one._held for one in (self, *self._outers) if one._held is not None]
+        return any(ledger.counts(owner) for ledger in ledgers)
 
 
-def owner_of(array: Any) -> np.ndarray[Any, Any] | None:
+def owner_of(array: Any) -> Array | None:
     """The array that owns the memory of an array; None for other values."""
     if not isinstance(array, np.ndarray):
         return None
-    owner: np.ndarray[Any, Any] = array
+    owner: Array = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     return owner

@@ -20,24 +20,6 @@ from opkernel.slots import NamedSlots, Slot
 if TYPE_CHECKING:
     from opkernel.device.local_device import LocalDevice
 
-__all__ = [
-    "DEFAULT_PRIORITY",
-    "NAME_PREFIX",
-    "PROVIDED",
-    "TENSORFLOW_DEVICE_TYPES",
-    "DeviceFactory",
-    "DeviceOptions",
-    "check_device_type",
-    "device_factory",
-    "device_types",
-    "has_own_memory",
-    "load_device_types",
-    "offered_device_types",
-    "register_device_factory",
-    "unregister_device_factory",
-    "why_missing",
-]
-
 DEFAULT_PRIORITY = 50
 NAME_PREFIX = "/job:localhost/replica:0/task:0"
 """The prefix of device names in a process that is in no cluster."""

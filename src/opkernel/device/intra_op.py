@@ -8,28 +8,122 @@ a processor that is busy with something else costs no more than the part it had 
 NumPy's functions let go of the interpreter lock while they compute on arrays; parts should be calls of
 them on some ten thousand elements or more.
 
+NumPy's BLAS starts threads, too. OpenBLAS waits for them by spinning. If something else runs on one of the
+processors, a product on all of them takes 5 to 20 times as long as on one. Kernels therefore share matrix products
+out among the threads of this module, and hold BLAS to the calling thread meanwhile (`one_blas_thread`).
+
 Source: TensorFlow core/util/work_sharder.h (Shard).
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from functools import cache
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from opkernel.device.allocation import under_budget
-from opkernel.device.blas_threads import one_blas_thread
 from opkernel.device.budget import Budget, current_budget
-from opkernel.device.recycling import forget_recycled
-from opkernel.interrupts import setting
+from opkernel.device.ownership import forget_recycled
+from opkernel.interrupts import contextmanager, setting
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+
+_PREFIXES = ("scipy_openblas", "openblas")
+_SUFFIXES = ("64_", "_64", "")
+
+
+@cache
+def openblas_functions(*names: str) -> tuple[Any, ...] | None:
+    """Functions of OpenBLAS, such as `get_num_threads`, if NumPy uses one that has them all."""
+    module = sys.modules.get("numpy._core._multiarray_umath")
+    try:
+        library = ctypes.CDLL(getattr(module, "__file__", ""))  # finds the symbols of its BLAS, too
+    except (TypeError, OSError):
+        return None
+    for prefix in _PREFIXES:
+        for suffix in _SUFFIXES:
+            found = [getattr(library, f"{prefix}_{name}{suffix}", None) for name in names]
+            if None not in found:
+                return tuple(found)
+    return None
+
+
+def _openblas() -> tuple[Any, ...] | None:
+    """The functions to get and to set the number of threads."""
+    return openblas_functions("get_num_threads", "set_num_threads")
+
+
+class _OneBlasThread:
+    """While anyone is within a block, products are computed by the threads that ask for them.
+
+    It holds for the whole process. Where NumPy has another BLAS than OpenBLAS nothing happens.
+
+    Attributes:
+        blocks: A token for each block that there is at this moment.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: set[object] = set()
+        self.lock = threading.Lock()
+        self._before: int | None = None  # the number of threads, where BLAS is held
+        self._set_threads: Callable[[int], object] = int
+
+    @property
+    def holds(self) -> bool:
+        """Whether holding has an effect: NumPy's BLAS is a known one."""
+        return _openblas() is not None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """A block."""
+        block = object()
+        try:
+            self.hold(block)
+            yield
+        finally:
+            with self.lock:
+                self.blocks -= {block}
+                if not self.blocks and self._before is not None:
+                    self._set_threads(self._before)
+                    self._before = None
+
+    def hold(self, block: object) -> None:
+        """Hold BLAS as for a block, for good."""
+        with self.lock:
+            self.blocks.add(block)
+            functions = _openblas()
+            if functions is not None and self._before is None:
+                get, self._set_threads = functions
+                self._before = get()
+                self._set_threads(1)
+
+    def after_fork_in_child(self) -> None:
+        """Start anew: the child has none of the threads that are within a block."""
+        self.blocks.clear()
+        if self._before is not None:
+            self._set_threads(self._before)
+            self._before = None
+        self.lock.release()
+
+
+one_blas_thread = _OneBlasThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=one_blas_thread.lock.acquire,
+        after_in_parent=one_blas_thread.lock.release,
+        after_in_child=one_blas_thread.after_fork_in_child,
+    )
+
 
 _Part = TypeVar("_Part")
 
@@ -127,20 +221,15 @@ class _Shared(Generic[_Part]):
 
     def help(self) -> None:
         """Take part in the work, unless it is over."""
-        if self._begin():
+        with self._lock:
+            begins = not self._is_over
+            self._helping += begins
+        if begins:
             self._take_parts()
-            self._end()
-
-    def _begin(self) -> bool:
-        with self._lock:
-            self._helping += not self._is_over
-            return not self._is_over
-
-    def _end(self) -> None:
-        with self._lock:
-            self._helping -= 1
-            if self._is_over and not self._helping:
-                self._all_done.release()
+            with self._lock:
+                self._helping -= 1
+                if self._is_over and not self._helping:
+                    self._all_done.release()
 
     def _take_parts(self) -> None:
         try:
@@ -163,16 +252,13 @@ class _Helpers:
     def call(self, work: _Shared[Any], count: int) -> None:
         """Ask helpers to take part."""
         if self._started < count:
-            self._start(count)
+            with self._lock:
+                while self._started < count:
+                    name = f"opkernel intra-op {self._started + 1}"
+                    threading.Thread(target=self._serve, name=name, daemon=True).start()
+                    self._started += 1
         for _ in range(count):
             self._calls.put(work)
-
-    def _start(self, count: int) -> None:
-        with self._lock:
-            while self._started < count:
-                name = f"opkernel intra-op {self._started + 1}"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
-                self._started += 1
 
     def _serve(self) -> None:
         np.seterr(all="ignore")  # as for all kernels

@@ -1,25 +1,30 @@
-"""Devices of this process."""
+"""Devices of this process, the DeviceMgr that finds those of a session by name, and what memory a tensor needs on them.
+
+Source: TensorFlow core/framework/allocator.h, core/common_runtime/device_mgr.{h,cc}, device_set.cc.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.device.device_factory import (
     NAME_PREFIX,
     DeviceFactory,
     DeviceOptions,
     device_factory,
+    device_types,
+    load_device_types,
     register_device_factory,
 )
-from opkernel.errors import InternalError
+from opkernel.errors import InternalError, InvalidArgumentError, NotFoundError
+from opkernel.opdef.core.device_name import DeviceName
 from opkernel.records import dataclass
 
 if TYPE_CHECKING:
@@ -28,6 +33,57 @@ if TYPE_CHECKING:
     from opkernel.device.allocator import Allocator
     from opkernel.device.scoped_allocator import ScopedAllocatorMgr
     from opkernel.state.resource_mgr import ResourceMgr
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorAttributes:
+    """Wishes that an allocator has to grant.
+
+    Attributes:
+        on_host: In the memory of the host, for every device.
+        nic_compatible: Reachable by the network card.
+        gpu_compatible: Of the host, and reachable by an accelerator.
+        scope_id: Of a scoped allocator's region, if positive; 0 for any.
+    """
+
+    on_host: bool = False
+    nic_compatible: bool = False
+    gpu_compatible: bool = False
+    scope_id: int = 0
+
+    @property
+    def value(self) -> int:
+        """The wishes as TensorFlow's bits, the scope left out."""
+        return self.on_host | self.nic_compatible << 1 | self.gpu_compatible << 2
+
+    def merge(self, other: AllocatorAttributes) -> AllocatorAttributes:
+        """Wishes for all that either wishes for.
+
+        Raises:
+            InternalError: both name a scope, and not the same.
+        """
+        if self.scope_id and other.scope_id and self.scope_id != other.scope_id:
+            raise InternalError(
+                "At least one scope_id should be zero to merge AllocatorAttributes but found "
+                f"this.scope_id={self.scope_id} and other.scope_id={other.scope_id}"
+            )
+        return AllocatorAttributes(
+            self.on_host or other.on_host,
+            self.nic_compatible or other.nic_compatible,
+            self.gpu_compatible or other.gpu_compatible,
+            self.scope_id or other.scope_id,
+        )
+
+    def is_equal_or_less_restrictive_than(self, other: AllocatorAttributes) -> bool:
+        """Whether memory that grants the other's wishes grants these; scopes do not count."""
+        return self.value | other.value == other.value
+
+    def debug_string(self) -> str:
+        """The wishes in TensorFlow's words."""
+        return (
+            f"AllocatorAttributes(on_host={self.on_host:d} nic_compatible={self.nic_compatible:d} "
+            f"gpu_compatible={self.gpu_compatible:d} value={self.value} scope_id={self.scope_id})"
+        )
 
 
 @dataclass(frozen=True)
@@ -60,7 +116,7 @@ class Env:
 
 
 class LocalDevice:
-    """A device of this process (fulfils `opkernel.kernel.Device`).
+    """A device of this process; a kernel gets at it through its construction and context.
 
     Attributes:
         device_type: The type that kernels are registered for.
@@ -179,6 +235,10 @@ class LocalDevice:
         return self.scoped_allocator_mgr.get_instance(step_id, attr.scope_id)
 
 
+Device = LocalDevice
+"""The name of the class for kernels."""
+
+
 class CpuFactory(DeviceFactory):
     """Makes CPUs: devices that have resources of their own, and all the memory of the host."""
 
@@ -216,3 +276,119 @@ def eager_device() -> LocalDevice:
         is_own = type(factory) is CpuFactory
         _eager = factory, CPU if is_own else factory.create_devices(DeviceOptions(1))[0]
     return _eager[1]
+
+
+_MOST_DEVICES = 1024
+"""Of a type, in a session."""
+
+
+class DeviceMgr:
+    """Some devices; the first is the caller's.
+
+    Attributes:
+        all: The devices.
+        client_device: Feeds come from it, fetches go to it; its memory is the host's.
+    """
+
+    def __init__(self, devices: Sequence[LocalDevice]) -> None:
+        self.all: tuple[LocalDevice, ...] = ()
+        self._names: dict[LocalDevice, DeviceName] = {}
+        self._by_name: dict[str, LocalDevice] = {}
+        self._matching: dict[DeviceName, list[LocalDevice]] = {}
+        self.add(devices)
+        self.client_device, *_ = devices
+
+    def add(self, devices: Sequence[LocalDevice]) -> None:
+        """Have more devices."""
+        self.all += tuple(devices)
+        self._names |= {one: DeviceName.parse_full_name(one.name) for one in devices}
+        self._by_name |= {one.name: one for one in devices}
+        self._matching.clear()
+
+    @property
+    def device_types(self) -> list[str]:
+        """The types of the devices, each once, in the order of the devices."""
+        return list(dict.fromkeys([device.device_type for device in self.all]))
+
+    def look_up(self, name: str) -> LocalDevice:
+        """The device of a full or local name, `CPU:0`.
+
+        Raises:
+            InvalidArgumentError: there is none.
+        """
+        device = self._by_name.get(name)
+        if device is None:
+            found = self.matching(DeviceName.parse_full_or_local_name(name))
+            if len(found) != 1:
+                raise InvalidArgumentError(
+                    f"{name} unknown device; there are: {', '.join(self._by_name)}"
+                )
+            device = self._by_name[name] = found[0]
+        return device
+
+    def matching(self, asked: DeviceName) -> list[LocalDevice]:
+        """The devices that have every part of a name; the caller does not change the list."""
+        found = self._matching.get(asked)
+        if found is None:
+            names = self._names.items()
+            found = [one for one, name in names if name.is_specification_of(asked)]
+            self._matching[asked] = found
+        return found
+
+    def cleanup(self, container: str) -> None:
+        """Drop the resources of a container on all devices."""
+        for device in self.all:
+            device.resource_manager.cleanup(container)
+
+    def clear_containers(self, containers: Sequence[str]) -> None:
+        """Drop the resources in some containers on all devices; in the default ones if none is named."""
+        for device in self.all:
+            manager = device.resource_manager
+            for container in containers or (manager.default_container,):
+                manager.cleanup(container)
+
+    def close(self) -> None:
+        """Drop the resources of all devices."""
+        for device in self.all:
+            device.close()
+
+
+def new_devices(
+    device_count: Mapping[str, int],
+    *,
+    name_prefix: str = NAME_PREFIX,
+    intra_op_threads: int = 0,
+    but: Collection[str] = (),
+    asked: Collection[str] = (),
+) -> list[LocalDevice]:
+    """The devices of a session: CPUs first, then those of all other types with a factory.
+
+    Args:
+        device_count: How many there are to be by type; plugins are loaded for types without a
+            factory, which are passed over if there are none.
+        name_prefix: The beginning of their full names.
+        intra_op_threads: As DeviceOptions says.
+        but: Types that are left out.
+        asked: Types that are asked for without a number. A type that is not offered unasked has devices if
+            it is among these, or in `device_count`.
+
+    Raises:
+        NotFoundError: there is to be no CPU.
+        InvalidArgumentError: there are to be more than 1024 of a type.
+    """
+    for name, asked_for in device_count.items():
+        if asked_for > _MOST_DEVICES:
+            raise InvalidArgumentError(
+                f"device_count asks for {asked_for} devices of type {name!r}; a session has at most {_MOST_DEVICES}"
+            )
+    load_device_types([*asked, *(name for name, count in device_count.items() if count)])
+    devices: list[LocalDevice] = []
+    wanted = [name for name in device_types() if name not in but]
+    for device_type in sorted(wanted, key=lambda name: name != "CPU"):
+        count, factory = device_count.get(device_type), device_factory(device_type)
+        if count is None and not factory.is_offered_unasked and device_type not in asked:
+            continue
+        devices += factory.create_devices(DeviceOptions(count, name_prefix, intra_op_threads))
+        if not devices and device_type == "CPU":
+            raise NotFoundError("No CPU devices are available in this process")
+    return devices

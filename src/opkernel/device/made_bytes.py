@@ -1,15 +1,21 @@
 """Memory that a kernel is making: it counts as in use before an array has it.
 
-Results whose size shows only as they are made are counted piece by piece. So is the working memory of kernels
-that need several times the memory of their results.
+Results whose size shows only as they are made are counted piece by piece, such as a vector whose length is known only
+when all of it is there (`GrowingArray`). So is the working memory of kernels that need several times the memory of
+their results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
+
+from opkernel.device.allocation import check_allocation
 from opkernel.device.budget import Budget, current_budget
 from opkernel.interrupts import contextmanager
+from opkernel.types import DataType
 
 ASK_AFTER = 1 << 16
 """So many bytes are made before the budget is asked for more."""
@@ -80,3 +86,42 @@ def making_bytes(what: str, num_bytes: int = 0) -> Iterator[MadeBytes]:
         yield made
     finally:
         made.end()
+
+
+class GrowingArray:
+    """A vector that is made piece by piece, in memory that the C library extends without a copy.
+
+    Args:
+        dtype: The type of the elements.
+        made: Counts the bytes.
+    """
+
+    def __init__(self, dtype: DataType, made: MadeBytes) -> None:
+        self._array = np.empty(0, dtype.numpy_dtype)
+        self._dtype = dtype
+        self._made = made
+        self._size = 0
+
+    def extend(self, piece: Any) -> None:
+        """Add elements at the end.
+
+        Raises:
+            ResourceExhaustedError: they are more than the budget has left.
+        """
+        size = self._size + len(piece)
+        if size > len(self._array):
+            capacity = size + (size >> 3)
+            self._made.add((capacity - len(self._array)) * self._array.itemsize)
+            self._array.resize(capacity, refcheck=False)
+        self._array[self._size : size] = piece
+        self._size = size
+
+    def finished(self) -> Any:
+        """The vector; nothing is added after this.
+
+        Raises:
+            ResourceExhaustedError: it is larger than the allocation limit.
+        """
+        check_allocation((self._size,), self._dtype)
+        self._array.resize(self._size, refcheck=False)
+        return self._array

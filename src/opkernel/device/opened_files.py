@@ -36,7 +36,7 @@ def open_file(permissions: Permissions, path: str | bytes) -> BinaryIO:
     with file_errors(os.fsdecode(path)):
         descriptor = permissions.open_to_read(path)
         is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        raw = io.FileIO(descriptor) if is_regular else _Waiting(descriptor, os.fsdecode(path))
+        raw = io.FileIO(descriptor) if is_regular else _WaitingFile(descriptor, os.fsdecode(path))
         return io.BufferedReader(raw, PIECE)
 
 
@@ -79,7 +79,7 @@ def copy_file(permissions: Permissions, path: str, target: str) -> None:
         shutil.copyfileobj(file, copy)
 
 
-class _Waiting(io.FileIO):
+class _WaitingFile(io.FileIO):
     """A pipe or device, which may have nothing to read yet."""
 
     def __init__(self, descriptor: int, path: str) -> None:

@@ -12,17 +12,14 @@ import math
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
-from opkernel.device.allocator import ALLOCATOR_ALIGNMENT, AllocatorMemoryType
+from opkernel.device.allocator import ALLOCATOR_ALIGNMENT, Allocator, AllocatorMemoryType
 from opkernel.errors import InternalError, ResourceExhaustedError
 from opkernel.records import dataclass
-from opkernel.state.resource_base import ResourceBase
-from opkernel.types import DataType
-
-Array = np.ndarray[Any, Any]
+from opkernel.state.resource_handle import ResourceBase
+from opkernel.types import Array, DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +97,6 @@ class ScopedAllocator:
         self._container = container
         self._lock = threading.Lock()
 
-    def verify_tensor(self, tensor: Array) -> bool:
-        """Whether an array lies in the backing array."""
-        return lies_within(tensor, self.tensor)
-
     def allocate(self, field_index: int, num_bytes: int) -> Array:
         """The bytes of a field.
 
@@ -131,11 +124,10 @@ class ScopedAllocator:
         return memory[field.offset : field.offset + num_bytes]
 
 
-class ScopedAllocatorInstance:
-    """The allocator of one field (fulfils `Allocator`)."""
+class ScopedAllocatorInstance(Allocator):
+    """The allocator of one field."""
 
     memory_type = AllocatorMemoryType.DEVICE
-    tracks_allocation_sizes = False
 
     def __init__(self, scoped_allocator: ScopedAllocator, field_index: int) -> None:
         self._scoped_allocator = scoped_allocator
@@ -182,13 +174,6 @@ class ScopedAllocatorInstance:
         """None is given: 0."""
         return 0
 
-    def get_stats(self) -> None:
-        """Nothing is counted."""
-
-    def clear_stats(self) -> bool:
-        """Nothing is counted."""
-        return False
-
 
 class ScopedAllocatorContainer(ResourceBase):
     """The scoped allocators of one step on one device."""
@@ -232,23 +217,10 @@ class ScopedAllocatorContainer(ResourceBase):
             for index, field in enumerate(fields):
                 self._allocators[field.scope_id] = ScopedAllocatorInstance(made, index)
 
-    def get_allocator(self, scope_id: int) -> ScopedAllocator:
-        """The scoped allocator of an id.
-
-        Raises:
-            InternalError: there is none, or there is none any more.
-        """
+    def get_instance(self, scope_id: int) -> ScopedAllocatorInstance | None:
+        """The allocator of the field of an id; None where there is none, or none any more."""
         found = self._allocators.get(scope_id)
-        if isinstance(found, ScopedAllocator):
-            return found
-        raise self._mgr.missing("ScopedAllocator for", scope_id, self._step_id)
-
-    def get_instance(self, scope_id: int) -> ScopedAllocatorInstance:
-        """The allocator of the field of an id; raises as `get_allocator`."""
-        found = self._allocators.get(scope_id)
-        if isinstance(found, ScopedAllocatorInstance):
-            return found
-        raise self._mgr.missing("instance", scope_id, self._step_id)
+        return found if isinstance(found, ScopedAllocatorInstance) else None
 
     def backing_of(self, tensor: Array) -> Array | None:
         """The backing array of the step that an array lies in; None for all other arrays."""
@@ -294,19 +266,16 @@ class ScopedAllocatorMgr:
             InternalError: there is none in the step, or there is none any more.
         """
         container = self._containers.get(step_id)
-        if container is None:
-            raise self.missing("instance", scope_id, step_id)
-        return container.get_instance(scope_id)
+        found = None if container is None else container.get_instance(scope_id)
+        if found is None:
+            raise InternalError(
+                f"Failed to find instance {scope_id} in container for step {step_id} on "
+                f"{self.device_name}: its _ScopedAllocator must run before the node, and each field is "
+                "given once"
+            )
+        return found
 
     def backing_of(self, step_id: int, tensor: Array) -> Array | None:
         """The backing array of a step that an array lies in; None for all others."""
         container = self._containers.get(step_id)
         return None if container is None else container.backing_of(tensor)
-
-    def missing(self, what: str, scope_id: int, step_id: int) -> InternalError:
-        """The error where a step has no scoped allocator, or field, of an id."""
-        return InternalError(
-            f"Failed to find {what} {scope_id} in container for step {step_id} on "
-            f"{self.device_name}: its _ScopedAllocator must run before the node, and each field is "
-            "given once"
-        )

@@ -6,11 +6,12 @@ import importlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from opkernel.device.budget import Budget
 from opkernel.distributed.ray_library import start_ray
 from opkernel.errors import UnavailableError
+from opkernel.interrupts import Closing
 from opkernel.kernel import under_budget
 from opkernel.libraries import library
 from opkernel.records import dataclass
@@ -96,7 +97,7 @@ def serve(
     )
 
 
-class ServedModels:
+class ServedModels(Closing):
     """Models on the replicas of Ray Serve, until they are closed.
 
     Attributes:
@@ -131,12 +132,6 @@ class ServedModels:
             self._ray.shutdown()
         elif not self._serve.status().applications:
             self._serve.shutdown()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _run(
         self, replica: _Replica, num_replicas: int, ray_actor_options: Mapping[str, Any]

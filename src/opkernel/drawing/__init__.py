@@ -1,5 +1,7 @@
 """Drawings of graphs, for notebooks and as pages."""
 
-from opkernel.drawing.page import html_page, notebook_html
+from opkernel.drawing.notebook import notebook_html
+from opkernel.drawing.page import drawn_functions, html_page, programs_of_graph
+from opkernel.drawing.page_data import DrawnProgram
 
-__all__ = ["html_page", "notebook_html"]
+__all__ = ["DrawnProgram", "drawn_functions", "html_page", "notebook_html", "programs_of_graph"]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from opkernel.drawing.nodes import Node
 from opkernel.drawing.scopes import Item, Leaf, Scope
 from opkernel.escaping import terminal_text
+from opkernel.graph.core.structural_ops import INPUT_OPS, LOW_LEVEL_CONTROL_FLOW, STRUCTURAL_OPS
 from opkernel.records import dataclass
 
 _LONGEST = 30
@@ -22,7 +23,7 @@ _BOLD = 1.14
 
 @dataclass(slots=True, frozen=True)
 class Line:
-    """A line in a box, and its kind: `name`, `op`, `shape`, `folded` or `time`."""
+    """A line in a box, and its kind: `name`, `op`, `shape` or `folded`."""
 
     kind: str
     text: str
@@ -50,11 +51,6 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
     return f"{text[:half]}…{text[-half:]}"
 
 
-def time_text(seconds: float) -> str:
-    """How long something takes in a step, in milliseconds."""
-    return f"{seconds * 1e3:,.3f} ms"
-
-
 def port_label(item: Item) -> str:
     """The label at the rim of a view for an item outside of it."""
     if isinstance(item, Leaf):
@@ -80,8 +76,6 @@ def _of_node(leaf: Leaf) -> Iterator[Line]:
         yield Line("folded", f"+ {shortened(_short_name(name, node.name), 20)} {shape}")
     if len(node.folded) > len(shown):
         yield Line("folded", f"+ {len(node.folded) - len(shown)} more constants")
-    if node.seconds is not None:
-        yield Line("time", time_text(node.seconds))
 
 
 def _short_name(name: str, taker: str) -> str:
@@ -103,9 +97,17 @@ def _of_scope(scope: Scope) -> Iterator[Line]:
     yield Line("op", f"{len(nodes):,} nodes")
     common = Counter(node.op for node in nodes).most_common(2)
     yield Line("shape", shortened(", ".join(op for op, _ in common)))
-    times = [node.seconds for node in nodes if node.seconds is not None]
-    if times:
-        yield Line("time", time_text(sum(times)))
+
+
+def box_kind(node: Node) -> str:
+    """The kind of a box, which says its colour."""
+    if node.is_missing:
+        return "missing"
+    if node.is_port or node.op in INPUT_OPS or node.op in STRUCTURAL_OPS:
+        return "input"
+    if node.functions or node.op in LOW_LEVEL_CONTROL_FLOW:
+        return "flow"
+    return "state" if node.op == "Const" else node.kind
 
 
 def full_text(item: Item) -> str:
@@ -125,8 +127,4 @@ def _facts(node: Node) -> Iterator[str]:
         yield f"takes: {text:.{_LONGEST_NAME}}"
     if len(takes) > _MOST_LISTED:
         yield f"takes {len(takes) - _MOST_LISTED} more"
-    if node.kernel:
-        yield f"kernel: {node.kernel}"
-    if node.seconds is not None:
-        yield f"time in a step: {time_text(node.seconds)}"
     yield from node.details

@@ -1,15 +1,234 @@
 """Layered layout: boxes in rows, each below the boxes that lead to it, and links as lines between rows.
 
-Source: Sugiyama, Tagawa, Toda, Methods for Visual Understanding of Hierarchical System Structures; the
-places in a row are those of least squares, found by pooling neighbours (isotonic regression).
+The steps are those of Sugiyama's method. Links that close a cycle are turned round. A box gets the row after the boxes that
+lead to it. Links that pass rows get a joint in each. Sweeps of barycentres take crossings out.
+
+Source: Sugiyama, Tagawa, Toda, Methods for Visual Understanding of Hierarchical System Structures; the places in a row are
+those of least squares, found by pooling neighbours (isotonic regression).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, pairwise
+from typing import Literal
 
-from opkernel.drawing.boxes import Box, Link, Point
-from opkernel.drawing.layers import Layers
+from opkernel.records import dataclass, field
+
+Point = tuple[float, float]
+
+
+@dataclass(slots=True, eq=False)
+class Box:
+    """A thing that takes room in a drawing.
+
+    Attributes:
+        width: its width.
+        height: its height.
+        place: `top` or `bottom` of a box that stands at that rim.
+        is_joint: whether it is but a place where a link passes a row.
+        is_open: whether lines go on inside of it, from its upper side and to its lower one.
+        x: its left side, once it is laid out.
+        y: its upper side.
+    """
+
+    width: float
+    height: float
+    place: Literal["", "top", "bottom"] = ""
+    is_joint: bool = False
+    is_open: bool = False
+    x: float = 0.0
+    y: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """A line from one box to another.
+
+    Attributes:
+        upper: where it begins; where it ends, if it is a back link.
+        lower: the other end.
+        upper_at: how far from the left side of `upper` the line touches it.
+        lower_at: the same of `lower`.
+        is_back: whether it leads upwards: it closes a cycle.
+        points: the line from the upper end to the lower one, once it is laid out.
+    """
+
+    upper: Box
+    lower: Box
+    upper_at: float
+    lower_at: float
+    is_back: bool = False
+    points: list[Point] = field(default_factory=list)
+
+    def turn(self) -> None:
+        """Turn it round."""
+        self.upper, self.lower = self.lower, self.upper
+        self.upper_at, self.lower_at = self.lower_at, self.upper_at
+        self.is_back = not self.is_back
+
+
+_WIDEST_ROW = 1100.0
+_JOINT_WIDTH = 12.0
+_SWEEPS = 10
+
+
+class Layers:
+    """The rows of boxes.
+
+    Attributes:
+        rows: the boxes of each row, from left to right; joints of links among them.
+        above: for each box the boxes of the row above that lead to it, with the places of both ends.
+        below: the same for the row below.
+        chains: for each link its joints, from the upper end to the lower one.
+    """
+
+    def __init__(self, boxes: Sequence[Box], links: Sequence[Link]) -> None:
+        _turn_back_links(boxes, links)
+        ranks = _ranks(boxes, links)
+        self.rows: list[list[Box]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
+        for box in boxes:
+            self.rows[ranks[box]].append(box)
+        self.above: dict[Box, list[tuple[Box, float, float]]] = defaultdict(list)
+        self.below: dict[Box, list[tuple[Box, float, float]]] = defaultdict(list)
+        self.chains: dict[Link, list[Box]] = {}
+        self._join(links, ranks)
+        self._order()
+
+    def _join(self, links: Sequence[Link], ranks: Mapping[Box, int]) -> None:
+        """Have each link lead from row to row; links from one place share their joints."""
+        joints: dict[tuple[Box, float, bool, int], Box] = {}
+        known: set[tuple[Box, Box, float, float]] = set()
+        for link in links:
+            chain = [link.upper]
+            for rank in range(ranks[link.upper] + 1, ranks[link.lower]):
+                key = link.upper, link.upper_at, link.is_back, rank
+                if key not in joints:
+                    joints[key] = Box(_JOINT_WIDTH, 0.0, is_joint=True)
+                    row = self.rows[rank]
+                    row.insert(len(row) // 2, joints[key])  # where it bends least, if all is equal
+                chain.append(joints[key])
+            chain.append(link.lower)
+            self.chains[link] = chain[1:-1]
+            for upper, lower in pairwise(chain):
+                leaves = link.upper_at if upper is link.upper else _JOINT_WIDTH / 2
+                arrives = link.lower_at if lower is link.lower else _JOINT_WIDTH / 2
+                if (upper, lower, leaves, arrives) not in known:
+                    known.add((upper, lower, leaves, arrives))
+                    self.below[upper].append((lower, leaves, arrives))
+                    self.above[lower].append((upper, arrives, leaves))
+
+    def _order(self) -> None:
+        best, fewest = [[*row] for row in self.rows], self._crossings()
+        for sweep in range(_SWEEPS):
+            if fewest == 0:
+                break
+            goes_down = sweep % 2 == 0
+            neighbours = self.above if goes_down else self.below
+            rows = self.rows if goes_down else self.rows[::-1]
+            for fixed, row in pairwise(rows):
+                _sort_by_barycentre(row, fixed, neighbours)
+            crossings = self._crossings()
+            if crossings < fewest:
+                best, fewest = [[*row] for row in self.rows], crossings
+        self.rows = best
+
+    def _crossings(self) -> int:
+        count = 0
+        for row, next_row in pairwise(self.rows):
+            places = {box: place for place, box in enumerate(next_row)}
+            seen: list[float] = []
+            for box in row:
+                ends = sorted(places[lower] + at * 1e-5 for lower, _, at in self.below[box])
+                count += sum(len(seen) - bisect_right(seen, end) for end in ends)
+                for end in ends:
+                    insort(seen, end)
+        return count
+
+
+def _sort_by_barycentre(
+    row: list[Box], fixed: Sequence[Box], neighbours: Mapping[Box, list[tuple[Box, float, float]]]
+) -> None:
+    """Order a row by the middles of the neighbours of its boxes; boxes without neighbours stay near."""
+    places = {box: place + 0.0 for place, box in enumerate(fixed)}
+    keys = {}
+    last = -1.0
+    for box in row:
+        linked = [places[other] + 1e-3 * at for other, _, at in neighbours.get(box, ())]
+        last = keys[box] = sum(linked) / len(linked) if linked else last
+    row.sort(key=keys.__getitem__)
+
+
+def _turn_back_links(boxes: Sequence[Box], links: Sequence[Link]) -> None:
+    """Turn round the links that lead back to a box on the way to them, first boxes first."""
+    outgoing: dict[Box, list[Link]] = defaultdict(list)
+    for one in links:
+        outgoing[one.upper].append(one)
+    done: set[Box] = set()
+    for start in boxes:
+        if start in done:
+            continue
+        on_way = {start}
+        stack = [(start, iter(outgoing[start]))]
+        while stack:
+            box, waiting = stack[-1]
+            link = next(waiting, None)
+            if link is None:
+                stack.pop()
+                on_way.discard(box)
+                done.add(box)
+            elif link.lower in on_way:
+                link.turn()
+            elif link.lower not in done:
+                on_way.add(link.lower)
+                stack.append((link.lower, iter(outgoing[link.lower])))
+
+
+def _ranks(boxes: Sequence[Box], links: Sequence[Link]) -> dict[Box, int]:
+    """The row of each box: after the boxes that lead to it, and where the row is not too wide."""
+    sources: dict[Box, list[Box]] = defaultdict(list)
+    targets: dict[Box, list[Box]] = defaultdict(list)
+    for link in links:
+        sources[link.lower].append(link.upper)
+        targets[link.upper].append(link.lower)
+    ranks: dict[Box, int] = {box: 0 for box in boxes if box.place == "top"}
+    first = 1 if ranks else 0
+    widths: dict[int, float] = defaultdict(float)
+    order = _in_order([box for box in boxes if box.place == ""], sources, targets)
+    for box in order:
+        rank = max([ranks[source] + 1 for source in sources[box]], default=first)
+        while widths[rank] and widths[rank] + box.width > _WIDEST_ROW:
+            rank += 1
+        ranks[box] = rank
+        widths[rank] += box.width
+    for box in reversed(order):  # a box that nothing leads to stands just above its use
+        below = [ranks[target] for target in targets[box] if target in ranks]
+        if not sources[box] and below and widths[min(below) - 1] + box.width <= _WIDEST_ROW:
+            widths[ranks[box]] -= box.width
+            ranks[box] = min(below) - 1
+            widths[ranks[box]] += box.width
+    last = max(ranks.values(), default=-1) + 1
+    ranks.update({box: last for box in boxes if box.place == "bottom"})
+    return ranks
+
+
+def _in_order(
+    boxes: Sequence[Box], sources: Mapping[Box, Sequence[Box]], targets: Mapping[Box, Sequence[Box]]
+) -> list[Box]:
+    """The boxes, each after the boxes that lead to it."""
+    inside = set(boxes)
+    waits = {box: sum(source in inside for source in sources.get(box, ())) for box in boxes}
+    order = [box for box in boxes if not waits[box]]
+    for box in order:
+        for target in targets.get(box, ()):
+            if target in inside:
+                waits[target] -= 1
+                if not waits[target]:
+                    order.append(target)
+    return order
+
 
 _GAP = 18.0
 _JOINT_GAP = 8.0
@@ -30,11 +249,11 @@ def lay_out(boxes: Sequence[Box], links: Sequence[Link]) -> tuple[float, float]:
     linked = {end for link in links for end in (link.upper, link.lower)}
     layers = Layers([box for box in boxes if box in linked], links)
     _place_in_rows(layers)
-    left = min([box.x for row in layers.rows for box in row], default=0.0)
-    for row in layers.rows:
-        for box in row:
-            box.x -= left
-    width = max([box.x + box.width for row in layers.rows for box in row], default=0.0)
+    placed = [box for row in layers.rows for box in row]
+    left = min([box.x for box in placed], default=0.0)
+    for box in placed:
+        box.x -= left
+    width = max([box.x + box.width for box in placed], default=0.0)
     rest = _wrapped([box for box in boxes if box not in linked], max(width, _NARROWEST))
     height = _place_rows([*layers.rows, *rest])
     bands = {
@@ -81,17 +300,11 @@ def _place_in_rows(layers: Layers) -> None:
             box.x = x
             x += box.width + _GAP
     for number in range(_PASSES):
-        is_last = number >= _PASSES - 2
-        rows = layers.rows if number % 2 == 0 else layers.rows[::-1]
-        for row in rows:
-            linked = [
-                [
-                    *(layers.above[box] if number % 2 == 0 or is_last else ()),
-                    *(layers.below[box] if number % 2 == 1 or is_last else ()),
-                ]
-                for box in row
-            ]
-            _place_row(row, linked)
+        sides = [layers.above, layers.below]
+        if number < _PASSES - 2:
+            sides = [sides[number % 2]]
+        for row in layers.rows if number % 2 == 0 else layers.rows[::-1]:
+            _place_row(row, [[one for side in sides for one in side[box]] for box in row])
 
 
 def _place_row(row: Sequence[Box], linked: Sequence[list[tuple[Box, float, float]]]) -> None:
@@ -141,6 +354,4 @@ def _points(
         points += [(left, top), (left, end + _BESIDE), (x, end + _BESIDE), (x, end)]
     else:
         points += [(x, top), (x, lower.y)]
-    return [
-        point for number, point in enumerate(points) if not number or point != points[number - 1]
-    ]
+    return [point for point, _ in groupby(points)]

@@ -1,14 +1,16 @@
-"""The facts that a drawing tells of each node of a graph, or of the body of a function."""
+"""Nodes as they are drawn, of a graph or of the body of a function: their facts as short texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, GraphShapes, Operation
+from opkernel.graph.functions.function_library import FunctionLibraryDefinition, functions_named_by
 from opkernel.kernel import find_kernel_registration
-from opkernel.opdef import OpRegistryInterface, add_defaults_to_node_def
+from opkernel.opdef import add_defaults_to_node_def
 from opkernel.opdef.text import summarize_attr_value
 from opkernel.proto import FunctionDef, NodeDef
 from opkernel.records import dataclass, field
@@ -37,8 +39,10 @@ class Node:
         is_missing: whether no kernel of the process fits it.
         kind: "product" for products of matrices and convolutions, "state" for what works on a resource or a
             reference, else "plain".
-        folded: the constants that are drawn as a part of it: names, and shapes or types.
-        folded_names: the names of these.
+        only_reads: whether its op reads state and changes none.
+        path: the name that says in which scopes it is drawn; empty where it is `name`.
+        is_port: whether it is an input or output of a signature.
+        folded: the constants and variables that are drawn as a part of it: names, and shapes or types.
     """
 
     name: str
@@ -51,18 +55,51 @@ class Node:
     functions: Sequence[str] = ()
     is_missing: bool = False
     kind: Literal["plain", "product", "state"] = "plain"
+    only_reads: bool = False
+    path: str = ""
+    is_port: bool = False
     folded: list[tuple[str, str]] = field(default_factory=list)
-    folded_names: list[str] = field(default_factory=list)
 
 
-class Kernels:
-    """Finds the kernels of nodes; each kind of node is looked up once."""
+class SharedFacts(NamedTuple):
+    """The facts of a node that follow from its op, attrs and device."""
 
-    def __init__(self, ops: OpRegistryInterface) -> None:
-        self._ops = ops
-        self._found: dict[tuple[str, frozenset[tuple[str, bytes]]], str] = {}
+    kernel: str
+    kind: Literal["plain", "product", "state"]
+    details: Sequence[str]
+    functions: Sequence[str]
+    only_reads: bool
 
-    def find(self, node: NodeDef) -> str:
+
+class NodeFacts:
+    """Finds the facts of nodes; nodes of one op with the same attrs and device are looked up once.
+
+    Args:
+        library: the ops and functions that nodes may have.
+        with_kernels: whether kernels are looked up.
+    """
+
+    def __init__(self, library: FunctionLibraryDefinition, *, with_kernels: bool = False) -> None:
+        self._library = library
+        self._with_kernels = with_kernels
+        self._found: dict[tuple[Hashable, ...], SharedFacts] = {}
+
+    def of(self, node: NodeDef) -> SharedFacts:
+        """The facts of a node."""
+        attrs = ((name, b"" if value.HasField("tensor") else value.SerializeToString())
+                 for name, value in node.attr.items())  # fmt: skip
+        key = node.op, node.device, frozenset(attrs)
+        if key not in self._found:
+            functions = [name for name in functions_named_by(node) if name in self._library]
+            kernel = self._kernel(node) if self._with_kernels else ""
+            only_reads = self._library.traits(node.op).only_reads_state
+            details = [*_details(node)]
+            self._found[key] = SharedFacts(
+                kernel, self._kind(node.op), details, functions, only_reads
+            )
+        return self._found[key]
+
+    def _kernel(self, node: NodeDef) -> str:
         """The class of a node's kernel, nothing where it needs none; `none for CPU` where it lacks one."""
         if node.op in RUN_BY_EXECUTORS:
             return ""
@@ -70,25 +107,32 @@ class Kernels:
         for name, value in node.attr.items():
             if not value.HasField("tensor"):
                 slim.attr[name].CopyFrom(value)
-        attrs = ((name, value.SerializeToString()) for name, value in slim.attr.items())
-        key = node.op, frozenset(attrs)
-        if key not in self._found:
-            self._found[key] = self._look_up(slim)
-        return self._found[key]
-
-    def _look_up(self, node: NodeDef) -> str:
         try:
-            registration = self._ops.look_up(node.op)
+            registration = self._library.look_up(node.op)
             if registration.is_function_op:
                 return ""
-            add_defaults_to_node_def(node, registration.op_def)
-            return find_kernel_registration("CPU", node).class_name
+            add_defaults_to_node_def(slim, registration.op_def)
+            return find_kernel_registration("CPU", slim).class_name
         except OpError:
             return _NO_KERNEL
 
+    def _kind(self, op: str) -> Literal["plain", "product", "state"]:
+        if self._library.traits(op).cost in ("convolution", "product"):
+            return "product"
+        try:
+            op_def = self._library.look_up_op_def(op)
+        except OpError:
+            return "plain"
+        args = (*op_def.input_arg, *op_def.output_arg)
+        has_state = any(arg.is_ref or arg.type == DataType.DT_RESOURCE for arg in args)
+        return "state" if has_state else "plain"
+
+
+_NOT_MEASURED: Mapping[str, float] = MappingProxyType({})
+
 
 def nodes_of_graph(
-    graph: Graph, kernels: Kernels | None = None, seconds: Mapping[str, float] | None = None
+    graph: Graph, facts: NodeFacts | None = None, seconds: Mapping[str, float] = _NOT_MEASURED
 ) -> list[Node]:
     """The nodes of a graph, inputs mostly first."""
     try:
@@ -96,11 +140,12 @@ def nodes_of_graph(
     except OpError:
         shapes = None
     nodes = []
+    facts = facts or NodeFacts(graph.function_library)
     for op in graph:
         inputs = [(tensor.op.name, tensor.name) for tensor in op.inputs]
         inputs += [(control.name, f"^{control.name}") for control in op.control_inputs]
-        node = _node(op.node_def, inputs, _outputs(op, shapes), graph, kernels)
-        node.seconds = (seconds or {}).get(op.name)
+        node = _node(op.node_def, inputs, _outputs(op, shapes), facts)
+        node.seconds = seconds.get(op.name)
         nodes.append(node)
     return nodes
 
@@ -108,11 +153,12 @@ def nodes_of_graph(
 def nodes_of_function(
     function: FunctionDef,
     graph: Graph,
-    kernels: Kernels | None = None,
-    seconds: Mapping[str, float] | None = None,
+    facts: NodeFacts | None = None,
+    seconds: Mapping[str, float] = _NOT_MEASURED,
 ) -> list[Node]:
     """The nodes of a function's body, with its arguments before and its results behind them."""
     signature = function.signature
+    facts = facts or NodeFacts(graph.function_library)
     nodes = [
         Node(arg.name, "_Arg", [], [_type_text(arg.type) or arg.type_attr])
         for arg in signature.input_arg
@@ -120,8 +166,8 @@ def nodes_of_function(
     taken = {node.name for node in nodes}
     for node_def in function.node_def:
         inputs = list(map(_input, node_def.input))
-        node = _node(node_def, inputs, _given_shapes(node_def), graph, kernels)
-        node.seconds = (seconds or {}).get(node_def.name)
+        node = _node(node_def, inputs, _given_shapes(node_def), facts)
+        node.seconds = seconds.get(node.name)
         nodes.append(node)
         taken.add(node.name)
     for arg in signature.output_arg:
@@ -132,9 +178,7 @@ def nodes_of_function(
 
 def _input(text: str) -> tuple[str, str]:
     """The node that an input of a function's node is of, and the input itself."""
-    if text.startswith("^"):
-        return text[1:], text
-    return text.partition(":")[0], text
+    return text.removeprefix("^").partition(":")[0], text
 
 
 def _outputs(op: Operation, shapes: GraphShapes | None) -> list[str]:
@@ -162,36 +206,21 @@ def _given_shapes(node: NodeDef) -> list[str]:
 
 
 def _node(
-    node: NodeDef,
-    inputs: Sequence[tuple[str, str]],
-    outputs: Sequence[str],
-    graph: Graph,
-    kernels: Kernels | None,
+    node: NodeDef, inputs: Sequence[tuple[str, str]], outputs: Sequence[str], facts: NodeFacts
 ) -> Node:
-    kernel = "" if kernels is None else kernels.find(node)
+    shared = facts.of(node)
     return Node(
         node.name,
         node.op,
         inputs,
         outputs,
-        details=list(_details(node)),
-        kernel=kernel,
-        is_missing=kernel == _NO_KERNEL,
-        kind=_kind(node.op, graph),
-        functions=[name for name in called_functions(node) if name in graph.function_library],
+        details=shared.details,
+        kernel=shared.kernel,
+        is_missing=shared.kernel == _NO_KERNEL,
+        kind=shared.kind,
+        functions=shared.functions,
+        only_reads=shared.only_reads,
     )
-
-
-def _kind(op: str, graph: Graph) -> Literal["plain", "product", "state"]:
-    if graph.function_library.traits(op).cost in ("convolution", "product"):
-        return "product"
-    try:
-        op_def = graph.function_library.look_up_op_def(op)
-    except OpError:
-        return "plain"
-    args = (*op_def.input_arg, *op_def.output_arg)
-    has_state = any(arg.is_ref or arg.type == DataType.DT_RESOURCE for arg in args)
-    return "state" if has_state else "plain"
 
 
 def _details(node: NodeDef) -> Iterator[str]:
@@ -202,17 +231,6 @@ def _details(node: NodeDef) -> Iterator[str]:
         yield f"{name} = {text:.{_LONGEST_ATTR}}"
     if node.device:
         yield f"device: {node.device:.{_LONGEST_ATTR}}"
-
-
-def called_functions(node: NodeDef) -> Iterator[str]:
-    """The names of functions that a node may call: its op, and functions in its attrs."""
-    yield node.op
-    for value in node.attr.values():
-        if value.HasField("func"):
-            yield value.func.name
-        elif value.HasField("list"):
-            for function in value.list.func:
-                yield function.name
 
 
 def _type_text(number: int) -> str:

@@ -1,20 +1,20 @@
-"""Pages and notebooks: the drawing of a graph as HTML that needs nothing else, no network above all."""
+"""Pages: the drawing of a model as HTML that needs nothing else, no network above all.
+
+A page holds the data of all nodes and draws the scopes that are open: it opens at once for large graphs, too. The scripts
+lay out rows as `layout.py` does for notebooks, where no scripts run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib.resources import files
+from collections.abc import Iterator, Mapping, Sequence
 
-from opkernel.drawing.drawing import Drawing, DrawnView
-from opkernel.drawing.labels import shortened, time_text
+from opkernel.drawing.nodes import NodeFacts, nodes_of_function, nodes_of_graph
+from opkernel.drawing.page_data import DrawnProgram, packed, page_data
+from opkernel.drawing.style import dark_rule, resource, style_sheet
 from opkernel.escaping import html_text
 from opkernel.graph import Graph
+from opkernel.graph.functions.function_library import functions_named_by
 
-_MOST_IN_PAGE = 10_000
-_MOST_IN_NOTEBOOK = 400
-_LONGEST = 80
-_DARK_NOTEBOOKS = '[data-jp-theme-light="false"] .ok-graph, .vscode-dark .ok-graph'
-_MORE = "<code>opkernel show MODEL --html FILE</code> draws more"
 _LEGEND = {
     "input": "inputs, outputs",
     "product": "products",
@@ -23,26 +23,29 @@ _LEGEND = {
     "scope": "scopes",
     "missing": "no kernel",
 }
+_SCRIPTS = ("page_layout.js", "page_program.js", "page.js")
 
 
-def html_page(graph: Graph, title: str, seconds: Mapping[str, float] | None = None) -> str:
-    """A page with the drawing of a graph and a search, with shapes, kernels and times.
+def html_page(
+    programs: Graph | Sequence[DrawnProgram],
+    title: str,
+    seconds: Mapping[str, float] | None = None,
+) -> str:
+    """A page with drawings and a search, with shapes, kernels and times.
 
     Args:
-        graph: the graph.
+        programs: a graph, which is drawn with its functions; or what is drawn, the first one first.
         title: the title of the page.
-        seconds: how long nodes take in a step, by name; a node in a function is named `call/node`.
+        seconds: how long nodes of the graph take in a step, by name; a node in a function is named
+            `call/node`. The nodes of programs have their times.
     """
-    drawing = Drawing(graph, most_boxes=_MOST_IN_PAGE, with_kernels=True, seconds=seconds)
-    sections = "\n".join(_section(drawing, view) for view in drawing.views)
-    tree = "".join(
-        f'<li style="padding-left:{min(depth, 12) + 1}em">{_link(view)}</li>'
-        for view, depth in _tree(drawing)
-    )
+    if isinstance(programs, Graph):
+        programs = programs_of_graph(programs, seconds or {})
     legend = "".join(
         f'<span style="background:var(--{kind});border-color:var(--{kind}-rim)">{text}</span>'
         for kind, text in _LEGEND.items()
     )
+    scripts = "\n".join(resource(name) for name in _SCRIPTS)
     return f"""<!DOCTYPE html>
 <html lang="en" class="ok-graph">
 <head>
@@ -51,129 +54,86 @@ def html_page(graph: Graph, title: str, seconds: Mapping[str, float] | None = No
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
 <title>{html_text(title)}</title>
 <style>
-{_style(':root[data-theme="dark"].ok-graph')}
-@media (prefers-color-scheme: dark) {{ {_dark(":root:not([data-theme=light]).ok-graph")} }}
-{_file("page.css")}</style>
+{style_sheet(':root[data-theme="dark"].ok-graph')}
+@media (prefers-color-scheme: dark) {{ {dark_rule(":root:not([data-theme=light]).ok-graph")} }}
+{resource("page.css")}</style>
 </head>
 <body>
-<header><h1>{html_text(title)}</h1><span class="ok-facts">{_facts(graph, drawing, "they are too many")}</span>
-<button id="fit" type="button">fit to width</button><button id="theme" type="button">light / dark</button></header>
+<header><h1>{html_text(title)}</h1><span id="facts" class="ok-facts"></span>
+<button id="smaller" type="button" title="smaller">−</button><button id="larger" type="button" title="larger">+</button>
+<button id="fit" type="button">fit</button><button id="close" type="button">fold all</button>
+<button id="theme" type="button">light / dark</button></header>
 <aside>
 <input id="search" type="search" placeholder="Search names, ops, shapes" aria-label="Search">
 <span id="count" class="ok-faint"></span>
 <ul id="found"></ul>
-<ul id="tree">{tree}</ul>
+<ul id="programs"></ul>
+<ul id="tree"></ul>
 <div class="legend">{legend}</div>
-<pre id="details">Click a box to see its node.</pre>
+<pre id="details">Click a box to see its node. Click a scope to open it, and its title to fold it.</pre>
+<p id="calls"></p>
 </aside>
-<main>
-{sections}
-</main>
+<main><noscript>The drawing needs JavaScript. It loads nothing from the network.</noscript></main>
+<script type="application/gzip" id="data">{packed(page_data(programs))}</script>
 <script>
-{_file("page.js")}</script>
+"use strict";
+{scripts}</script>
 </body>
 </html>
 """
 
 
-def notebook_html(graph: Graph) -> str:
-    """The drawing of a graph for notebooks: no scripts; closed scopes unfold below it."""
-    drawing = Drawing(graph, most_boxes=_MOST_IN_NOTEBOOK)
-    inner: dict[DrawnView | None, list[DrawnView]] = {}
-    for view in drawing.views:
-        inner.setdefault(view.above, []).append(view)
-    whole, *functions = inner[None]
-    return (
-        f"<style>{_style(_DARK_NOTEBOOKS)}</style>"
-        f'<div class="ok-graph" style="padding:8px"><div>{_facts(graph, drawing, _MORE)}</div>'
-        f"{''.join(_folded(drawing, whole, inner))}"
-        f"{''.join(map(''.join, (_details(drawing, one, inner) for one in functions)))}</div>"
-    )
+def programs_of_graph(
+    graph: Graph, seconds: Mapping[str, float], labels: Mapping[str, str] | None = None
+) -> list[DrawnProgram]:
+    """A graph and the functions of its library, to be drawn.
+
+    Args:
+        graph: the graph.
+        seconds: how long nodes take in a step, by name; a node in a function is named `call/node`.
+        labels: names for people of functions that have one.
+    """
+    facts = NodeFacts(graph.function_library, with_kernels=True)
+    programs = [DrawnProgram("graph", nodes_of_graph(graph, facts, seconds))]
+    programs += drawn_functions(graph, [*graph.function_library], facts, seconds, labels or {})
+    return programs
 
 
-def _folded(
-    drawing: Drawing, view: DrawnView, inner: Mapping[DrawnView | None, list[DrawnView]]
-) -> Iterator[str]:
-    """A view, and the views of the scopes that are closed in it."""
-    yield f'<div class="ok-scroll" style="max-height:640px">{drawing.svg(view, has_links=False)}</div>'
-    for one in inner.get(view, []):
-        yield from _details(drawing, one, inner)
+def drawn_functions(
+    graph: Graph,
+    names: Sequence[str],
+    facts: NodeFacts,
+    seconds: Mapping[str, float],
+    labels: Mapping[str, str],
+) -> Iterator[DrawnProgram]:
+    """Functions of a graph's library, to be drawn."""
+    of_functions = _seconds_in_functions(graph, seconds) if seconds else {}
+    for name in names:
+        function = graph.function_library[name]
+        nodes = nodes_of_function(function, graph, facts, of_functions.get(name, {}))
+        yield DrawnProgram(labels.get(name, name), nodes, "function", name)
 
 
-def _details(
-    drawing: Drawing, view: DrawnView, inner: Mapping[DrawnView | None, list[DrawnView]]
-) -> Iterator[str]:
-    yield f'<details style="margin-left:14px"><summary>{_name(view)} '
-    yield f'<span class="ok-faint">{sum(1 for _ in view.scope.leaves()):,} nodes</span></summary>'
-    yield from _folded(drawing, view, inner)
-    yield "</details>"
-
-
-def _section(drawing: Drawing, view: DrawnView) -> str:
-    path = [view]
-    while path[-1].above is not None:
-        path.append(path[-1].above)
-    heading = " › ".join(_link(one) for one in reversed(path))
-    return (
-        f'<section id="view-{view.number}"><h2>{heading}</h2>'
-        f'<div class="ok-scroll">{drawing.svg(view, has_links=True)}</div></section>'
-    )
-
-
-def _tree(drawing: Drawing) -> Iterator[tuple[DrawnView, int]]:
-    """The views and their depths, each view before the views of the scopes in it."""
-    inner: dict[DrawnView | None, list[DrawnView]] = {}
-    for view in drawing.views:
-        inner.setdefault(view.above, []).append(view)
-    stack = [(view, 0) for view in reversed(inner[None])]
-    while stack:
-        view, depth = stack.pop()
-        yield view, depth
-        stack += [(one, depth + 1) for one in reversed(inner.get(view, []))]
-
-
-def _link(view: DrawnView) -> str:
-    return f'<a href="#view-{view.number}">{_name(view)}</a>'
-
-
-def _name(view: DrawnView) -> str:
-    """The title of a view: the name of its scope within the scope of the view above it."""
-    if view.above is None:
-        name = f"function {shortened(view.function, _LONGEST)}" if view.function else "graph"
-    elif view.scope.is_part:
-        name = shortened(view.scope.label, _LONGEST)
-    else:
-        around: DrawnView | None = view.above
-        while around is not None and around.scope.is_part:
-            around = around.above
-        outer = "" if around is None else f"{around.scope.name}/"
-        name = f"{shortened(view.scope.name.removeprefix(outer), _LONGEST)}/"
-    return html_text(name)
-
-
-def _facts(graph: Graph, drawing: Drawing, more: str) -> str:
-    """The line above the drawing; `more` tells how to see nodes that are not drawn."""
-    parts = [f"{len(graph):,} operations"]
-    if functions := len(graph.function_library):
-        parts.append(f"{functions:,} functions")
-    if drawing.total_seconds:
-        parts.append(f"{time_text(drawing.total_seconds)} a step")
-    if drawing.left_out:
-        parts.append(f"{drawing.left_out:,} nodes in closed scopes are not drawn: {more}")
-    return ", ".join(parts)
-
-
-def _style(dark: str) -> str:
-    """The style sheet of drawings, with the selector of where they are dark."""
-    return _file("drawing.css").replace("DARK", dark)
-
-
-def _dark(selector: str) -> str:
-    """The rule for dark drawings alone, for another selector."""
-    text = _file("drawing.css")
-    start = text.index("DARK")
-    return text[start : text.index("}", start) + 1].replace("DARK", selector)
-
-
-def _file(name: str) -> str:
-    return (files("opkernel.drawing") / name).read_text("utf-8")
+def _seconds_in_functions(
+    graph: Graph, seconds: Mapping[str, float]
+) -> dict[str, dict[str, float]]:
+    """How long the nodes of each function take in all calls of a step."""
+    library = graph.function_library
+    prefixes = {name[: at + 1] for name in seconds for at, c in enumerate(name) if c == "/"}
+    found: dict[str, dict[str, float]] = {}
+    waiting = [("", [op.node_def for op in graph])]
+    for prefix, nodes in waiting:
+        for node in nodes:
+            inside = f"{prefix}{node.name}/"
+            if inside not in prefixes:
+                continue
+            for name in functions_named_by(node):
+                if name in library:
+                    times = found.setdefault(name, {})
+                    body = list(library[name].node_def)
+                    for inner in body:
+                        took = seconds.get(inside + inner.name)
+                        if took is not None:
+                            times[inner.name] = times.get(inner.name, 0.0) + took
+                    waiting.append((inside, body))
+    return found

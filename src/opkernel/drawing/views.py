@@ -1,20 +1,154 @@
 """Views: a view draws one scope with its contents; scopes in it that are small enough are opened.
 
-Lines are drawn between visible items. A line that enters an open scope passes its rim at a port. Items
-outside of the view stand at the view's own rim.
+Lines are drawn between visible items. A line that enters an open scope passes its rim at a port: its route. Items outside
+of the view stand at the view's own rim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
 
-from opkernel.drawing.boxes import Box, Link
 from opkernel.drawing.labels import Line, label_lines, port_label, shortened, text_width
-from opkernel.drawing.layout import lay_out
-from opkernel.drawing.routes import End, ScopeIndex, Stretch, Stretches, find_stretches
-from opkernel.drawing.scopes import Item, Scope
+from opkernel.drawing.layout import Box, Link, lay_out
+from opkernel.drawing.scopes import Item, Leaf, Scope
+from opkernel.graph.core.structural_ops import MERGE_OPS, NEXT_ITERATION_OPS
 from opkernel.records import dataclass, field
+
+
+class ScopeIndex:
+    """The places of nodes in the tree of scopes, and the edges between nodes."""
+
+    def __init__(self, root: Scope) -> None:
+        self.root = root
+        self.parents: dict[Item, Scope] = {}
+        self.by_name: dict[str, Leaf] = {}
+        self.takers: dict[Leaf, list[tuple[Leaf, bool]]] = {}
+        stack: list[Item] = [root]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, Leaf):
+                self.by_name[item.node.name] = item
+            else:
+                self.parents.update(dict.fromkeys(item.children, item))
+                stack += item.children
+        for leaf in self.by_name.values():
+            for source, text in leaf.node.inputs:
+                if source in self.by_name:
+                    takers = self.takers.setdefault(self.by_name[source], [])
+                    takers.append((leaf, text.startswith("^")))
+
+    def path(self, item: Item) -> list[Item]:
+        """The scopes around an item, from the whole graph on, and the item."""
+        path = [item]
+        while path[-1] in self.parents:
+            path.append(self.parents[path[-1]])
+        return path[::-1]
+
+    def edges_of(self, scope: Scope) -> list[tuple[Leaf, Leaf, bool]]:
+        """The edges that begin or end in a scope, and whether they are control edges."""
+        inside = dict.fromkeys(scope.leaves())
+        edges = [
+            (leaf, taker, is_control)
+            for leaf in inside
+            for taker, is_control in self.takers.get(leaf, ())
+        ]
+        for leaf in inside:
+            for source, text in leaf.node.inputs:
+                found = self.by_name.get(source)
+                if found is not None and found not in inside:
+                    edges.append((found, leaf, text.startswith("^")))
+        return edges
+
+
+@dataclass(slots=True)
+class Stretch:
+    """The lines from one thing to another in one open scope.
+
+    Attributes:
+        count: how many there are.
+        is_control: whether all are control edges.
+        is_back: whether all are the back edges of loops.
+    """
+
+    count: int = 0
+    is_control: bool = True
+    is_back: bool = True
+
+
+End: TypeAlias = tuple[Item | None, Item]
+"""The end of a line in an open scope: a child, or the scope's own rim (None); and the port's item."""
+
+Stretches: TypeAlias = dict[Scope, dict[tuple[End, End], Stretch]]
+"""The lines in each open scope, by their ends."""
+
+
+def find_stretches(index: ScopeIndex, scope: Scope, opened: Mapping[Scope, None]) -> Stretches:
+    """The lines in each open scope, by their ends."""
+    found: Stretches = {}
+    edges = index.edges_of(scope)
+    paths = {
+        leaf: _visible_path(index, scope, opened, leaf)
+        for leaf in dict.fromkeys(leaf for edge in edges for leaf in edge[:2])
+    }
+    for source, taker, is_control in edges:
+        start, end = paths[source], paths[taker]
+        if start[-1] is end[-1]:
+            continue
+        is_back = source.node.op in NEXT_ITERATION_OPS and taker.node.op in MERGE_OPS
+        for place, ends in _route(scope, start, end):
+            stretch = found.setdefault(place, {}).setdefault(ends, Stretch())
+            stretch.count += 1
+            stretch.is_control &= is_control
+            stretch.is_back &= is_back
+    return found
+
+
+def _visible_path(
+    index: ScopeIndex, scope: Scope, opened: Mapping[Scope, None], leaf: Leaf
+) -> list[Item]:
+    """The path to the item that stands for a node: the open scopes from the view on, and the item.
+
+    For a node outside of the view the path is the item at the rim alone: the largest scope around the node
+    that the view is not in.
+    """
+    path = index.path(leaf)
+    if scope not in path:
+        around = index.path(scope)
+        return [next(one for one in path if one not in around)]
+    path = path[path.index(scope) :]
+    end = next(number for number, one in enumerate(path) if number and one not in opened)
+    return path[: end + 1]
+
+
+def _route(
+    scope: Scope, start: Sequence[Item], end: Sequence[Item]
+) -> Iterable[tuple[Scope, tuple[End, End]]]:
+    """The lines of an edge, one in each open scope that it passes."""
+    top = 0
+    if start[0] is scope and end[0] is scope:
+        while start[top + 1] is end[top + 1]:
+            top += 1
+    key = start[-1]
+    home = start[top] if start[0] is scope else scope
+    assert isinstance(home, Scope)
+    leaves: End = (None, key)
+    if start[0] is scope:
+        for depth in range(len(start) - 2, top, -1):
+            yield _scope(start[depth]), ((start[depth + 1], key), (None, key))
+        leaves = start[top + 1], key
+    arrives: End = (None, end[-1])
+    if end[0] is scope:
+        arrives = end[top + 1], key
+        for depth in range(top + 1, len(end) - 1):
+            yield _scope(end[depth]), ((None, key), (end[depth + 1], key))
+    yield home, (leaves, arrives)
+
+
+def _scope(item: Item) -> Scope:
+    assert isinstance(item, Scope)
+    return item
+
 
 Side = Literal["top", "bottom"]
 SIDES: tuple[Side, Side] = ("top", "bottom")
@@ -89,22 +223,14 @@ class ScopeFrame:
         return self.ports[item, side]
 
 
-@dataclass(slots=True, eq=False)
-class View:
-    """A scope that is drawn, with the scopes in it that stay closed."""
-
-    frame: ScopeFrame
-    closed: list[Scope]
-
-
-def draw_view(index: ScopeIndex, scope: Scope) -> View:
-    """The view of a scope."""
+def draw_view(index: ScopeIndex, scope: Scope) -> tuple[ScopeFrame, list[Scope]]:
+    """The view of a scope, and the scopes in it that stay closed."""
     opened = _to_open(scope)
     stretches = find_stretches(index, scope, opened)
     frame = _lay_out(scope, opened, stretches, is_view=True)
     shown = [item for one in (scope, *opened) for item in one.children]
     closed = [item for item in shown if isinstance(item, Scope) and item not in opened]
-    return View(frame, closed)
+    return frame, closed
 
 
 def _to_open(scope: Scope) -> dict[Scope, None]:
@@ -172,9 +298,8 @@ def _touched(frame: ScopeFrame, end: End, side: Side) -> tuple[Box, float]:
 
 def _fit(frame: ScopeFrame) -> None:
     """Give an open scope the size that it takes with its title, and have lines reach its rim."""
-    frame.width = max(
-        frame.width, text_width(shortened(frame.scope.label), is_bold=True) - _PADDING
-    )
+    title = text_width(shortened(frame.scope.label), is_bold=True)
+    frame.width = max(frame.width, title - _PADDING)
     frame.box.width = frame.width + 2 * _PADDING
     frame.box.height = frame.height + _TITLE + _PADDING
     for edge in frame.edges:

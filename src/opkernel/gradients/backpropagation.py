@@ -1,32 +1,134 @@
 """Backpropagation: from the results back to the arguments, each operation once.
 
-An operation's gradient function is called when the gradients of all its outputs are there.
+An operation's gradient function is called when the gradients of all its outputs are there. A loop of
+TensorFlow 1 counts as one operation.
 
-Source: TensorFlow python/ops/gradients_util.py, core/common_runtime/gradients.cc.
+Source: TensorFlow python/ops/gradients_util.py (_PendingCount, _StopOps, _AggregatedGrads), core/common_runtime/gradients.cc.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.gradients.accumulation import Accumulation
-from opkernel.gradients.frame_loop import FrameLoop, is_loop_switch
-from opkernel.gradients.frames import Unit
-from opkernel.gradients.indexed_slices import Gradient, IndexedSlices
-from opkernel.gradients.paths import find_paths
+from opkernel.gradients.frames_and_contexts import FrameLoop, Level, Unit, is_loop_switch
+from opkernel.gradients.gradient_nodes import (
+    Gradient,
+    IndexedSlices,
+    as_dense,
+    is_trainable,
+    nodes,
+    sum_of_slices,
+    zeros_like,
+)
 from opkernel.gradients.registry import (
     GradientFunction,
     gradient_function_of,
     has_gradient_entry,
 )
-from opkernel.gradients.tensors import is_trainable, zeros_like
 from opkernel.graph import Operation, Tensor, get_default_graph
+from opkernel.graph.core.edges import reached
+from opkernel.messages import short_repr
 from opkernel.slots import Slot
 from opkernel.types import DataType
+
+Flows = Callable[[Tensor], bool]
+"""Whether gradients pass through a tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The operations on paths from `xs` to `ys`.
+
+    Attributes:
+        level: the operations and loops.
+        between: the operations.
+        pending: for each of them the number of its edges to others of them: of gradients that it
+            waits for.
+        ends: the units that gradients reach and do not pass.
+    """
+
+    level: Level
+    between: dict[Unit, None]
+    pending: Counter[Unit]
+    ends: set[Unit]
+
+
+def find_paths(
+    xs: Sequence[Tensor], ys: Sequence[Tensor], stops: Sequence[Tensor], flows: Flows
+) -> Paths:
+    """The paths from `xs` to `ys`; gradients pass neither `xs` that depend on no other nor `stops`."""
+    level = Level(ys, stops)
+    first = [level.unit_of_argument(x) for x in xs]
+    stopped = {stop.op for stop in stops}
+    changing = reached(
+        first,
+        lambda unit: chain.from_iterable(map(level.consumers, filter(flows, unit.outputs))),
+    )
+    between = reached(
+        [unit for y in ys if (unit := level.unit(y.op)) in changing],
+        lambda unit: [] if unit in stopped else filter(changing.__contains__, level.sources(unit)),
+    )
+    pending: Counter[Unit] = Counter()
+    for unit in between:
+        if unit not in stopped:
+            pending.update([source for source in level.sources(unit) if source in between])
+    for unit in between:
+        if isinstance(unit, FrameLoop):
+            unit.reached = [level.unit(tensor.op) in between for tensor in unit.inputs]
+    ends = {x for x in first if not any(pending[source] for source in level.sources(x))}
+    return Paths(level, between, pending, ends | stopped)
+
+
+def _tree(gradients: list[Tensor]) -> Tensor:
+    """One after the other, so that each can be dropped early."""
+    return reduce(lambda total, gradient: nodes.AddN([total, gradient]), gradients)
+
+
+AGGREGATION_METHODS: dict[str, Callable[[list[Tensor]], Tensor]] = {
+    "add_n": lambda gradients: nodes.AddN(gradients),
+    "experimental_tree": _tree,
+    "experimental_accumulate_n": _tree,
+}
+"""How gradients are added, by the names of TensorFlow's AggregationMethod."""
+
+
+class Accumulation:
+    """The gradients that were found so far, by tensor."""
+
+    def __init__(self, method: str) -> None:
+        """With a method of `AGGREGATION_METHODS`; ValueError if there is no such method."""
+        if method not in AGGREGATION_METHODS:
+            raise ValueError(
+                f"aggregation_method must be one of {list(AGGREGATION_METHODS)}, not {short_repr(method)}"
+            )
+        self._add = AGGREGATION_METHODS[method]
+        self._gradients: dict[Tensor, list[Gradient]] = {}
+
+    def note(self, tensor: Tensor, gradient: Gradient) -> None:
+        """Add to the gradient of a tensor."""
+        self._gradients.setdefault(tensor, []).append(gradient)
+
+    def total(self, tensor: Tensor) -> Gradient | None:
+        """The gradient of a tensor; None where none was noted."""
+        found = self._gradients.get(tensor)
+        if found is None:
+            return None
+        if len(found) > 1:
+            found[:] = [self._sum(found)]
+        return found[0]
+
+    def _sum(self, gradients: Sequence[Gradient]) -> Gradient:
+        slices = [g for g in gradients if isinstance(g, IndexedSlices)]
+        if len(slices) == len(gradients):
+            return sum_of_slices(slices)
+        return self._add([as_dense(gradient) for gradient in gradients])
+
 
 # These stand on this module.
 _CALL_BY_NAME_GRADIENT: Slot[GradientFunction] = Slot("gradient of a call by name")
@@ -139,11 +241,18 @@ class _Backpropagation:
         inputs = op.inputs
         if function is None:
             return [None] * len(inputs)
+        takes_zeros = isinstance(op, Operation) and not is_loop_switch(op)
         for index, output in enumerate(op.outputs):
-            if grads[index] is None and self._rules.flows(output) and _takes_zeros(op):
+            if grads[index] is None and takes_zeros and self._rules.flows(output):
                 grads[index] = zeros_like(output)
         found = _as_sequence(op, function(op, *grads))
-        _check_number(op, found, inputs)
+        if len(found) != len(inputs):
+            raise InvalidArgumentError(
+                f"the gradient function of {op.type} gave {len(found)} gradients for the {len(inputs)} inputs of "
+                f"'{op.name}'; it must give one for each input, in order, and None where an input has no gradient",
+                node=op.name,
+                op=op.type,
+            )
         return found
 
     def _note(self, op: Unit, tensor: Tensor, gradient: Gradient | None) -> None:
@@ -152,11 +261,6 @@ class _Backpropagation:
         if gradient is not None:
             _set_shape(op, tensor, gradient)
             self._found.note(tensor, gradient)
-
-
-def _takes_zeros(op: Unit) -> bool:
-    """Whether outputs without gradient are to be given zeros."""
-    return isinstance(op, Operation) and not is_loop_switch(op)
 
 
 def _as_sequence(op: Unit, found: Any) -> Sequence[Gradient | None]:
@@ -169,17 +273,6 @@ def _as_sequence(op: Unit, found: Any) -> Sequence[Gradient | None]:
                 f"are tensors of the graph, IndexedSlices or None"
             )
     return gradients
-
-
-def _check_number(op: Unit, gradients: Sequence[Gradient | None], inputs: Sequence[Tensor]) -> None:
-    if len(gradients) != len(inputs):
-        raise InvalidArgumentError(
-            f"the gradient function of {op.type} gave {len(gradients)} gradients for the "
-            f"{len(inputs)} inputs of '{op.name}'; it must give one for each input, in order, and "
-            "None where an input has no gradient",
-            node=op.name,
-            op=op.type,
-        )
 
 
 def _set_shape(op: Unit, tensor: Tensor, gradient: Gradient) -> None:

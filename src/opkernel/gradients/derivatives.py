@@ -10,11 +10,16 @@ from typing import Any, TypeVar
 
 from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
 from opkernel.gradients.backpropagation import Rules, backpropagate
-from opkernel.gradients.frames import in_frame_of, settle_shapes
-from opkernel.gradients.indexed_slices import Gradient, IndexedSlices
-from opkernel.gradients.node_methods import nodes
-from opkernel.gradients.source import as_source
-from opkernel.gradients.tensors import gradient_dtype, ones_like, zeros_like
+from opkernel.gradients.frames_and_contexts import in_frame_of, settle_shapes
+from opkernel.gradients.gradient_nodes import (
+    Gradient,
+    IndexedSlices,
+    as_source,
+    gradient_dtype,
+    nodes,
+    ones_like,
+    zeros_like,
+)
 from opkernel.graph import Graph, Tensor, constant
 from opkernel.graph.core.default_graph import graph_of_call
 from opkernel.graph.core.garbage_collection import paused_garbage_collection

@@ -12,31 +12,41 @@ Modules of ops register theirs, and therefore importing this module imports noth
 gradient functions of the catalogue's ops stand in modules of their own, which are imported when one
 of their ops is first asked for.
 
-State: `_entries`, filled by the verbs; `_asked`, the ops that the catalogue was asked for.
+State: `_rules`, filled by the verbs; `_given_by_nodes`.
 Source: TensorFlow python/framework/ops.py (RegisterGradient, get_gradient_function).
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from opkernel.errors import AlreadyExistsError, NotFoundError
-from opkernel.messages import like
+from opkernel.messages import like, short_repr
 from opkernel.opdef import OpHandle, global_op_registry
 from opkernel.opdef.core.op_lookup import CATALOGUE
 from opkernel.records import dataclass
-from opkernel.registrations import DeclaringSite, Registrations, declaring_site, warn_of_second
+from opkernel.registrations import (
+    DeclaringSite,
+    OpRules,
+    declaring_site,
+    warn_at_exit,
+    warn_of_second,
+)
 
 if TYPE_CHECKING:
-    from opkernel.graph import Operation
+    from opkernel.graph import Operation, Tensor
 
 Gradients: TypeAlias = Any
 """The result of a gradient function: a gradient for each input, or a single one, or None."""
 
 GradientFunction = Callable[..., Gradients]
 """`gradient(op, *grads)`, with the gradient of each output, None where none may be."""
+
+Derivative = Callable[[Any], Any]
+"""The derivative of a function of one tensor, from its argument or its result."""
 
 _Function = TypeVar("_Function", bound=GradientFunction)
 
@@ -49,8 +59,71 @@ class _Gradient:
     not_derivative: str = ""
 
 
-_gradients = Registrations[_Gradient]("The gradient of")
-_asked: set[str] = set()
+_rules = OpRules[_Gradient](
+    "gradient",
+    lambda op: CATALOGUE.get().load_gradient(op),
+    "No gradient defined for op: {op}",
+)
+
+
+_given_by_nodes: set[str] = set()
+"""The names that the attr `_gradient_op_type` of nodes has given."""
+
+
+def by_op(name: str, *attrs: str) -> GradientFunction:
+    """The gradient function of an op that is linear in its first input, from the op that moves a gradient back.
+
+    That op takes the gradient, the other inputs as they are, which have none, and these attrs.
+    """
+
+    def gradient(op: Operation, grad: Any) -> Gradients:
+        from opkernel.gradients.gradient_nodes import attrs_of, nodes
+
+        others = op.inputs[1:]
+        moved = getattr(nodes, name)(grad, *others, **attrs_of(op, *attrs))
+        return [moved, *[None] * len(others)]
+
+    return gradient
+
+
+def of_argument(derivative: Derivative) -> GradientFunction:
+    """The gradient function of `y = f(x)` from `x -> f'(x)`."""
+    return _of_tensor(derivative, lambda op: op.inputs[0])
+
+
+def of_result(derivative: Derivative) -> GradientFunction:
+    """The gradient function of `y = f(x)` from `y -> f'(x)`."""
+    return _of_tensor(derivative, lambda op: op.outputs[0])
+
+
+def _of_tensor(
+    derivative: Derivative, tensor_of: Callable[[Operation], Tensor]
+) -> GradientFunction:
+    @functools.wraps(derivative)
+    def gradient(op: Operation, grad: Tensor) -> Gradients:
+        from opkernel.gradients.gradient_nodes import conj, nodes
+
+        return nodes.Mul(grad, derivative(conj(tensor_of(op))))
+
+    return gradient
+
+
+def of_operands(gradients: Callable[..., tuple[Any, Any]]) -> GradientFunction:
+    """The gradient function of an op of two operands that are broadcast.
+
+    Args:
+        gradients: From both operands and the gradient of the result the gradients of the operands, or None,
+            before these are summed to the shapes of the operands.
+    """
+
+    @functools.wraps(gradients)
+    def gradient(op: Operation, grad: Tensor) -> Gradients:
+        from opkernel.gradients.gradient_nodes import sum_to_operands
+
+        x, y = op.inputs
+        return sum_to_operands(x, y, *gradients(x, y, grad))
+
+    return gradient
 
 
 def register_gradient(
@@ -96,10 +169,15 @@ def look_up_gradient(op_type: str) -> GradientFunction | None:
     Raises:
         NotFoundError: nothing is registered for it.
     """
-    entry = _find(op_type)
+    entry = _rules.find(op_type)
     if entry is None:
-        raise NotFoundError(f"No gradient defined for op: {op_type}{misspelt(op_type)}", op=op_type)
+        raise not_defined(op_type)
     return entry.function
+
+
+def not_defined(op_type: str) -> NotFoundError:
+    """The error for an op that no gradient is registered for."""
+    return NotFoundError(f"{_rules.missing(op_type)}{misspelt(op_type)}", op=op_type)
 
 
 def gradient_function_of(op: Operation) -> GradientFunction | None:
@@ -117,7 +195,8 @@ def gradient_function_of(op: Operation) -> GradientFunction | None:
         custom: GradientFunction | None = op.graph.function_library.custom_gradients.get(name)
         if custom is not None:
             return custom
-    entry = _find(name)
+        _given_by_nodes.add(name)
+    entry = _rules.find(name)
     if entry is None:
         raise NotFoundError(
             f"No gradient defined for operation '{op.name}' (op type: {name}){misspelt(name)}: "
@@ -130,30 +209,42 @@ def gradient_function_of(op: Operation) -> GradientFunction | None:
 
 def has_gradient_entry(op_type: str) -> bool:
     """Whether something is registered for an op, if only that it has no gradient."""
-    return _find(op_type) is not None
+    return _rules.find(op_type) is not None
 
 
 def gradient_sites() -> dict[str, DeclaringSite]:
     """The places that registered gradients so far, by op."""
-    return _gradients.sites()
+    return _rules.sites()
 
 
 def gradient_site(op_type: str) -> DeclaringSite | None:
     """The place that registered the gradient of an op, or that it has none; None where nothing did."""
-    _find(op_type)
-    return _gradients.site(op_type)
+    _rules.find(op_type)
+    return _rules.site(op_type)
 
 
-def gradients_of_no_op() -> dict[str, str]:
-    """The names, outside the catalogue, that have a gradient and that no op has, with the modules.
+def gradients_of_no_op() -> dict[str, DeclaringSite]:
+    """The names, outside the catalogue, that have a gradient and that no op has, with the places.
 
     Such a name is misspelt, or its op is registered later, or the attr `_gradient_op_type` of nodes
-    gives it.
+    gives it; names that a node has given by now are left out.
     """
-    owners = {name: site.owner for name, site in _gradients.sites().items()}
-    outside = {name: owner for name, owner in owners.items() if not _is_catalogue(owner)}
-    known = set(global_op_registry().names()) if outside else ()
-    return {name: owner for name, owner in outside.items() if name not in known}
+    ops = global_op_registry()
+    return {
+        name: site
+        for name, site in _rules.sites().items()
+        if not (_is_catalogue(site.owner) or name in _given_by_nodes or ops.is_there(name))
+    }
+
+
+def notes_on_gradients_of_no_op() -> list[str]:
+    """A sentence for each of `gradients_of_no_op`."""
+    note = global_op_registry().note_on_missing
+    return [
+        f"{note('The gradient', name, site)}; only nodes with the attr _gradient_op_type = "
+        f"{short_repr(name)} get it"
+        for name, site in sorted(gradients_of_no_op().items())
+    ]
 
 
 def misspelt(op_type: str) -> str:
@@ -165,7 +256,7 @@ def misspelt(op_type: str) -> str:
 
 def why_not_derivative(op_type: str) -> str:
     """Why the gradient of an op is on purpose not the derivative; empty where it is."""
-    entry = _find(op_type)
+    entry = _rules.find(op_type)
     return "" if entry is None else entry.not_derivative
 
 
@@ -175,24 +266,19 @@ def is_of_catalogue(op_type: str) -> bool:
     return site is not None and _is_catalogue(site.owner)
 
 
-def _find(name: str) -> _Gradient | None:
-    if name not in _gradients and name not in _asked:
-        CATALOGUE.get().load_gradient(name)
-        _asked.add(name)
-    return _gradients.get(name)
-
-
 def _register(name: str, gradient: _Gradient, site: DeclaringSite) -> None:
-    before = _gradients.site(name) if _is_catalogue(site.owner) else gradient_site(name)
+    before = _rules.site(name) if _is_catalogue(site.owner) else gradient_site(name)
     if before is not None and before.owner != site.owner:
         raise AlreadyExistsError(
             f"The gradient of {name} is registered by '{before.owner}' already; '{site.owner}' "
             "may give nodes another one with their attr '_gradient_op_type'",
             op=name,
         )
-    _gradients.put(name, gradient, site)
+    _rules.put(name, gradient, site)
     if before is not None:
         warn_of_second(f"The gradient of {name}", site, before)
+    if not _is_catalogue(site.owner):
+        warn_at_exit(notes_on_gradients_of_no_op)
 
 
 def _is_catalogue(owner: str) -> bool:

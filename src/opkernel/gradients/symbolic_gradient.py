@@ -4,21 +4,28 @@ It takes the arguments of the function and the gradients of its results, and giv
 the arguments; it computes the function again on the way. A function that the library records as
 the gradient of another is used as it stands.
 
-Source: TensorFlow core/common_runtime/gradients.cc, core/common_runtime/function.cc.
+Functions have fewer gradients than graphs have, as in TensorFlow: its C++ knows the gradients of few ops
+(`OpTraits.function_gradient`), its Python many more. Gradients that users register are known in both.
+
+Source: TensorFlow core/common_runtime/gradients.cc, core/common_runtime/function.cc, core/ops/math_grad.cc, array_grad.cc,
+nn_grad.cc, functional_grad.cc, random_ops.cc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.gradients.backpropagation import Rules, backpropagate
-from opkernel.gradients.frames import Unit
-from opkernel.gradients.gradients_in_functions import gradient_in_function
-from opkernel.gradients.indexed_slices import as_dense
-from opkernel.gradients.node_methods import nodes
-from opkernel.gradients.registry import GradientFunction, Gradients
-from opkernel.gradients.tensors import zeros_like
+from opkernel.gradients.frames_and_contexts import Unit
+from opkernel.gradients.gradient_nodes import as_dense, nodes, zeros_like
+from opkernel.gradients.registry import (
+    GradientFunction,
+    Gradients,
+    is_of_catalogue,
+    look_up_gradient,
+    not_defined,
+)
 from opkernel.graph import (
     FunctionBody,
     FunctionLibraryDefinition,
@@ -30,11 +37,40 @@ from opkernel.graph import (
 from opkernel.graph.functions.function_library import GRADIENT_OP
 from opkernel.opdef import (
     add_defaults_to_node_def,
+    global_op_registry,
     in_out_types_for_node,
     name_ranges_for_node,
 )
 from opkernel.proto import FunctionDef, NameAttrList, NodeDef, OpDef
 from opkernel.types import DataType
+
+
+def _cast_gradient(op: Operation, grad: Tensor) -> Gradients:
+    source = op.inputs[0].dtype
+    return None if source.is_bool else nodes.Cast(grad, DstT=source)
+
+
+UNLIKE_GRAPHS: Mapping[str, GradientFunction] = {
+    "Acosh": lambda op, grad: nodes.Mul(grad, nodes.Sinh(op.outputs[0])),
+    "Asinh": lambda op, grad: nodes.Mul(grad, nodes.Cosh(op.outputs[0])),
+    "Cast": _cast_gradient,
+}
+"""Gradients of TensorFlow's C++ unlike its Python's: it multiplies where the derivatives of the
+inverses of sinh and cosh are quotients, and casts to integers, too."""
+
+
+def gradient_in_function(op_type: str) -> GradientFunction | None:
+    """The gradient function of an op inside functions; None for an op whose gradient is zero.
+
+    Raises:
+        NotFoundError: the op has none.
+    """
+    known = global_op_registry().traits(op_type).function_gradient
+    if known == "none":
+        return None
+    if not known and is_of_catalogue(op_type):
+        raise not_defined(op_type)
+    return UNLIKE_GRAPHS.get(op_type) or look_up_gradient(op_type)
 
 
 def symbolic_gradient_body(
@@ -61,7 +97,9 @@ def symbolic_gradient_body(
         body = instantiate_function(library, NameAttrList(name=gradient, attr=function.attr))
     else:
         forward = _forward_body(library, function)
-        body = _derived(forward, _padded(tout, len(forward.arg_types)))
+        number = len(forward.arg_types)  # whatever the node says
+        types = [*tout[:number], *[None] * (number - len(tout))]
+        body = _derived(forward, types)
     if (body.arg_types, body.ret_types) != (tin, tout):
         is_one_type = body.arg_types == tin and len(body.ret_types) == len(tout)
         error = InternalError if is_one_type else InvalidArgumentError  # as TensorFlow
@@ -152,11 +190,6 @@ def _call_gradient(op: Operation, *grads: Tensor) -> Gradients:
     function = NameAttrList(name=op.type, attr=op.node_def.attr)
     types = [tensor.dtype.base for tensor in op.inputs]
     return nodes.SymbolicGradient([*op.inputs, *grads], Tout=types, f=function)
-
-
-def _padded(types: Sequence[DataType], length: int) -> list[DataType | None]:
-    """As many types as there are arguments, whatever the node says."""
-    return [*types[:length], *[None] * (length - len(types))]
 
 
 def _names(types: Sequence[DataType]) -> str:

@@ -26,7 +26,7 @@ from opkernel.errors import (
     ResourceExhaustedError,
 )
 from opkernel.file_errors import file_errors
-from opkernel.graph.io.bounded_reader import BoundedReader
+from opkernel.graph.io.file_kind import BoundedReader
 
 _MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _MAX_DEPTH = 4
@@ -114,8 +114,8 @@ class UnpackedArchive:
         except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             check_time("unpacking", self.path)  # zipfile takes a deadline for damage
             raise DataLossError(f"{self.path} is damaged or no archive: {error}") from error
-        except (ValueError, NotImplementedError, RuntimeError) as error:
-            # RuntimeError: a password, or headers within headers
+        except (ValueError, OverflowError, NotImplementedError, RuntimeError) as error:
+            # OverflowError: the length of a header; RuntimeError: a password, or headers within headers
             raise DataLossError(f"{self.path} cannot be unpacked: {error}") from error
 
     def _count_entry(self) -> None:
@@ -227,8 +227,17 @@ def _next(tar: tarfile.TarFile, file: BoundedReader) -> tarfile.TarInfo | None:
     tar.members = []  # type: ignore[attr-defined]  # which typeshed leaves out
     tar.pax_headers = {}
     member = tar.next()
+    if member is None:
+        _check_end(tar, file)
     file.bytes_left = None
     return member
+
+
+def _check_end(tar: tarfile.TarFile, file: BoundedReader) -> None:
+    """An archive ends with zeros, or with the file: `tarfile` ends it at a damaged header, too."""
+    file.seek(tar.offset)
+    if any(file.read(tarfile.BLOCKSIZE)):
+        raise tarfile.ReadError(f"the header at byte {tar.offset} is damaged")
 
 
 def _checked(path: str, name: str) -> list[str]:

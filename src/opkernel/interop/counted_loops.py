@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.proto import AttrValue, FunctionDef, NodeDef, OpDef, TensorShapeProto
-from opkernel.types import DataType, tensor_to_proto
+from opkernel.graph.building.definitions import node_def
+from opkernel.graph.core.node import copied
+from opkernel.proto import FunctionDef, Message, NodeDef, OpDef, TensorShapeProto
+from opkernel.types import DataType
 
 _LOOPS = ("While", "StatelessWhile")
 _COUNTER, _LIMIT = "while_loop_counter", "while_maximum_iterations"
@@ -31,9 +33,7 @@ def counted_loops(functions: Mapping[str, FunctionDef]) -> dict[str, FunctionDef
         loops = [node for node in function.node_def if _is_uncounted(node, found)]
         if not loops:
             continue
-        changed = FunctionDef()
-        changed.CopyFrom(function)
-        found[changed.signature.name] = changed
+        changed = found[function.signature.name] = copied(function)
         for node in [node for node in changed.node_def if _is_uncounted(node, found)]:
             for part in ("cond", "body"):
                 name = node.attr[part].func.name
@@ -54,16 +54,16 @@ def _is_uncounted(node: NodeDef, functions: Mapping[str, FunctionDef]) -> bool:
 
 def _counted(function: FunctionDef, is_body: bool) -> FunctionDef:
     """The function of a loop that takes the counter and the limit, and as a body gives the next ones."""
-    made = FunctionDef()
-    made.CopyFrom(function)
+    made = copied(function)
     signature = made.signature
     signature.name += "_counted"
-    _put_first(signature.input_arg, _COUNTER, _LIMIT)
+    _put_first(signature.input_arg, _argument(_COUNTER), _argument(_LIMIT))
     made.arg_attr.clear()
     for index, attrs in function.arg_attr.items():
         made.arg_attr[index + 2].CopyFrom(attrs)
     if is_body:
-        _put_first(signature.output_arg, f"{_COUNTER}_next", f"{_LIMIT}_kept")
+        given = _argument(f"{_COUNTER}_next"), _argument(f"{_LIMIT}_kept")
+        _put_first(signature.output_arg, *given)
         made.node_def.append(_constant("while_one", 1))
         add = made.node_def.add(name="while_next", op="AddV2")
         add.input.extend([_COUNTER, "while_one:output:0"])
@@ -77,17 +77,11 @@ def _count(node: NodeDef, function: FunctionDef) -> None:
     """Give a loop the counter and the limit as first variables."""
     start, limit = f"{node.name}/loop_counter", f"{node.name}/maximum_iterations"
     function.node_def.extend([_constant(start, 0), _constant(limit, _ANY)])
-    inputs = [*node.input]
-    del node.input[:]
-    node.input.extend([f"{start}:output:0", f"{limit}:output:0", *inputs])
-    types = [DataType.DT_INT32, DataType.DT_INT32, *node.attr["T"].list.type]
-    node.attr["T"].list.type[:] = types
-    shapes = node.attr["output_shapes"].list.shape
+    node.input[:] = [f"{start}:output:0", f"{limit}:output:0", *node.input]
+    types, shapes = node.attr["T"].list.type, node.attr["output_shapes"].list.shape
+    types[:] = [DataType.DT_INT32, DataType.DT_INT32, *types]
     if shapes:
-        scalars = [TensorShapeProto(), TensorShapeProto()]
-        node.attr["output_shapes"].CopyFrom(
-            AttrValue(list=AttrValue.ListValue(shape=[*scalars, *shapes]))
-        )
+        _put_first(shapes, TensorShapeProto(), TensorShapeProto())
     for part in ("cond", "body"):
         node.attr[part].func.name += "_counted"
     _shift_outputs(node.name, function)
@@ -106,16 +100,15 @@ def _shift_outputs(name: str, function: FunctionDef) -> None:
         function.ret[key] = shifted(reference)
 
 
-def _put_first(arguments: Any, *names: str) -> None:
-    """Put int32 arguments before the others of a repeated field."""
-    others = [OpDef.ArgDef.FromString(one.SerializeToString()) for one in arguments]
-    del arguments[:]
-    arguments.extend([OpDef.ArgDef(name=name, type=DataType.DT_INT32) for name in names])
-    arguments.extend(others)
+def _put_first(field: Any, *messages: Message) -> None:
+    """Put messages before the others of a repeated field."""
+    for message in reversed(messages):
+        field.insert(0, message)
+
+
+def _argument(name: str) -> OpDef.ArgDef:
+    return OpDef.ArgDef(name=name, type=DataType.DT_INT32)
 
 
 def _constant(name: str, value: int) -> NodeDef:
-    node = NodeDef(name=name, op="Const")
-    node.attr["dtype"].type = DataType.DT_INT32
-    node.attr["value"].tensor.CopyFrom(tensor_to_proto(np.int32(value)))
-    return node
+    return node_def(name, "Const", dtype=DataType.DT_INT32, value=np.array(value, np.int32))

@@ -1,18 +1,23 @@
-"""The bodies of functions of a SavedModel, and the gradient functions that it keeps for nodes.
+"""The bodies of functions of a SavedModel, the gradient functions that it keeps for nodes, and the short names of functions.
+
+A model that is saved again has its functions under the names that they had before they were loaded (`shorten_names`).
+Functions of different loads may have had the same name; all but one of them get a number then.
 
 Source: TensorFlow python/saved_model/function_deserialization.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from opkernel.gradients import nodes, zeros_like
 from opkernel.graph import Graph, Operation
-from opkernel.graph.core.node import GRADIENT_OP_TYPE_ATTR
-from opkernel.graph.functions.function_instance import instantiate_into
+from opkernel.graph.core.node import GRADIENT_OP_TYPE_ATTR, copied
+from opkernel.graph.core.tensor_name import free_name
+from opkernel.graph.functions.function_body import instantiate_into
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.tracing.func_graph import FuncGraph
 from opkernel.graph.tracing.nested_structure import flatten
@@ -20,11 +25,13 @@ from opkernel.proto import (
     AttrValue,
     CapturedTensor,
     FunctionDef,
+    MetaGraphDef,
     NameAttrList,
     NodeDef,
     SavedConcreteFunction,
     VersionDef,
 )
+from opkernel.records import dataclass, replace
 
 
 class LoadedBody(FuncGraph):
@@ -51,10 +58,6 @@ class LoadedBody(FuncGraph):
     def function_def(self) -> FunctionDef:
         """The function as it was saved, under a name that no other loaded model has."""
         return self._renamed(self.function_library.get_function(self.name))
-
-    def empty(self) -> FuncGraph:
-        """An empty body that may call the same functions."""
-        return FuncGraph(function_library=self.function_library)
 
     @property
     def is_stateful(self) -> bool:
@@ -98,27 +101,35 @@ class LoadedBody(FuncGraph):
 
     def _renamed(self, function: FunctionDef) -> FunctionDef:
         """A copy of a function in which all functions of the model have names of their own."""
-        copy = FunctionDef()
-        copy.CopyFrom(function)
+        copy = copied(function)
         copy.signature.name += self._suffix
         for node in copy.node_def:
-            if node.op in self._needed:
-                node.op += self._suffix
-            if _gradient_op_type(node) in self._gradients:
-                node.attr[GRADIENT_OP_TYPE_ATTR].s += self._suffix.encode()
-            for attr in node.attr.values():
-                for reference in function_references(attr):
-                    if reference.name in self._needed:
-                        reference.name += self._suffix
+            rename_functions(node, *self._new_names)
         return copy
 
+    @cached_property
+    def _new_names(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The names of functions, and what gradients are registered for, with those that no other model has."""
+        functions, op_types = (
+            {name: name + self._suffix for name in names}
+            for names in (self._needed, self._gradients)
+        )
+        return functions, op_types
 
-def function_references(attr: AttrValue) -> Sequence[NameAttrList]:
-    """The functions that the value of an attr names."""
-    kind = attr.WhichOneof("value")
-    if kind == "func":
-        return [attr.func]
-    return attr.list.func if kind == "list" else ()
+
+def rename_functions(
+    node: NodeDef, functions: Mapping[str, str], op_types: Mapping[str, str]
+) -> None:
+    """Give the functions and the gradients that a node asks for other names."""
+    node.op = functions.get(node.op, node.op)
+    for attr in node.attr.values():
+        kind = attr.WhichOneof("value")
+        called = [attr.func] if kind == "func" else attr.list.func if kind == "list" else ()
+        for reference in called:
+            reference.name = functions.get(reference.name, reference.name)
+    op_type = _gradient_op_type(node)
+    if op_type in op_types:
+        node.attr[GRADIENT_OP_TYPE_ATTR].s = op_types[op_type].encode()
 
 
 def _gradient_op_type(node: NodeDef) -> str:
@@ -130,6 +141,7 @@ def _gradient_op_types(function: FunctionDef) -> set[str]:
     return {_gradient_op_type(node) for node in function.node_def} - {""}
 
 
+@dataclass(frozen=True, eq=False)
 class LoadedGradient:
     """The gradient function of nodes, as `tf.custom_gradient` made it and the SavedModel keeps it.
 
@@ -140,17 +152,10 @@ class LoadedGradient:
         saved: What the SavedModel says of the function.
     """
 
-    def __init__(
-        self,
-        function: str,
-        captured: Sequence[CapturedTensor],
-        output_signature: Any,
-        saved: SavedConcreteFunction,
-    ) -> None:
-        self.function = function
-        self.captured = list(captured)
-        self.output_signature = output_signature
-        self.saved = saved
+    function: str
+    captured: Sequence[CapturedTensor]
+    output_signature: Any
+    saved: SavedConcreteFunction
 
     def renamed(self, suffix: str) -> LoadedGradient:
         """The same, of functions of longer names."""
@@ -158,7 +163,7 @@ class LoadedGradient:
             CapturedTensor(name=one.name, concrete_function=one.concrete_function + suffix)
             for one in self.captured
         ]
-        return LoadedGradient(self.function + suffix, captured, self.output_signature, self.saved)
+        return replace(self, function=self.function + suffix, captured=captured)
 
     def __call__(self, op: Operation, *grads: Any) -> Any:
         """The gradients of the inputs of an operation from those of its outputs."""
@@ -177,3 +182,55 @@ class LoadedGradient:
         found = iter(call if isinstance(call, list | tuple) else [call])
         results = [None if leaf is None else next(found) for leaf in leaves]
         return results[len(results) - len(op.inputs) :]
+
+
+_LOADED = re.compile(r"(_load_\d+)+$")
+
+
+def shorten_names(meta_graph: MetaGraphDef) -> None:
+    """Rename functions, and what gradients are registered for, wherever a MetaGraph names them."""
+    library, objects = meta_graph.graph_def.library, meta_graph.object_graph_def
+    functions = _short([function.signature.name for function in library.function])
+    op_types = _short([one.registered_op_type for one in library.registered_gradients])
+    if not functions and not op_types:
+        return
+    nodes = [*meta_graph.graph_def.node]
+    for function in library.function:
+        function.signature.name = functions.get(function.signature.name, function.signature.name)
+        nodes += function.node_def
+    for node in nodes:
+        rename_functions(node, functions, op_types)
+    for one in library.registered_gradients:
+        one.gradient_func = functions.get(one.gradient_func, one.gradient_func)
+        one.registered_op_type = op_types.get(one.registered_op_type, one.registered_op_type)
+    for old, new in functions.items():
+        if old in objects.concrete_functions:
+            objects.concrete_functions[new].CopyFrom(objects.concrete_functions[old])
+            del objects.concrete_functions[old]
+    for saved in objects.nodes:
+        _rename_in_object(saved, functions)
+
+
+def _short(names: Iterable[str]) -> dict[str, str]:
+    """The names without what loading added, for those that it added to."""
+    taken, found = {*names}, dict[str, str]()
+    for name in sorted(taken):
+        if _LOADED.search(name):
+            found[name] = free_name(_LOADED.sub("", name), taken)
+            taken.add(found[name])
+    return found
+
+
+def _rename_in_object(saved: Any, functions: Mapping[str, str]) -> None:
+    kind = saved.WhichOneof("kind")
+    if kind == "function":
+        names = [functions.get(name, name) for name in saved.function.concrete_functions]
+        saved.function.concrete_functions[:] = names
+    elif kind == "bare_concrete_function":
+        bare = saved.bare_concrete_function
+        bare.concrete_function_name = functions.get(
+            bare.concrete_function_name, bare.concrete_function_name
+        )
+    elif kind == "captured_tensor":
+        tensor = saved.captured_tensor
+        tensor.concrete_function = functions.get(tensor.concrete_function, tensor.concrete_function)

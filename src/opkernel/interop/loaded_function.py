@@ -6,39 +6,169 @@ Source: TensorFlow python/saved_model/function_deserialization.py, core/protobuf
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from opkernel.errors import DataLossError, OpError
 from opkernel.graph import ConcreteFunction, Tensor, TensorSpec
-from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.tracing.func_graph import FuncGraph
-from opkernel.graph.tracing.nested_structure import packer
+from opkernel.graph.tracing.nested_structure import flatten, map_structure, packer
 from opkernel.graph.tracing.tensor_spec import spec_of
-from opkernel.interop.loaded_body import LoadedBody
-from opkernel.interop.saved_arguments import Misfit, flat_arguments
-from opkernel.interop.saved_model.composite import CompositeSpec, CompositeValue
+from opkernel.interop.structured_value import CompositeSpec
 from opkernel.messages import short_repr
 from opkernel.proto import FunctionSpec, SavedConcreteFunction
+from opkernel.types import array_from_python
 
-__all__ = ["LoadedConcreteFunction", "LoadedFunction"]
+if TYPE_CHECKING:
+    from opkernel.interop.saved_objects import SavedObjects
 
 
-class FunctionSource(Protocol):
-    """What knows the functions of a SavedModel, and what they take from outside."""
+class Misfit(Exception):
+    """An argument that a signature does not take."""
 
-    def body(self, name: str) -> LoadedBody:
-        """The body of a function."""
 
-    def captured(self, name: str) -> Sequence[CapturedValue]:
-        """What a function takes after its arguments."""
+def python_signature(spec: Any, is_method: bool) -> inspect.Signature | None:
+    """The signature of the Python function that was saved; None where it was not kept.
 
-    def what(self, name: str) -> str:
-        """What messages call a function."""
+    Raises:
+        DataLossError: it is none that a function can have.
+    """
+    if spec is None:
+        return None
+    try:
+        return inspect.Signature(_parameters(spec, is_method))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DataLossError(f"The signature of a function is damaged: {error}") from error
 
-    def saved_function(self, name: str) -> SavedConcreteFunction:
-        """What the model says of a function."""
+
+def _parameters(spec: Any, is_method: bool) -> list[inspect.Parameter]:
+    """The parameters that an `inspect.FullArgSpec` has."""
+    kind = inspect.Parameter
+    names = [*(spec.args or [])][1 if is_method else 0 :]
+    defaults = [*(spec.defaults or [])][-len(names) or len(names) :] if names else []
+    optional = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    parameters = [
+        kind(name, kind.POSITIONAL_OR_KEYWORD, default=optional.get(name, kind.empty))
+        for name in names
+    ]
+    if spec.varargs:
+        parameters.append(kind(spec.varargs, kind.VAR_POSITIONAL))
+    only = spec.kwonlydefaults or {}
+    parameters += [
+        kind(name, kind.KEYWORD_ONLY, default=only.get(name, kind.empty))
+        for name in spec.kwonlyargs or []
+    ]
+    if spec.varkw:
+        parameters.append(kind(spec.varkw, kind.VAR_KEYWORD))
+    return parameters
+
+
+def is_signature(value: Any) -> bool:
+    """Whether it has what a function takes: positional arguments, and those by keyword."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and isinstance(value[0], list | tuple)
+        and isinstance(value[1], Mapping)
+    )
+
+
+_Convert = Callable[[Any, TensorSpec], Any]
+"""Makes the tensor of a spec from a value of another type; raises Misfit where that is not allowed."""
+
+
+def flat_arguments(value: Any, spec: Any, convert: _Convert | None = None) -> list[Any]:
+    """The tensors of arguments that a signature takes, in its order.
+
+    Args:
+        value: The arguments.
+        spec: The signature.
+        convert: Makes tensors of values of other types; None where only the types of the signature fit.
+
+    Raises:
+        Misfit: it does not take them.
+    """
+    found: list[Any] = []
+    _take(value, spec, convert, found)
+    return found
+
+
+def _take(value: Any, spec: Any, convert: _Convert | None, found: list[Any]) -> None:
+    if isinstance(spec, TensorSpec):
+        found.append(_tensor(value, spec, convert))
+    elif isinstance(spec, list | tuple):
+        _check_sequence(value, spec, convert is not None)
+        for one, part in zip(value, spec, strict=True):
+            _take(one, part, convert, found)
+    elif isinstance(spec, dict):
+        _check_keys(value, spec)
+        for key in sorted(spec):
+            _take(value[key], spec[key], convert, found)
+    elif isinstance(spec, CompositeSpec):
+        parts = spec.parts(value)
+        if parts is None:
+            raise Misfit
+        for part, one in zip(parts, spec.components, strict=True):
+            found.append(_tensor(part, one, convert))
+    elif not _is_same(value, spec):
+        raise Misfit
+
+
+def _check_sequence(value: Any, spec: Any, may_convert: bool) -> None:
+    """A list may become a tuple, and the other way round, where nothing was saved for the value itself."""
+    if not isinstance(value, list | tuple) or len(value) != len(spec):
+        raise Misfit
+    if isinstance(value, list) != isinstance(spec, list) and not may_convert:
+        raise Misfit
+
+
+def _check_keys(value: Any, spec: Mapping[str, Any]) -> None:
+    if not isinstance(value, Mapping) or value.keys() != spec.keys():
+        raise Misfit
+
+
+def _is_same(value: Any, saved: Any) -> bool:
+    """Whether a Python value is the one that a signature was saved for."""
+    if isinstance(value, Tensor | np.ndarray) or isinstance(saved, np.ndarray):
+        return value is saved
+    return bool(value == saved)
+
+
+def _tensor(value: Any, spec: TensorSpec, convert: _Convert | None) -> Any:
+    element: Callable[[], Any] | None = getattr(value, "_as_graph_element", None)
+    if element is not None:
+        value = element()
+        value = value if isinstance(value, Tensor) else np.asarray(value)
+    if spec.is_compatible_with(value):
+        return value
+    if convert is not None and not isinstance(value, Tensor | TensorSpec) and value is not None:
+        try:
+            value = convert(value, spec)
+        except (OpError, TypeError, ValueError):
+            raise Misfit from None
+        if spec.is_compatible_with(value):
+            return value
+    raise Misfit
+
+
+def _from_python(value: Any, spec: TensorSpec) -> Any:
+    """Numbers, text and lists as a tensor. Arrays keep their type, as TensorFlow's tensors do."""
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSU":
+        raise Misfit
+    return array_from_python(value, spec.dtype)
+
+
+def _from_any(value: Any, spec: TensorSpec) -> Any:
+    """The same; and arrays as tensors of another type, where no kind of value is lost by that."""
+    if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
+        wanted = spec.dtype.as_numpy_dtype
+        if not np.can_cast(value.dtype, wanted, "same_kind"):
+            raise Misfit
+        return value.astype(wanted)
+    return array_from_python(value, spec.dtype)
 
 
 class LoadedConcreteFunction(ConcreteFunction):
@@ -53,7 +183,7 @@ class LoadedConcreteFunction(ConcreteFunction):
 
     def __init__(
         self,
-        source: FunctionSource,
+        source: SavedObjects,
         name: str,
         input_signature: Any,
         output_signature: Any,
@@ -68,7 +198,7 @@ class LoadedConcreteFunction(ConcreteFunction):
     @property
     def saved(self) -> SavedConcreteFunction:
         """What the SavedModel says of it."""
-        return self._source.saved_function(self.loaded_name)
+        return self._source.meta_graph.object_graph_def.concrete_functions[self.loaded_name]
 
     @cached_property
     def graph(self) -> FuncGraph:  # type: ignore[override]  # made at first use
@@ -80,7 +210,7 @@ class LoadedConcreteFunction(ConcreteFunction):
         """
         body = self._source.body(self.loaded_name)
         captured = self._source.captured(self.loaded_name)
-        count = _count(self.input_signature)
+        count = sum(isinstance(leaf, TensorSpec) for leaf in flatten(self.input_signature))
         if count + len(captured) != len(body.inputs):
             raise self._damage(
                 f"takes {len(body.inputs)} tensors, and its signature has {count}, and "
@@ -92,7 +222,10 @@ class LoadedConcreteFunction(ConcreteFunction):
                 raise self._damage(f"takes {given.op.name!r} as another type than {value!r}")
         tensors = iter(body.outputs)
         try:
-            body.structured_outputs = _filled(self.output_signature, tensors)
+            body.structured_outputs = map_structure(
+                lambda leaf: next(tensors) if isinstance(leaf, TensorSpec) else None,
+                self.output_signature,
+            )
         except StopIteration:
             raise self._damage("gives fewer tensors than its signature says") from None
         return body
@@ -141,32 +274,6 @@ class LoadedConcreteFunction(ConcreteFunction):
         return f"<opkernel.LoadedConcreteFunction {self.loaded_name}>"
 
 
-def _count(spec: Any) -> int:
-    """The number of tensors that arguments have."""
-    if isinstance(spec, TensorSpec):
-        return 1
-    if isinstance(spec, CompositeSpec):
-        return len(spec.components)
-    if isinstance(spec, Mapping):
-        return sum([_count(one) for one in spec.values()])
-    return sum([_count(one) for one in spec]) if isinstance(spec, list | tuple) else 0
-
-
-def _filled(spec: Any, tensors: Iterator[Tensor]) -> Any:
-    """The structure of the results, with tensors for specs."""
-    if isinstance(spec, TensorSpec):
-        return next(tensors)
-    if isinstance(spec, CompositeSpec):
-        return CompositeValue(spec, [next(tensors) for _ in spec.components])
-    if isinstance(spec, Mapping):
-        return {key: _filled(spec[key], tensors) for key in sorted(spec)}
-    if isinstance(spec, tuple) and hasattr(spec, "_fields"):
-        return type(spec)(*[_filled(one, tensors) for one in spec])
-    if isinstance(spec, list | tuple):
-        return type(spec)([_filled(one, tensors) for one in spec])
-    return None
-
-
 class LoadedFunction:
     """A function of a SavedModel as Python called it: it chooses among the signatures that were saved.
 
@@ -187,6 +294,8 @@ class LoadedFunction:
         self.function_spec = function_spec
         self._signature = signature
         self._defaults = None if signature is None else _defaults_by_place(signature)
+        kind = function_spec.input_signature.WhichOneof("kind")
+        self._has_input_signature = kind not in (None, "none_value")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it: arrays run at once; tensors of a function that is being traced become a node there.
@@ -195,17 +304,19 @@ class LoadedFunction:
             ValueError: no signature that was saved takes such arguments.
             TypeError: the arguments are not those of the Python function.
         """
-        positional, named = self._bound(args, kwargs)
-        for may_convert in (False, True):
-            for function in self.concrete_functions:
-                try:
-                    values = flat_arguments(
-                        (positional, named), function.input_signature, may_convert
-                    )
-                except Misfit:
-                    continue
-                return function.call(values)
-        raise ValueError(self._no_match(positional, named))
+        try:
+            positional, named = self._bound(args, kwargs)
+            convert = _from_any if self._has_input_signature else _from_python
+            found = self._match(positional, named) or self._match(positional, named, convert)
+            if found is None:
+                raise ValueError(self._no_match(positional, named))
+            function, values = found
+            return function.call(values)
+        except Exception as error:
+            from opkernel.tracebacks import hide_frames
+
+            hide_frames(error)
+            raise
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> LoadedConcreteFunction:
         """The function for arguments, or for TensorSpecs in their places.
@@ -214,13 +325,22 @@ class LoadedFunction:
             ValueError: none was saved.
         """
         positional, named = self._bound(args, kwargs)
+        found = self._match(positional, named)
+        if found is None:
+            raise ValueError(self._no_match(positional, named))
+        return found[0]
+
+    def _match(
+        self, positional: Any, named: Any, convert: _Convert | None = None
+    ) -> tuple[LoadedConcreteFunction, list[Any]] | None:
+        """The first function that takes arguments, and the tensors of these; None where there is none."""
+        arguments = positional, named
         for function in self.concrete_functions:
             try:
-                flat_arguments((positional, named), function.input_signature, False)
+                return function, flat_arguments(arguments, function.input_signature, convert)
             except Misfit:
                 continue
-            return function
-        raise ValueError(self._no_match(positional, named))
+        return None
 
     def _bound(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

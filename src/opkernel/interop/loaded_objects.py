@@ -8,35 +8,40 @@ Source: TensorFlow python/saved_model/load.py, revived_types.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import DataLossError
 from opkernel.messages import did_you_mean
 from opkernel.proto import SavedUserObject
+from opkernel.training.resource import Constant, Resource
+from opkernel.types import DataType
 
-__all__ = ["LoadedDict", "LoadedList", "LoadedObject"]
-
-
-class ObjectSource(Protocol):
-    """What makes the objects of a SavedModel."""
-
-    def children(self, number: int) -> Mapping[str, int]:
-        """The numbers of the children of an object, by name."""
-
-    def get(self, number: int) -> Any:
-        """The object of a number."""
-
-    def kind(self, number: int) -> SavedUserObject:
-        """What the SavedModel says of an object that is none of TensorFlow's."""
+if TYPE_CHECKING:
+    from opkernel.interop.saved_objects import SavedObjects
 
 
-class LoadedObject:
+class _Loaded:
+    """An object of a SavedModel that is none of TensorFlow's.
+
+    Args:
+        source: What makes the objects of the model.
+        number: Its number there.
+    """
+
+    def __init__(self, source: SavedObjects, number: int) -> None:
+        self._source, self._number = source, number
+
+    def saved_kind(self) -> SavedUserObject:
+        """What the SavedModel says that it is."""
+        return self._source.kind(self._number)
+
+
+class LoadedObject(_Loaded):
     """An object of a SavedModel, with what was saved of its attributes: functions, variables, other objects."""
 
-    def __init__(self, source: ObjectSource, number: int, kind: str) -> None:
-        self._source = source
-        self._number = number
+    def __init__(self, source: SavedObjects, number: int, kind: str) -> None:
+        super().__init__(source, number)
         self._kind = kind
 
     def __getattr__(self, name: str) -> Any:
@@ -56,11 +61,7 @@ class LoadedObject:
             TypeError: no such function was saved.
             DataLossError: what was saved leads back to the object.
         """
-        return self._function()(*args, **kwargs)
-
-    def _function(self) -> Any:
-        """What is called: `__call__`, or that of the object that was saved as `__call__`, and so on."""
-        one: Any = self
+        one: Any = self  # or the object that was saved as its `__call__`, and so on
         met = set()
         while isinstance(one, LoadedObject):
             children = one._source.children(one._number)
@@ -71,7 +72,7 @@ class LoadedObject:
                 raise DataLossError(f"{self!r} is damaged: its __call__ leads back to itself")
             met.add(one._number)
             one = one._source.get(children["__call__"])
-        return one
+        return one(*args, **kwargs)
 
     @property
     def saved_attributes(self) -> LoadedDict:
@@ -87,10 +88,6 @@ class LoadedObject:
         numbers = self._source.children(self._number)
         return {**{name: self._source.get(number) for name, number in numbers.items()}, **own}
 
-    def saved_kind(self) -> SavedUserObject:
-        """What the SavedModel says that it is."""
-        return self._source.kind(self._number)
-
     def __repr__(self) -> str:
         return f"<opkernel.{type(self).__name__} {self._kind}>"
 
@@ -101,7 +98,7 @@ _PRIVATE = frozenset(
         "_source",
         "_number",
         "_kind",
-        "_objects",
+        "saved_objects",
         "path",
         "tags",
         "meta_graph",
@@ -111,11 +108,11 @@ _PRIVATE = frozenset(
 )
 
 
-class LoadedList(Sequence[Any]):
+class LoadedList(_Loaded, Sequence[Any]):
     """A list or tuple of a SavedModel."""
 
-    def __init__(self, source: ObjectSource, number: int) -> None:
-        self._source, self._number = source, number
+    def __init__(self, source: SavedObjects, number: int) -> None:
+        super().__init__(source, number)
         children = source.children(number)
         places = sorted([int(name) for name in children if _PLACE.fullmatch(name)])
         self._numbers = [children[str(place)] for place in places]
@@ -134,19 +131,15 @@ class LoadedList(Sequence[Any]):
     def _tracked_children(self) -> dict[str, Any]:
         return {str(i): self._source.get(number) for i, number in enumerate(self._numbers)}
 
-    def saved_kind(self) -> SavedUserObject:
-        """What the SavedModel says that it is."""
-        return self._source.kind(self._number)
-
     def __repr__(self) -> str:
         return f"<opkernel.LoadedList of {len(self)}>"
 
 
-class LoadedDict(Mapping[str, Any]):
+class LoadedDict(_Loaded, Mapping[str, Any]):
     """A dict of a SavedModel."""
 
-    def __init__(self, source: ObjectSource, number: int) -> None:
-        self._source, self._number = source, number
+    def __init__(self, source: SavedObjects, number: int) -> None:
+        super().__init__(source, number)
         self._numbers = dict(source.children(number))
 
     def __getitem__(self, key: str) -> Any:
@@ -159,11 +152,67 @@ class LoadedDict(Mapping[str, Any]):
         return len(self._numbers)
 
     def _tracked_children(self) -> dict[str, Any]:
-        return {key: self[key] for key in self}
-
-    def saved_kind(self) -> SavedUserObject:
-        """What the SavedModel says that it is."""
-        return self._source.kind(self._number)
+        return dict(self)
 
     def __repr__(self) -> str:
         return f"<opkernel.LoadedDict of {', '.join(self._numbers)}>"
+
+
+class LoadedResource(Resource):
+    """A table, or another resource: created and filled by the functions of its model at first use.
+
+    Args:
+        source: What makes the objects of the model.
+        number: Its number there.
+        name: What to call it.
+        create: Creates the resource; gives its handle.
+        fill: Called once, when there is a handle.
+    """
+
+    def __init__(
+        self,
+        source: SavedObjects,
+        number: int,
+        name: str,
+        create: Callable[[], Any],
+        fill: Callable[[], object],
+    ) -> None:
+        super().__init__(name, create, fill)
+        self._source, self._number = source, number
+
+    def saveables(self) -> Mapping[str, tuple[Any, Any]]:
+        """The functions that save and restore its content, by the attributes of checkpoints."""
+        return {
+            name: (self._source.get(saved.save_function), self._source.get(saved.restore_function))
+            for name, saved in self._source.nodes[self._number].saveable_objects.items()
+        }
+
+    def content_types(self, attribute: str) -> dict[str, DataType]:
+        """The types of the keys and values of an attribute, as ops name them."""
+        return self._source.types_of_table(self._number, attribute)
+
+    def _tracked_children(self) -> dict[str, Any]:
+        numbers = self._source.children(self._number)
+        return {name: self._source.get(number) for name, number in numbers.items()}
+
+
+class LoadedConstant(Constant):
+    """A constant that functions share."""
+
+    def __repr__(self) -> str:
+        return f"<opkernel.LoadedConstant {self.name!r}>"
+
+
+class Again:
+    """The same value, where a function takes it twice."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.name = value.name
+        self.captured_spec = value.captured_spec
+        self.handle_facts = value.handle_facts
+
+    @property
+    def captured_value(self) -> Any:
+        """The value."""
+        return self.value.captured_value

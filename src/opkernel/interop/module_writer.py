@@ -10,16 +10,16 @@ import os
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
-from opkernel.device.origins import set_origin
+import opkernel
+from opkernel.device.permissions import set_origin
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import ConcreteFunction, Graph
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.tracing.function_tracing import Function
 from opkernel.interop.counted_loops import counted_loops
-from opkernel.interop.loaded_body import LoadedGradient
+from opkernel.interop.loaded_body import LoadedGradient, shorten_names
 from opkernel.interop.loaded_function import LoadedConcreteFunction, LoadedFunction
 from opkernel.interop.loaded_objects import LoadedDict, LoadedList, LoadedObject
-from opkernel.interop.loaded_resource import LoadedConstant
 from opkernel.interop.saved_functions import (
     NamedFunction,
     SavedFunction,
@@ -29,13 +29,13 @@ from opkernel.interop.saved_functions import (
     functions_of,
 )
 from opkernel.interop.serving_graph import SavedResource, ServingGraph
-from opkernel.interop.short_names import shorten_names
 from opkernel.interrupts import contextmanager
+from opkernel.logs import logger
 from opkernel.proto import FunctionDef, MetaGraphDef, SavedModel, SavedObject, SavedObjectGraph
 from opkernel.training import Module, Variable
 from opkernel.training.checkpoint import write_variables
-from opkernel.training.resource import Asset, Resource
-from opkernel.training.tracked_objects import TrackedObjects
+from opkernel.training.module import TrackedObjects
+from opkernel.training.resource import Asset, Constant, Resource
 from opkernel.types import DataType
 
 _SIGNATURES = "signatures"
@@ -56,7 +56,10 @@ def write_module(module: Module, directory: str, signatures: Mapping[str, Any] |
     """
     writer = _ModuleWriter(module)
     writer.add_functions()
-    writer.add_signatures(_named_signatures(module, signatures))
+    named = _named_signatures(module, signatures)
+    writer.add_signatures(named)
+    if not named:
+        _warn_of_lost_call(module)
     saved_model = writer.finish()
     variables, assets = (os.path.join(directory, name) for name in ("variables", "assets"))
     os.mkdir(variables)
@@ -82,6 +85,21 @@ def _named_signatures(module: Module, given: Any) -> dict[str, Any]:
     functions = [one for one in functions_of(module).values() if isinstance(one, Function)]
     found = [one for one in functions if one.input_signature is not None]
     return {_SERVING_DEFAULT: found[0]} if len(found) == 1 else {}
+
+
+def _warn_of_lost_call(module: Module) -> None:
+    """Warn where a module can be called and the saved model cannot."""
+    saved = functions_of(module).get("__call__")
+    is_lost = isinstance(saved, Function) and not saved.concrete_functions
+    if not callable(module) or not (saved is None or is_lost):
+        return
+    why = "is a plain method" if saved is None else "has no input signature and was never called"
+    logger("opkernel").warning(
+        "%s.__call__ is not saved, and the model has no signature: it %s. Decorate it with "
+        "@opkernel.function(input_signature=[opkernel.TensorSpec(shape, dtype)]), or name functions in "
+        "opkernel.save(..., signatures=...)",
+        *(type(module).__name__, why),
+    )
 
 
 class _ModuleWriter:
@@ -150,6 +168,7 @@ class _ModuleWriter:
         meta_graph = model.meta_graphs.add()
         meta_graph.meta_info_def.tags.append("serve")
         meta_graph.meta_info_def.tensorflow_version = _TENSORFLOW_VERSION
+        meta_graph.meta_info_def.tensorflow_git_version = f"opkernel {opkernel.__version__}"
         variables = self.tracked.variables()
         constants = {self._node_name(value): value for value in self._constants}
         library = self._library()
@@ -187,7 +206,7 @@ class _ModuleWriter:
             node.variable.name = one.name
         elif isinstance(one, Resource):
             node.resource.SetInParent()
-        elif isinstance(one, LoadedConstant | Asset):
+        elif isinstance(one, Constant):
             self._constants[one] = number
             self._describe_constant(number, one)
         elif isinstance(one, LoadedObject | LoadedList | LoadedDict):
@@ -196,7 +215,7 @@ class _ModuleWriter:
             node.user_object.identifier = _kind(one)
             node.user_object.version.producer = node.user_object.version.min_consumer = 1
 
-    def _describe_constant(self, number: int, one: LoadedConstant | Asset) -> None:
+    def _describe_constant(self, number: int, one: Constant) -> None:
         node = self._graph.nodes[number]
         if isinstance(one, Asset):
             node.asset.asset_file_def_index = len(self.assets)
@@ -204,7 +223,7 @@ class _ModuleWriter:
         else:
             node.constant.operation = self._node_name(one)
 
-    def _node_name(self, one: LoadedConstant | Asset) -> str:
+    def _node_name(self, one: Constant) -> str:
         """The name of the node of the graph that gives a constant or the path of an asset."""
         return f"constant_{self._constants[one]}"
 
@@ -266,7 +285,7 @@ class _ModuleWriter:
         node.function.function_spec.CopyFrom(
             function.function_spec
             if isinstance(function, LoadedFunction)
-            else function_spec(function.python_function)
+            else function_spec(function)
         )
         return number
 
@@ -307,7 +326,7 @@ class _ModuleWriter:
         number = self.tracked.number(value)
         if number is not None:
             return number
-        if isinstance(value, LoadedConstant | Asset):
+        if isinstance(value, Constant):
             if value not in self._constants:
                 number, _ = self._new_node()
                 self._constants[value] = number

@@ -17,9 +17,9 @@ from opkernel.graph.tracing.function_tracing import Function
 from opkernel.graph.tracing.nested_structure import flatten, map_structure
 from opkernel.graph.tracing.tensor_spec import spec_of
 from opkernel.interop.loaded_function import LoadedConcreteFunction, LoadedFunction
-from opkernel.interop.loaded_resource import Again
-from opkernel.interop.saved_model.structured_value import encoded
+from opkernel.interop.loaded_objects import Again
 from opkernel.interop.signature import Signature
+from opkernel.interop.structured_value import encoded
 from opkernel.proto import FunctionDef, FunctionSpec, StructuredValue
 from opkernel.training import Module
 
@@ -87,32 +87,29 @@ class NamedFunction:
         """
         if isinstance(self.concrete, LoadedConcreteFunction):
             return self.concrete.saved.canonicalized_input_signature
-        return self._encoded(self.concrete.graph.structured_input_signature)
+        graph = self.concrete.graph
+        return _encoded(graph.structured_input_signature, f"Function {graph.name!r}")
 
     def output_signature(self) -> StructuredValue:
         """What it gives."""
         if isinstance(self.concrete, LoadedConcreteFunction):
             return self.concrete.saved.output_signature
-        outputs = self.concrete.graph.structured_outputs
-        names = iter(range(len(self.concrete.graph.outputs)))
-        return self._encoded(
-            map_structure(
-                lambda one: (
-                    None
-                    if one is None
-                    else TensorSpec(one.shape, one.dtype, f"output_{next(names)}")
-                ),
-                outputs,
-            )
-        )
+        numbers = itertools.count()
 
-    def _encoded(self, value: Any) -> StructuredValue:
-        try:
-            return encoded(value)
-        except TypeError as error:
-            raise InvalidArgumentError(
-                f"Function {self.concrete.graph.name!r} cannot be saved: {error}"
-            ) from error
+        def spec(one: Any) -> TensorSpec | None:
+            if one is None:
+                return None
+            return TensorSpec(one.shape, one.dtype, f"output_{next(numbers)}")
+
+        graph = self.concrete.graph
+        return _encoded(map_structure(spec, graph.structured_outputs), f"Function {graph.name!r}")
+
+
+def _encoded(value: Any, what: str) -> StructuredValue:
+    try:
+        return encoded(value)
+    except TypeError as error:
+        raise InvalidArgumentError(f"{what} cannot be saved: {error}") from error
 
 
 def functions_of(one: Any) -> dict[str, SavedFunction]:
@@ -135,43 +132,32 @@ def functions_of(one: Any) -> dict[str, SavedFunction]:
     return {name: value for name, value in held.items() if isinstance(value, _KINDS)}
 
 
-def function_spec(python_function: Any) -> FunctionSpec:
-    """The Python signature of a function, without `self`.
+def function_spec(traced: Function[..., Any]) -> FunctionSpec:
+    """The Python signature of a function, without `self`, and its input signature.
 
     Raises:
         InvalidArgumentError: a default cannot be written.
     """
-    parameters = inspect.signature(python_function).parameters.values()
-    kind = inspect.Parameter
-    by_kind: dict[Any, list[inspect.Parameter]] = {}
-    for parameter in parameters:
-        by_kind.setdefault(parameter.kind, []).append(parameter)
+    python_function = traced.python_function
+    signature, kind = inspect.signature(python_function), inspect.Parameter
+    parameters = signature.parameters.values()
     positional = [
-        *by_kind.get(kind.POSITIONAL_ONLY, ()),
-        *by_kind.get(kind.POSITIONAL_OR_KEYWORD, ()),
+        p for p in parameters if p.kind in (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD)
     ]
-    only = by_kind.get(kind.KEYWORD_ONLY, [])
-    defaults = tuple([p.default for p in positional if p.default is not p.empty])
-    fields = {
-        "args": [p.name for p in positional],
-        "varargs": next((p.name for p in by_kind.get(kind.VAR_POSITIONAL, ())), None),
-        "varkw": next((p.name for p in by_kind.get(kind.VAR_KEYWORD, ())), None),
-        "defaults": defaults or None,
-        "kwonlyargs": [p.name for p in only],
-        "kwonlydefaults": {p.name: p.default for p in only if p.default is not p.empty} or None,
-        "annotations": {},
-    }
+    only = [p for p in parameters if p.kind is kind.KEYWORD_ONLY]
+    described = inspect.FullArgSpec(
+        args=[p.name for p in positional],
+        varargs=next((p.name for p in parameters if p.kind is kind.VAR_POSITIONAL), None),
+        varkw=next((p.name for p in parameters if p.kind is kind.VAR_KEYWORD), None),
+        defaults=tuple([p.default for p in positional if p.default is not p.empty]) or None,
+        kwonlyargs=[p.name for p in only],
+        kwonlydefaults={p.name: p.default for p in only if p.default is not p.empty} or None,
+        annotations={},
+    )
     spec = FunctionSpec()
-    pairs = spec.fullargspec.named_tuple_value
-    pairs.name = "FullArgSpec"
-    for name, value in fields.items():
-        try:
-            pairs.values.add(key=name, value=encoded(value))
-        except TypeError as error:
-            raise InvalidArgumentError(
-                f"{python_function.__name__}{inspect.signature(python_function)} cannot be saved: {error}"
-            ) from error
-    spec.input_signature.CopyFrom(encoded(None))
+    what = f"{getattr(python_function, '__name__', python_function)}{signature}"
+    spec.fullargspec.CopyFrom(_encoded(described, what))
+    spec.input_signature.CopyFrom(_encoded(traced.input_signature, what))
     return spec
 
 

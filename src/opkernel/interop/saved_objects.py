@@ -12,34 +12,42 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from opkernel.device.origins import mark_nodes, mark_of
-from opkernel.device.permissions import Permissions
+from opkernel.device.permissions import Permissions, mark_nodes, mark_of
 from opkernel.errors import DataLossError, OpError, UnimplementedError
 from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.interop.loaded_body import LoadedBody, LoadedGradient
-from opkernel.interop.loaded_function import LoadedConcreteFunction, LoadedFunction
-from opkernel.interop.loaded_objects import LoadedDict, LoadedList, LoadedObject
-from opkernel.interop.loaded_resource import Again, LoadedConstant, LoadedResource
-from opkernel.interop.saved_arguments import is_signature, python_signature
-from opkernel.interop.saved_model.structured_value import decoded
-from opkernel.interop.saved_values import SavedValues
+from opkernel.interop.loaded_function import (
+    LoadedConcreteFunction,
+    LoadedFunction,
+    is_signature,
+    python_signature,
+)
+from opkernel.interop.loaded_objects import (
+    Again,
+    LoadedConstant,
+    LoadedDict,
+    LoadedList,
+    LoadedObject,
+    LoadedResource,
+)
+from opkernel.interop.saved_model_files import SavedValues
+from opkernel.interop.structured_value import decoded
 from opkernel.opdef import global_op_registry
 from opkernel.proto import (
     MetaGraphDef,
     NodeDef,
-    SavedConcreteFunction,
     SavedObject,
     SavedUserObject,
     StructuredValue,
     TensorShapeProto,
 )
 from opkernel.training import Variable
-from opkernel.training.resource import PARTS_OF_TABLE, Asset
+from opkernel.training.resource import PARTS_OF_TABLE, Asset, Constant
 from opkernel.types import DataType, PartialTensorShape, tensor_from_proto
 
 if TYPE_CHECKING:
-    from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
+    from opkernel.interop.saved_model_files import SavedModelFiles
 
 _loads = itertools.count(1)
 _LISTS = ("trackable_list_wrapper", "trackable_tuple_wrapper")
@@ -82,17 +90,12 @@ class SavedObjects:
     def _check(self) -> None:
         count = len(self.nodes)
         for number, node in enumerate(self.nodes):
-            for child in node.children:
-                if not 0 <= child.node_id < count:
+            references = [(child.local_name, child.node_id) for child in node.children]
+            references += [(s.slot_name, s.slot_variable_node_id) for s in node.slot_variables]
+            for name, other in references:
+                if not 0 <= other < count:
                     raise self._damage(
-                        f"object {number} refers to {child.node_id} as {child.local_name!r}, and "
-                        f"there are {count} objects"
-                    )
-            for slot in node.slot_variables:
-                if not 0 <= slot.slot_variable_node_id < count:
-                    raise self._damage(
-                        f"object {number} refers to {slot.slot_variable_node_id} as its "
-                        f"{slot.slot_name!r}, and there are {count} objects"
+                        f"object {number} refers to {other} as {name!r}, and there are {count} objects"
                     )
         for name, function in self.meta_graph.object_graph_def.concrete_functions.items():
             for number in function.bound_inputs:
@@ -364,7 +367,7 @@ class SavedObjects:
         found: dict[Any, None] = {}
         for number in self.meta_graph.object_graph_def.concrete_functions[name].bound_inputs:
             one = self.get(number)
-            if not isinstance(one, Variable | LoadedResource | LoadedConstant | Asset):
+            if not isinstance(one, Variable | LoadedResource | Constant):
                 raise self._damage(f"{self.what(name)} takes object {number}, which is no tensor")
             found[Again(one) if one in found else one] = None
         return [*found]
@@ -393,10 +396,6 @@ class SavedObjects:
                 )
             found.keywords = keywords or found.keywords
             return found
-
-    def saved_function(self, name: str) -> SavedConcreteFunction:
-        """What the model says of a function."""
-        return self.meta_graph.object_graph_def.concrete_functions[name]
 
     def _function(self, number: int, node: SavedObject) -> LoadedFunction:
         saved = node.function

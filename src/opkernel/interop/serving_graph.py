@@ -117,19 +117,10 @@ class ServingGraph:
         return handle
 
     def _call(self, function: NamedFunction, given: Sequence[Tensor]) -> Operation:
-        body = function.concrete.graph
-        op = self._graph.create_op(
-            "StatefulPartitionedCall",
-            [[*given, *[self._tensors[value] for value in function.captured]]],
-            attrs={
-                "Tin": [tensor.dtype for tensor in body.inputs],
-                "Tout": [tensor.dtype for tensor in body.outputs],
-                "f": AttrValue(func=NameAttrList(name=function.name)),
-            },
-        )
-        for tensor, inside in zip(op.outputs, body.outputs, strict=True):
-            tensor.set_shape(inside.shape)
-        return op
+        reference = AttrValue(func=NameAttrList(name=function.name))
+        arguments = [*given, *[self._tensors[value] for value in function.captured]]
+        create_call = function.concrete.graph.create_call
+        return create_call(self._graph, "StatefulPartitionedCall", reference, arguments)
 
     def _read(self, variable: Variable) -> Tensor:
         value: Tensor = raw_ops.ReadVariableOp(

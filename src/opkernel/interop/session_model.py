@@ -10,26 +10,149 @@ Source: TensorFlow cc/saved_model/loader.cc, loader_util.cc, python/training/sav
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
 
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
-from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError
-from opkernel.graph import Graph, Operation, Tensor
+from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from opkernel.graph import Graph, Operation, Tensor, TensorSpec
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
-from opkernel.interop.session_signature import session_signature
+from opkernel.graph.tracing.nested_structure import flatten, map_structure
 from opkernel.interop.session_variable import SessionVariable, session_variables
-from opkernel.interop.signature import SignatureMap
+from opkernel.interop.signature import Signature, SignatureMap, model_html
+from opkernel.interop.structured_value import (
+    CompositeSpec,
+    CompositeValue,
+    decoded,
+    sparse_spec,
+)
+from opkernel.interrupts import Closing
 from opkernel.opdef import UnregisteredOpError
-from opkernel.proto import MetaGraphDef
+from opkernel.proto import MetaGraphDef, SignatureDef, TensorInfo
 from opkernel.runtime import Session
+from opkernel.types import DataType, PartialTensorShape, tensor_from_proto
+
+_Tensors = TensorInfo | tuple[TensorInfo, ...]
+"""The tensor of an input or output, or those that it has as parts."""
+
+
+def _signature(name: str, definition: SignatureDef, owner: SessionModel) -> Signature:
+    """The signature that a SignatureDef describes.
+
+    The session is asked for at the first call.
+    """
+    inputs = {key: _tensors(info) for key, info in sorted(definition.inputs.items())}
+    outputs = {key: _tensors(info) for key, info in sorted(definition.outputs.items())}
+
+    @cache
+    def step() -> Callable[..., Any]:
+        for one in flatten([inputs, outputs]):
+            owner.element(one.name, f"signature {name!r}")
+        fetches = map_structure(lambda one: one.name, outputs)
+        return owner.session.make_callable(fetches, [one.name for one in flatten(inputs)])
+
+    names = [*inputs]
+    is_plain = not any(isinstance(tensors, tuple) for tensors in inputs.values())
+
+    composites = {
+        key: spec
+        for key, info in definition.outputs.items()
+        if (spec := _composite(info)) is not None
+    }
+
+    def run(values: Mapping[str, Any]) -> dict[str, Any]:
+        if is_plain:
+            given = [values[name] for name in names]
+        else:
+            given = [
+                part
+                for key, tensors in inputs.items()
+                for part in _parts(key, tensors, _composite(definition.inputs[key]), values[key])
+            ]
+        found: dict[str, Any] = step()(*given)  # in the form of the fetches
+        for key, spec in composites.items():
+            found[key] = CompositeValue(spec, found[key])
+        return found
+
+    return Signature(
+        name,
+        map_structure(_spec, inputs),
+        map_structure(_spec, outputs),
+        run,
+        method_name=definition.method_name,
+        defaults={key: tensor_from_proto(value) for key, value in definition.defaults.items()},
+        keywords={key.removesuffix(":0"): key for key in inputs if key.endswith(":0")},
+    )
+
+
+def _tensors(info: TensorInfo) -> _Tensors:
+    encoding = info.WhichOneof("encoding")
+    if encoding == "composite_tensor":
+        return tuple(info.composite_tensor.components)
+    if encoding != "coo_sparse":
+        return info
+    sparse, rank = info.coo_sparse, _shape(info).rank
+    shapes = (
+        PartialTensorShape([None, rank]),
+        PartialTensorShape([None]),
+        PartialTensorShape([rank]),
+    )
+    names = sparse.indices_tensor_name, sparse.values_tensor_name, sparse.dense_shape_tensor_name
+    types = DataType.DT_INT64, info.dtype, DataType.DT_INT64
+    return tuple(
+        TensorInfo(name=name, dtype=dtype, tensor_shape=shape.to_proto())
+        for name, dtype, shape in zip(names, types, shapes, strict=True)
+    )
+
+
+def _composite(info: TensorInfo) -> CompositeSpec | None:
+    """The spec of a sparse, ragged or other value of several tensors; None where it is unknown."""
+    encoding = info.WhichOneof("encoding")
+    if encoding == "coo_sparse":
+        return sparse_spec(_shape(info), DataType(info.dtype))
+    if encoding != "composite_tensor":
+        return None
+    composite = info.composite_tensor
+    try:
+        spec = CompositeSpec.of(composite.type_spec, decoded(composite.type_spec.type_state))
+    except (UnimplementedError, DataLossError):
+        return None
+    return spec if len(spec.components) == len(composite.components) else None
+
+
+def _spec(info: TensorInfo) -> TensorSpec:
+    return TensorSpec(_shape(info), DataType(info.dtype), info.name.partition(":")[0])
+
+
+def _shape(info: TensorInfo) -> PartialTensorShape:
+    return PartialTensorShape.from_proto(info.tensor_shape)
+
+
+def _parts(key: str, tensors: _Tensors, spec: CompositeSpec | None, value: Any) -> Sequence[Any]:
+    """The values of the tensors of an input.
+
+    Raises:
+        InvalidArgumentError: the input has several parts, and the value has not as many.
+    """
+    if not isinstance(tensors, tuple):
+        return (value,)
+    if spec is not None:
+        value = spec.parts(value)
+    if not isinstance(value, list | tuple) or len(value) != len(tensors):
+        names = ", ".join([one.name for one in tensors])
+        raise InvalidArgumentError(
+            f"Input {key!r} has {len(tensors)} parts ({names}): give a tuple of their values"
+        )
+    return value
+
 
 _INIT_OP_SIGNATURE = "__saved_model_init_op"
 _NO_SIGNATURES = (_INIT_OP_SIGNATURE, "__saved_model_train_op")
 _INIT_OP_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")
 
 
-class SessionModel:
+class SessionModel(Closing):
     """A graph that was loaded with the values of its variables, and a session that runs it.
 
         with opkernel.load_as_session("model") as model:
@@ -57,6 +180,7 @@ class SessionModel:
         assets: Mapping[str, str] | None = None,
         permissions: Permissions = NO_PERMISSIONS,
         owner: object = None,
+        jit: str = "",
     ) -> None:
         self.path = path
         self.meta_graph = meta_graph
@@ -66,12 +190,12 @@ class SessionModel:
         self.graph = graph_of(meta_graph)
         self.signatures = SignatureMap(
             {
-                name: session_signature(name, definition, self)
+                name: _signature(name, definition, self)
                 for name, definition in meta_graph.signature_def.items()
                 if name not in _NO_SIGNATURES
             }
         )
-        self.session_options: dict[str, Any] = {}
+        self.session_options: dict[str, Any] = {"jit": jit}
         self._checkpoint = checkpoint
         self._owner = owner  # of the files, which go with it
         self._session: Session | None = None
@@ -105,21 +229,26 @@ class SessionModel:
         """The variables that training changes."""
         return [variable for variable in self.variables if variable.trainable]
 
+    @property
+    def user_defined_metadata(self) -> dict[str, Any]:
+        """What a TensorFlow.js model says about itself, such as its labels; empty for other models."""
+        from opkernel.graph.io.tfjs_model import user_defined_metadata  # for these models alone
+
+        return user_defined_metadata(self.meta_graph)
+
     def close(self) -> None:
         """Close the session, if it was used."""
         with self._lock:
             if self._session is not None:
                 self._session.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         names = ", ".join(self.signatures) or "none"
         return f"<opkernel.SessionModel {self.path!r}, tags {self.tags}, signatures: {names}>"
+
+    def _repr_html_(self) -> str:
+        """The tables of its signatures, which notebooks show."""
+        return model_html("SessionModel", self.path, self.tags, self.signatures)
 
     def _initialized(self) -> Session:
         """A session with the values of the checkpoint, after the initialisation."""
@@ -186,7 +315,5 @@ def graph_of(meta_graph: MetaGraphDef) -> Graph:
     options = ImportOptions(
         allow_unregistered=True, allow_internal_names=True, fill_empty_attrs=True
     )
-    importer = GraphImporter(graph, meta_graph.graph_def, options)
-    importer.prepare()
-    importer.commit()
+    GraphImporter(graph, meta_graph.graph_def, options).prepare().commit()
     return graph

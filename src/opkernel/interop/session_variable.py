@@ -18,7 +18,6 @@ from opkernel.types import DataType, PartialTensorShape
 _TRAINABLE = "trainable_variables"
 _COLLECTIONS = ("variables", "local_variables", "model_variables", _TRAINABLE)
 _VARIABLE_OPS = frozenset({"VarHandleOp", "VariableV2", "Variable"})
-_NO_VARIABLES = frozenset({"", "<unknown>"})
 
 
 class SessionVariable:
@@ -84,17 +83,14 @@ class SessionVariable:
     def _assign(self) -> tuple[Operation, Tensor]:
         output = self._operation.outputs[0]
         is_resource = output.dtype is DataType.DT_RESOURCE
-        with self._graph.as_default(), self._graph.control_dependencies(None):
+        graph = self._operation.graph
+        with graph.as_default(), graph.control_dependencies(None):
             given = placeholder(self.dtype, self.shape, name=f"{self._operation.name}/given")
         op_type = "AssignVariableOp" if is_resource else "Assign"
         return self._node(op_type, [output, given]), given
 
-    @property
-    def _graph(self) -> Graph:
-        return self._operation.graph
-
     def _node(self, op_type: str, inputs: list[Tensor]) -> Operation:
-        graph = self._graph
+        graph = self._operation.graph
         attrs = {"dtype": self.dtype} if inputs[0].dtype is DataType.DT_RESOURCE else {}
         with graph.lock, graph.control_dependencies(None), graph.device(self._operation.device):
             return graph.create_op(

@@ -5,10 +5,12 @@ Source: TensorFlow core/protobuf/meta_graph.proto (SignatureDef), python/saved_m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from opkernel.escaping import html_text
 from opkernel.graph import TensorSpec
+from opkernel.interop.structured_value import CompositeValue
 from opkernel.messages import did_you_mean, short_repr
 
 Run = Callable[[dict[str, Any]], dict[str, Any]]
@@ -69,36 +71,68 @@ class Signature:
             TypeError: an input is missing, or unknown.
             InvalidArgumentError: a value has another type or shape than the input.
         """
-        if args:
-            inputs = {**self._positional(args), **inputs}
-        if inputs.keys() != self.inputs.keys():
-            named = {self._keywords.get(name, name): value for name, value in inputs.items()}
-            inputs = {**self.defaults, **named}
-            self._check(inputs)
-        return self._run(inputs)
+        try:
+            if args:
+                inputs = {**self._positional(args), **inputs}
+            if inputs.keys() != self.inputs.keys():
+                inputs = self._spread(inputs)
+                named = {self._keywords.get(name, name): value for name, value in inputs.items()}
+                inputs = {**self.defaults, **named}
+                self._check(inputs)
+            return self._run(inputs)
+        except Exception as error:
+            from opkernel.tracebacks import hide_frames
+
+            hide_frames(error)
+            raise
 
     def _positional(self, args: tuple[Any, ...]) -> dict[str, Any]:
         if len(args) > 1 or len(self.inputs) != 1:
-            raise TypeError(
-                f"{self} takes its inputs by name: {', '.join(f'{name}=...' for name in self.inputs)}"
-            )
+            raise TypeError(f"{self} takes its inputs by name; {self._takes}")
         return dict(zip(self.inputs, args, strict=True))
+
+    def _spread(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The tensors of ragged and sparse values by their names: `x`, `x_1` and so on."""
+        spread: dict[str, Any] = {}
+        for name, value in inputs.items():
+            parts = value if isinstance(value, CompositeValue) else ()
+            names = [name, *[f"{name}_{i}" for i in range(1, len(parts))]]
+            is_spread = parts and all(one in self.inputs for one in names)
+            spread |= zip(names, parts, strict=True) if is_spread else {name: value}
+        return spread
 
     def _check(self, inputs: Mapping[str, Any]) -> None:
         for name in inputs:
             if name not in self.inputs:
-                raise TypeError(f"{self} has no input {name!r}{did_you_mean(name, self.inputs)}")
+                raise TypeError(
+                    f"{self} has no input {name!r}{did_you_mean(name, self.inputs)}; {self._takes}"
+                )
         missing = [name for name in self.inputs if name not in inputs]
         if missing:
-            raise TypeError(f"{self} is missing its input {', '.join(map(repr, missing))}")
+            names = ", ".join(map(repr, missing))
+            raise TypeError(f"{self} is missing its input {names}; {self._takes}")
+
+    @property
+    def _takes(self) -> str:
+        """Its inputs, for messages."""
+        return f"its inputs are: {_listed(self.inputs) or 'none'}"
 
     def __str__(self) -> str:
         return f"Signature {self.name!r}"
 
     def __repr__(self) -> str:
-        takes = ", ".join([f"{name}: {_text(spec)}" for name, spec in self.inputs.items()])
-        gives = ", ".join([f"{name}: {_text(spec)}" for name, spec in self.outputs.items()])
+        takes, gives = _listed(self.inputs), _listed(self.outputs)
         return f"<opkernel.Signature {self.name}({takes}) -> {{{gives}}}>"
+
+    def _repr_html_(self) -> str:
+        """A table of its inputs and outputs, which notebooks show."""
+        rows = [
+            (kind, name, part)
+            for kind, specs in (("input", self.inputs), ("output", self.outputs))
+            for name, spec in specs.items()
+            for part in (spec if isinstance(spec, tuple) else (spec,))
+        ]
+        return f"<b>{html_text(self.name)}</b>{_table(rows)}"
 
 
 class SignatureMap(Mapping[str, Signature]):
@@ -125,6 +159,37 @@ class SignatureMap(Mapping[str, Signature]):
     def __repr__(self) -> str:
         lines = "".join([f"\n  {signature!r}" for signature in self._signatures.values()])
         return f"<opkernel.SignatureMap{lines}>"
+
+    def _repr_html_(self) -> str:
+        """The tables of all signatures, which notebooks show."""
+        return "".join([signature._repr_html_() for signature in self.values()])
+
+
+def model_html(kind: str, path: str, tags: Sequence[str], signatures: SignatureMap) -> str:
+    """What notebooks show of a model: its kind, its path, its tags, the tables of its signatures."""
+    title = f"<b>{html_text(kind)}</b> <code>{html_text(path)}</code>"
+    return (
+        f"<div>{title}, tags {html_text(', '.join(tags) or 'none')}</div>{signatures._repr_html_()}"
+    )
+
+
+def _table(rows: Sequence[tuple[str, str, TensorSpec]]) -> str:
+    lines = [
+        "".join(
+            [
+                f"<td>{html_text(text)}</td>"
+                for text in (kind, name, part.dtype.tf_name, str(part.shape))
+            ]
+        )
+        for kind, name, part in rows
+    ]
+    body = "".join([f"<tr>{line}</tr>" for line in lines])
+    head = "<tr><th></th><th>name</th><th>type</th><th>shape</th></tr>"
+    return f"<table>{head}{body}</table>"
+
+
+def _listed(specs: Mapping[str, Any]) -> str:
+    return ", ".join([f"{name}: {_text(spec)}" for name, spec in specs.items()])
 
 
 def _text(spec: Any) -> str:

@@ -1,15 +1,20 @@
-"""Kernels that keep to a budget; `create_op_kernel` makes them where memory is limited.
+"""Kernels that keep to a budget; `create_op_kernel` makes them where memory or time is limited.
 
 Before such a kernel computes, the shape function of its op says how large the outputs will be, given
 the shapes and values of the inputs. Outputs that are too large are refused before anything is allocated.
 A kernel itself checks outputs whose size the shape function cannot tell (`check_allocation`). Outputs
 are counted until they are collected. Plans call these functions instead of the kernel's own, so that
 kernels without a limit pay nothing.
+
+How much a kernel has to do is estimated. `work_of` is a guess that is high rather than low; constant folding, work that
+the user did not ask for, goes by it. `least_seconds` is low rather than high; steps that have little time left go by it.
+Nothing interrupts NumPy, so that functions of large arrays compute piece by piece, and look at the clock between pieces.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, update_wrapper
 from sys import getsizeof
@@ -17,20 +22,165 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opkernel.device.budget import Budget, current_budget, owner_of
-from opkernel.device.work_clock import in_time
-from opkernel.errors import DeadlineExceededError, OpError
+from opkernel.device.allocation import allocate
+from opkernel.device.budget import Budget, check_time, current_budget, owner_of
+from opkernel.device.work_clock import SLOW, in_time
+from opkernel.errors import DeadlineExceededError
 from opkernel.kernel.context.declared_outputs import flat_outputs
-from opkernel.kernel.context.op_kernel_context import OpKernelContext
-from opkernel.kernel.context.tensor_ref import TensorRef
+from opkernel.kernel.context.inputs import TensorRef
+from opkernel.kernel.context.op_kernel_context import OpKernelContext, compute_and
+from opkernel.kernel.contract import KernelContract
 from opkernel.kernel.function_kernel import FunctionKernel, forward_input
 from opkernel.kernel.op_kernel import OpKernel
-from opkernel.kernel.pieces import may_go_in_pieces, piecewise
-from opkernel.kernel.work import work_of
-from opkernel.opdef import InferenceContext, ShapeHandle
+from opkernel.opdef import InferenceContext, OpTraits, ShapeHandle
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
 from opkernel.records import replace
-from opkernel.types import MAX_DIMENSIONS, TensorShape
+from opkernel.types import MAX_DIMENSIONS, TensorShape, as_dtype
+
+_MOST_PER_SECOND = 1.5e11 * (os.cpu_count() or 1)
+"""The most multiplications that the processors do in a second."""
+
+_MOST_SORTED_PER_SECOND = 1e9
+
+COSTS_WITH_LEAST_SECONDS = frozenset({"product", "sort"})
+"""The costs of ops (`OpTraits.cost`) that take a time which is known to be the least."""
+
+_OF_CALL = 1 << 14
+_OF_ELEMENT = 8
+_OF_ITERATION = 1000
+
+
+def work_of(traits: OpTraits, inputs: Sequence[Any], outputs: int) -> int:
+    """The work of an op's kernel in about a billionth of a second, for so many elements of outputs."""
+    sizes = [int(np.size(value)) for value in inputs]
+    elements = sum(sizes) + outputs
+    if traits.cost == "series":
+        work = elements * _OF_ITERATION
+    elif traits.is_linear:
+        work = elements * _OF_ELEMENT
+    elif traits.cost == "product":
+        work = math.isqrt(math.prod(sizes) * max(outputs, 1)) + elements * _OF_ELEMENT
+    elif traits.cost == "convolution" and len(inputs) > 1:
+        work = outputs * max(sizes[1], 1) // max(np.shape(inputs[1])[-1:] or (1,))
+    else:  # it may compare all with all
+        work = elements * elements
+    return _OF_CALL + work
+
+
+def least_seconds(traits: OpTraits, inputs: Sequence[Any]) -> float:
+    """The time that a product or a sort of these inputs takes at least; 0 for other ops."""
+    if traits.cost == "sort":
+        return max([int(np.size(value)) for value in inputs], default=0) / _MOST_SORTED_PER_SECOND
+    if traits.cost != "product" or len(inputs) != 2:
+        return 0
+    a, b = map(np.shape, inputs)
+    shared = max({*a[-2:]} & {*b[-2:]}, default=1)  # the most that may be summed over
+    number = math.prod(a) * math.prod(b) / max(shared * math.prod(a[:-2]), 1)
+    return number / _MOST_PER_SECOND
+
+
+_PIECE = 1 << 18
+"""Elements of a piece."""
+
+
+def may_go_in_pieces(kernel: FunctionKernel, claims: KernelContract) -> bool:
+    """Whether a kernel with these claims may be computed piece by piece."""
+    is_right = claims.elementwise and claims.outputs_as_declared and kernel.num_outputs == 1
+    return is_right and not any(arg.is_list for arg in kernel.properties.input_args)
+
+
+def computed_in_pieces(
+    function: Callable[..., Any],
+    claims: KernelContract,
+    inputs: Sequence[Any],
+    check: Callable[[], None],
+) -> Any:
+    """What the function of a kernel gives; of large inputs, piece by piece.
+
+    Args:
+        function: The function.
+        claims: The claims of the kernel, which `may_go_in_pieces`.
+        inputs: The inputs.
+        check: Called between pieces.
+    """
+    shape = _common_shape([value.shape for value in inputs], claims.same_shapes)
+    if shape is None:  # the kernel tells the error
+        return function(*inputs)
+    return _computed(function, inputs, shape, check)
+
+
+def in_pieces(function: Callable[..., Any], *arrays: Any) -> Any:
+    """What an element-wise function gives for arrays that are broadcast: of large ones, piece by piece.
+
+    So the memory that the function works in stays small, and the clock is looked at.
+    """
+    shape = np.broadcast_shapes(*[array.shape for array in arrays])
+    return _computed(function, arrays, shape, partial(check_time, "computing elements"))
+
+
+def _computed(
+    function: Callable[..., Any],
+    arrays: Sequence[Any],
+    shape: tuple[int, ...],
+    check: Callable[[], None],
+) -> Any:
+    if math.prod(shape) <= _PIECE:
+        return function(*arrays)
+    whole = [np.broadcast_to(array, shape) for array in arrays]
+    first, *others = _pieces(shape)
+    piece = function(*[array[first] for array in whole])
+    result = allocate(shape, as_dtype(piece.dtype))
+    result[first] = piece
+    for place in others:
+        check()
+        result[place] = function(*[array[place] for array in whole])
+    return result
+
+
+def _common_shape(shapes: Sequence[tuple[int, ...]], needs_one: bool) -> tuple[int, ...] | None:
+    if len({*shapes}) == 1:
+        return shapes[0]
+    if needs_one:
+        return None
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
+
+
+def _pieces(shape: tuple[int, ...]) -> Sequence[tuple[slice, ...]]:
+    """Parts of an array, along its longest dimension."""
+    axis = max(range(len(shape)), key=shape.__getitem__)
+    row = max(math.prod(shape) // max(shape[axis], 1), 1)
+    rows = max(_PIECE // row, 1)
+    before = (slice(None),) * axis
+    return [(*before, slice(start, start + rows)) for start in range(0, shape[axis], rows)]
+
+
+def by_rows(function: Callable[[Any], Any], rows: Any) -> Any:
+    """What a function gives for the rows `[n, ...]` of a large array: some rows at a time.
+
+    So the memory that the function works in stays small, and the clock is looked at.
+
+    Args:
+        function: Makes of rows one array, or several in a tuple, with as many rows.
+        rows: The rows.
+    """
+    of_one = max(rows.size // max(len(rows), 1), 1)
+    step = max(_PIECE // of_one, 1)
+    if len(rows) <= 2 * step:
+        return function(rows)
+    starts = in_time(range(0, len(rows), step), SLOW, "computing rows")
+    results: list[Any] = []
+    for start in starts:
+        part = function(rows[start : start + step])
+        parts = part if isinstance(part, tuple) else (part,)
+        if not results:
+            results = [np.empty((len(rows), *one.shape[1:]), one.dtype) for one in parts]
+        for result, one in zip(results, parts, strict=True):
+            result[start : start + step] = one
+    return tuple(results) if isinstance(part, tuple) else results[0]
+
 
 _INT64_MAX = 2**63 - 1
 _OF_OUTPUT = 1 << 12
@@ -55,19 +205,16 @@ def bounded(kernel: OpKernel, registration: OpRegistrationData) -> OpKernel:
     name = "compute" if kernel.as_async() is None else "compute_async"
     compute = getattr(kernel, name)
 
-    def compute_bounded(ctx: OpKernelContext, *done: Callable[[], None]) -> Any:
+    def compute_bounded(ctx: OpKernelContext, *done: Callable[[], None]) -> None:
         budget = current_budget()
         if budget is None:
-            return compute(ctx, *done)
+            compute(ctx, *done)
+            return
         inputs = list(ctx.inputs)
         sizes.check(budget, inputs)
-        if done:
-            return compute(ctx, _holding(budget, inputs, ctx, *done))
-        result = compute(ctx)
-        _hold(budget, inputs, ctx.outputs)
-        return result
+        compute_and(ctx, compute, lambda: _hold(budget, inputs, ctx.outputs), *done)
 
-    vars(kernel).update({name: compute_bounded, "shortcut": _no_shortcut})
+    vars(kernel).update({name: compute_bounded, "shortcut": lambda run: run})
     return kernel
 
 
@@ -119,13 +266,10 @@ _NOTHING = KnownOutputs(0, 0, "")
 def _bind_function(kernel: FunctionKernel, registration: OpRegistrationData) -> None:
     sizes, args = _OutputSizes(kernel, registration), kernel.properties.input_args
     claims = kernel.contract
+    goes_in_pieces = may_go_in_pieces(kernel, claims)
     kernel.contract = replace(claims, elementwise=False, same_shapes=False, takes_out=False)
 
     def of(function: Callable[..., Any]) -> Callable[..., Any]:
-        in_pieces = None
-        if may_go_in_pieces(kernel, claims):
-            in_pieces = piecewise(claims, function)
-
         def call(*arguments: Any) -> Any:
             budget = current_budget()
             if budget is None:
@@ -134,10 +278,11 @@ def _bind_function(kernel: FunctionKernel, registration: OpRegistrationData) -> 
             for arg, argument in zip(args, arguments, strict=True):
                 inputs += argument if arg.is_list else (argument,)
             sizes.check(budget, inputs)
-            if in_pieces is None or budget.deadline is None:
-                result = function(*arguments)
+            if goes_in_pieces and budget.deadline is not None:
+                check = partial(budget.check_time, "running", kernel.name)
+                result = computed_in_pieces(function, claims, arguments, check)
             else:
-                result = in_pieces(arguments, partial(budget.check_time, "running", kernel.name))
+                result = function(*arguments)
             _hold(budget, inputs, flat_outputs(kernel, result))
             return result
 
@@ -211,25 +356,6 @@ def _sizes(shape: ShapeHandle | None) -> tuple[int, ...] | None:
         return None
     is_right = len(sizes) <= MAX_DIMENSIONS and math.prod(sizes) <= _INT64_MAX
     return sizes if is_right else tuple(TensorShape(sizes))  # the error
-
-
-def _no_shortcut(run: Callable[..., Any]) -> Callable[..., Any]:
-    return run
-
-
-def _holding(
-    budget: Budget, inputs: Sequence[Any], ctx: OpKernelContext, done: Callable[[], None]
-) -> Callable[[], None]:
-    """Counts the outputs of an asynchronous kernel once it is done."""
-
-    def finished() -> None:
-        try:
-            _hold(budget, inputs, ctx.outputs)
-        except OpError as error:  # belongs to the step
-            ctx.set_status(error)
-        done()
-
-    return finished
 
 
 def _hold(budget: Budget, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:

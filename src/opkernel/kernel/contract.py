@@ -2,8 +2,8 @@
 
 Rights come from claims, the same for the kernels of the catalogue and for anybody's. Where a kernel
 claims nothing, all that it gives is checked at every call, in every way of calling
-(`checked_kernels`). A claim is believed at run time; `opkernel test`,
-`Session(sanitize=True)` and OPKERNEL_CHECK_CONTRACTS=1 verify it (`verification`).
+(`verification`). A claim is believed at run time; `opkernel test`,
+`Session(sanitize=True)` and OPKERNEL_CHECK_CONTRACTS=1 verify it.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ class FunctionKernel(OpKernel):
 
     Attributes:
         function: Takes one positional argument an input argument. Where the kernel does not claim
-            that its outputs are as declared, it checks them (`checked_kernels`), so that callers need
+            that its outputs are as declared, it checks them (`verification`), so that callers need
             not.
         unchecked: The function with its attrs filled in.
         registered: The function that it was made from by filling in `attrs`, by name.

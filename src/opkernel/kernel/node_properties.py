@@ -1,16 +1,19 @@
-"""NodeProperties: a node with its op, and what follows from both.
+"""NodeProperties: a node with its op, and what follows from both: arguments, types, and the memory that each lives in.
 
-Source: NodeProperties in TensorFlow core/framework/node_properties.h.
+Source: TensorFlow core/framework/node_properties.h, memory_types.cc.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from enum import IntEnum
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import is_list_arg, name_ranges_for_node
-from opkernel.proto import NodeDef, OpDef
+from opkernel.opdef import text as summaries
+from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
@@ -105,6 +108,11 @@ def _types_text(types: Sequence[DataType]) -> str:
     return ", ".join(dtype.string for dtype in types)
 
 
+def delegated_to(path: str) -> Any:
+    """A property that reads an attribute of an attribute: `delegated_to("device.env")`."""
+    return property(attrgetter(path), doc=f"The same as `{path}`.")
+
+
 class OfNode:
     """The facts of a node: for its kernel, and for the kernel's construction.
 
@@ -114,20 +122,14 @@ class OfNode:
 
     properties: NodeProperties
 
-    @property
-    def node_def(self) -> NodeDef:
-        """The node."""
-        return self.properties.node_def
+    node_def: NodeDef = delegated_to("properties.node_def")
+    """The node."""
 
-    @property
-    def input_types(self) -> tuple[DataType, ...]:
-        """The types of the flat list of inputs."""
-        return self.properties.input_types
+    input_types: tuple[DataType, ...] = delegated_to("properties.input_types")
+    """The types of the flat list of inputs."""
 
-    @property
-    def output_types(self) -> tuple[DataType, ...]:
-        """The types of the flat list of outputs."""
-        return self.properties.output_types
+    output_types: tuple[DataType, ...] = delegated_to("properties.output_types")
+    """The types of the flat list of outputs."""
 
     def input_type(self, index: int) -> DataType:
         """The type of the input at `index`."""
@@ -136,3 +138,81 @@ class OfNode:
     def output_type(self, index: int) -> DataType:
         """The type of the output at `index`."""
         return self.properties.output_types[index]
+
+
+class MemoryType(IntEnum):
+    """The memory of a tensor that passes between kernels."""
+
+    DEVICE_MEMORY = 0
+    HOST_MEMORY = 1
+
+
+class MemoryTypes(NamedTuple):
+    """The memory types of the flat lists of a node's inputs and outputs."""
+
+    inputs: tuple[MemoryType, ...]
+    outputs: tuple[MemoryType, ...]
+
+
+_FUNCTION_CALL_OPS = frozenset(
+    {"SymbolicGradient", "PartitionedCall", "StatefulPartitionedCall", "While", "StatelessWhile"}
+)
+"""Ops that run a function: its body, not their kernel, decides where integers live."""
+
+
+def mtype_from_dtype(dtype: DataType, *, int32_on_device: bool = False) -> MemoryType:
+    """Where tensors of a type live unless a kernel says otherwise.
+
+    Strings and resources live on the host for every device. So does int32, which mostly holds
+    shapes and indices, unless `int32_on_device`.
+    """
+    on_host = dtype.always_on_host or (dtype is DataType.DT_INT32 and not int32_on_device)
+    return MemoryType.HOST_MEMORY if on_host else MemoryType.DEVICE_MEMORY
+
+
+def memory_types(
+    node: NodeProperties, device_type: str, kernel_def: KernelDef | None
+) -> MemoryTypes:
+    """The memory types of a node on a device, given its kernel.
+
+    The kernel's HostMemory arguments, types that always live on the host, and the indices in the
+    attrs `_input_hostmem` and `_output_hostmem` are in host memory; all else is in the device's.
+    A node without a kernel, and a function call, is judged by its types alone.
+
+    Raises:
+        InvalidArgumentError: the kernel names HostMemory arguments that the op does not have.
+    """
+    node_def = node.node_def
+    if node_def.op in _FUNCTION_CALL_OPS:
+        kernel_def = None
+    named = () if kernel_def is None else kernel_def.host_memory_arg
+    known = {arg.name for arg in (*node.input_args, *node.output_args)}
+    unknown = [name for name in named if name not in known]
+    if unknown:
+        raise InvalidArgumentError(
+            f"HostMemory args {', '.join(map(repr, unknown))} not found in OpDef: "
+            f"{summaries.summarize_op_def(node.op_def)}"
+        )
+    int32_on_device = kernel_def is not None or device_type == "TPU" or _must_compile(node_def)
+
+    def of(types: Iterable[DataType], args: Iterable[Arg], attr: str) -> tuple[MemoryType, ...]:
+        on_host = {*node_def.attr[attr].list.i} if attr in node_def.attr else set()
+        for arg in args:
+            if arg.name in named:
+                on_host.update(range(arg.start, arg.stop))
+        return tuple(
+            [
+                MemoryType.HOST_MEMORY
+                if index in on_host
+                else mtype_from_dtype(dtype, int32_on_device=int32_on_device)
+                for index, dtype in enumerate(types)
+            ]
+        )
+
+    inputs = of(node.input_types, node.input_args, "_input_hostmem")
+    return MemoryTypes(inputs, of(node.output_types, node.output_args, "_output_hostmem"))
+
+
+def _must_compile(node_def: NodeDef) -> bool:
+    """Whether the node asks to be compiled by XLA."""
+    return "_XlaMustCompile" in node_def.attr and node_def.attr["_XlaMustCompile"].b

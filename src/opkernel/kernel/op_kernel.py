@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel.kernel_facts import KernelFacts
+from opkernel.kernel.context.construction import KernelFacts
 from opkernel.messages import short_repr
 from opkernel.types import TensorShape
 

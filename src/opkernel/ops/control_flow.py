@@ -19,8 +19,7 @@ from opkernel.opdef.common_shapes import (
 )
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import ALL, POD, QUANTIZED
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import ALL, POD, QUANTIZED, register_kernel
 from opkernel.types import DataType
 
 
@@ -35,14 +34,6 @@ def _pass_handle_data(c: InferenceContext, outputs: int) -> bool:
 
 
 def switch_shape(c: InferenceContext) -> None:
-    """Both outputs are like `data`."""
-    c.with_rank(c.input(1), 0)
-    for index in range(2):
-        c.set_output(index, c.input(0))
-    _pass_handle_data(c, 2)
-
-
-def switch_n_shape(c: InferenceContext) -> None:
     """All outputs are like `data`."""
     c.with_rank(c.input(1), 0)
     for index in range(c.num_outputs()):
@@ -161,121 +152,78 @@ def _pass_on(ctx: OpKernelContext, source: int, output: int) -> None:
 _merge_type = full_type.tuple_func([full_type.merge(), full_type.tensor(FullTypeId.TFT_INT32)])
 
 for _prefix in ("", "Ref"):
-    _data, _output = ("data: Ref(T)", "Ref(T)") if _prefix else ("data: T", "T")
-    _passed_on = "" if _prefix else "value_rule=forward"
-    _passed_on_type = None if _prefix else full_type.replicate_input()
+    _t, _list = ("Ref(T)", "Ref(N * T)") if _prefix else ("T", "N * T")
+    _traits = "" if _prefix else "value_rule=forward"
+    _like_data = None if _prefix else full_type.replicate_input()
     register_op(
-        f"{_prefix}Switch",
-        inputs=[_data, "pred: bool"],
-        outputs=[f"output_false: {_output}", f"output_true: {_output}"],
+        f"{_prefix}Switch(data: {_t}, pred: bool) -> output_false: {_t}, output_true: {_t}",
         attrs=["T: type"],
         shape_fn=switch_shape,
-        traits=_passed_on,
+        traits=_traits,
         forward_type_fn=None if _prefix else full_type.replicate_input(0, 2),
         allows_uninitialized_input=bool(_prefix),
         doc="Passes `data` on to `output_true` or `output_false`, as `pred` says.",
     )
     register_op(
-        f"{_prefix}Merge",
-        inputs=["inputs: Ref(N * T)" if _prefix else "inputs: N * T"],
-        outputs=[f"output: {_output}", "value_index: int32"],
+        f"{_prefix}Merge(inputs: {_list}) -> output: {_t}, value_index: int32",
         attrs=["T: type", "N: int >= 1"],
         shape_fn=merge_shape,
         traits="" if _prefix else "value_rule=merge",
         forward_type_fn=None if _prefix else _merge_type,
         doc="Passes on whichever input is alive, and its index.",
     )
-    register_op(
-        f"{_prefix}Enter",
-        inputs=[_data],
-        outputs=[f"output: {_output}"],
-        attrs=[
-            "T: type",
-            "frame_name: string",
-            "is_constant: bool = false",
-            "parallel_iterations: int = 10",
-        ],
-        shape_fn=unchanged_shape if _prefix else enter_shape,
-        traits=_passed_on,
-        forward_type_fn=_passed_on_type,
-        doc="Passes `data` into the loop whose frame is `frame_name`.",
-    )
-    for _name, _doc in (
-        ("Exit", "Passes `data` out of its loop."),
-        ("NextIteration", "Passes `data` on to the next turn of its loop."),
+    _frame = ("frame_name: string", "is_constant: bool = false", "parallel_iterations: int = 10")
+    for _name, _attrs, _doc in (
+        ("Enter", _frame, "Passes `data` into the loop whose frame is `frame_name`."),
+        ("Exit", (), "Passes `data` out of its loop."),
+        ("NextIteration", (), "Passes `data` on to the next turn of its loop."),
     ):
         register_op(
-            f"{_prefix}{_name}",
-            inputs=[_data],
-            outputs=[f"output: {_output}"],
-            attrs=["T: type"],
-            shape_fn=unchanged_shape,
-            traits=_passed_on,
-            forward_type_fn=_passed_on_type,
+            f"{_prefix}{_name}(data: {_t}) -> output: {_t}",
+            attrs=["T: type", *_attrs],
+            shape_fn=enter_shape if _name == "Enter" and not _prefix else unchanged_shape,
+            traits=_traits,
+            forward_type_fn=_like_data,
             doc=_doc,
         )
 
 register_op(
-    "_SwitchN",
-    inputs=["data: T", "output_index: int32"],
-    outputs=["outputs: num_outs * T"],
+    "_SwitchN(data: T, output_index: int32) -> outputs: num_outs * T",
     attrs=["num_outs: int >= 1", "T: type"],
-    shape_fn=switch_n_shape,
+    shape_fn=switch_shape,
     traits="value_rule=forward",
     doc="Passes `data` on to the output of number `output_index`; the last where there is none.",
 )
 register_op(
-    "LoopCond",
-    inputs=["input: bool"],
-    outputs=["output: bool"],
+    "LoopCond(input: bool) -> output: bool",
     shape_fn=unchanged_shape_with_rank(0),
     doc="Passes on the condition that its loop goes by.",
 )
 
+_CALL = ("Tin: list(type) >= 0", "Tout: list(type) >= 0")
+_SHAPES = "output_shapes: list(shape) = []"
+
 for _prefix in ("", "Stateless"):
     register_op(
-        f"{_prefix}If",
-        inputs=["cond: Tcond", "input: Tin"],
-        outputs=["output: Tout"],
-        attrs=[
-            "Tcond: type",
-            "Tin: list(type) >= 0",
-            "Tout: list(type) >= 0",
-            "then_branch: func",
-            "else_branch: func",
-            "output_shapes: list(shape) = []",
-        ],
+        f"{_prefix}If(cond: Tcond, input: Tin) -> output: Tout",
+        attrs=["Tcond: type", *_CALL, "then_branch: func", "else_branch: func", _SHAPES],
         shape_fn=branch_shape,
         traits="calls=if",
         is_stateful=not _prefix,
         doc="then_branch(input) if cond holds, else else_branch(input).",
     )
     register_op(
-        f"{_prefix}Case",
-        inputs=["branch_index: int32", "input: Tin"],
-        outputs=["output: Tout"],
-        attrs=[
-            "Tin: list(type) >= 0",
-            "Tout: list(type) >= 0",
-            "branches: list(func) >= 1",
-            "output_shapes: list(shape) = []",
-        ],
+        f"{_prefix}Case(branch_index: int32, input: Tin) -> output: Tout",
+        attrs=[*_CALL, "branches: list(func) >= 1", _SHAPES],
         shape_fn=branch_shape,
         traits="calls=case",
         is_stateful=not _prefix,
         doc="The branch of number `branch_index`, called with `input`; the last where none is.",
     )
+    _turns = ("cond: func", "body: func", _SHAPES, "parallel_iterations: int = 10")
     register_op(
-        f"{_prefix}While",
-        inputs=["input: T"],
-        outputs=["output: T"],
-        attrs=[
-            "T: list(type) >= 0",
-            "cond: func",
-            "body: func",
-            "output_shapes: list(shape) = []",
-            "parallel_iterations: int = 10",
-        ],
+        f"{_prefix}While(input: T) -> output: T",
+        attrs=["T: list(type) >= 0", *_turns],
         shape_fn=while_shape,
         traits="calls=while",
         is_stateful=not _prefix,
@@ -283,18 +231,10 @@ for _prefix in ("", "Stateless"):
     )
 
 for _name in ("PartitionedCall", "StatefulPartitionedCall"):
+    _settings = (f"{name}: string = ''" for name in ("config", "config_proto", "executor_type"))
     register_op(
-        _name,
-        inputs=["args: Tin"],
-        outputs=["output: Tout"],
-        attrs=[
-            "Tin: list(type) >= 0",
-            "Tout: list(type) >= 0",
-            "f: func",
-            "config: string = ''",
-            "config_proto: string = ''",
-            "executor_type: string = ''",
-        ],
+        f"{_name}(args: Tin) -> output: Tout",
+        attrs=[*_CALL, "f: func", *_settings],
         shape_fn=unknown_shape,
         traits="calls=function",
         is_stateful=_name.startswith("Stateful"),
@@ -325,15 +265,11 @@ for _op, _kernel, _tensors, _always_on_host, _types, _types_on_host in (
         register_kernel(_op, types={"T": (*ALL, *QUANTIZED)}, host_memory=_always_on_host)(_kernel)
     elif _op != "NextIteration":
         register_kernel(_op)(_kernel)
-    register_kernel(_op, device="DEFAULT", types={"T": _types}, host_memory=_always_on_host)(
-        _kernel
-    )
-    register_kernel(
-        _op,
-        device="DEFAULT",
-        types={"T": _types_on_host},
-        host_memory=(*_tensors, *_always_on_host),
-    )(_kernel)
+    for _held, _host in (
+        (_types, _always_on_host),
+        (_types_on_host, (*_tensors, *_always_on_host)),
+    ):
+        register_kernel(_op, device="DEFAULT", types={"T": _held}, host_memory=_host)(_kernel)
 
 register_kernel("LoopCond")(forward_input)
 register_kernel("LoopCond", device="DEFAULT", host_memory=("input", "output"))(forward_input)

@@ -2,16 +2,16 @@
 
 Arguments and results are kernels that use the call frame of the step. Plans feed the arguments of a
 function and fetch its results, and so run none of these kernels.
-Source: TensorFlow core/ops/function_ops.cc, core/kernels/function_ops.cc.
+For calls a function once for each number of a range.
 
-For: a function called for each number of a range.
-
-Source: TensorFlow core/ops/functional_ops.cc, core/kernels/functional_ops.cc (ForOp).
+Source: TensorFlow core/ops/function_ops.cc, core/kernels/function_ops.cc, core/ops/functional_ops.cc,
+core/kernels/functional_ops.cc (ForOp).
 """
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,8 +33,7 @@ from opkernel.opdef import (
     unknown_shape,
 )
 from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
-from opkernel.ops.registration import ASKS_FOR_CALL, register_kernel
+from opkernel.ops.registration import ASKS_FOR_CALL, FLOAT8, POD, QUANTIZED, register_kernel
 from opkernel.proto import NameAttrList
 from opkernel.types import DataType, natural_dtype
 
@@ -64,8 +63,7 @@ def arg_shape(c: InferenceContext) -> None:
 
 for _name, _shape_fn in (("_Arg", arg_shape), ("_DeviceArg", unknown_shape)):
     register_op(
-        _name,
-        outputs=["output: T"],
+        f"{_name}() -> output: T",
         attrs=["T: type", "index: int >= 0"],
         shape_fn=_shape_fn,
         is_stateful=True,
@@ -75,8 +73,7 @@ for _name, _shape_fn in (("_Arg", arg_shape), ("_DeviceArg", unknown_shape)):
 
 for _name in ("_Retval", "_DeviceRetval"):
     register_op(
-        _name,
-        inputs=["input: T"],
+        f"{_name}(input: T)",
         attrs=["T: type", "index: int >= 0"],
         shape_fn=no_outputs,
         is_stateful=True,
@@ -85,12 +82,16 @@ for _name in ("_Retval", "_DeviceRetval"):
     )
 
 
-class Arg(OpKernel):
-    """Gives the argument number `index` of the function that the step runs."""
+class _EndOfFunction(OpKernel):
+    """A kernel of the argument or result of number `index`."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         self.index: int = construction.get_attr("index")
+
+
+class Arg(_EndOfFunction):
+    """Gives the argument number `index` of the function that the step runs."""
 
     def compute(self, ctx: OpKernelContext) -> None:
         value = _call_frame(ctx).get_arg(self.index)
@@ -102,12 +103,8 @@ class Arg(OpKernel):
         ctx.set_output(0, value)
 
 
-class Retval(OpKernel):
+class Retval(_EndOfFunction):
     """Takes the result number `index` of the function that the step runs."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.index: int = construction.get_attr("index")
 
     def compute(self, ctx: OpKernelContext) -> None:
         _call_frame(ctx).set_retval(self.index, ctx.input(0))
@@ -135,39 +132,44 @@ class PassOn(OpKernel):
             ctx.set_output(index, value)
 
 
-class RemoteCall(OpKernel):
-    """Calls a function on the device that its first input names, in a rendezvous of its own."""
+class CallingKernel(OpKernel):
+    """Calls the function of an attr, which it instantiates once for each device."""
 
-    def __init__(self, construction: OpKernelConstruction) -> None:
+    def __init__(self, construction: OpKernelConstruction, attr: str) -> None:
         super().__init__(construction)
-        self.function: NameAttrList = construction.get_attr("f")
-        self._handles: dict[tuple[str, FunctionRuntime], Any] = {}
+        self._function: NameAttrList = construction.get_attr(attr)
+        self._handles: weakref.WeakKeyDictionary[FunctionRuntime, dict[str, Any]]
+        self._handles = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()
 
-    def compute(self, ctx: OpKernelContext) -> None:
+    def called(self, ctx: OpKernelContext, device: str = "") -> tuple[FunctionRuntime, Any]:
+        """What runs functions, and the function on a device, or on that of the step."""
         library: FunctionRuntime | None = ctx.function_library
         if library is None:
             raise InternalError("No function library is provided.")
-        options = FunctionRunOptions(step=ctx.step, create_rendezvous=True)
-        results = library.run(options, self._handle(ctx, library), ctx.inputs[1:])
-        ctx.set_output_list("output", results)
+        with self._lock:
+            handles = self._handles.setdefault(library, {})
+            if device not in handles:
+                function, options = self._function, InstantiateOptions(target=device)
+                handles[device] = library.instantiate(function.name, function.attr, options)
+            return library, handles[device]
 
-    def _handle(self, ctx: OpKernelContext, library: FunctionRuntime) -> Any:
-        """The function on the device, instantiated once for each device."""
+
+class RemoteCall(CallingKernel):
+    """Calls a function on the device that its first input names, in a rendezvous of its own."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction, "f")
+
+    def compute(self, ctx: OpKernelContext) -> None:
         target = np.asarray(ctx.input("target"))
         require_scalar(target, "target must be a scalar, got shape {}")
-        device = target.item().decode("utf-8", "surrogateescape")
-        with self._lock:
-            handle = self._handles.get((device, library))
-            if handle is None:
-                options = InstantiateOptions(target=device)
-                function = self.function
-                handle = library.instantiate(function.name, function.attr, options)
-                self._handles[device, library] = handle
-            return handle
+        library, handle = self.called(ctx, target.item().decode("utf-8", "surrogateescape"))
+        options = FunctionRunOptions(step=ctx.step, create_rendezvous=True)
+        ctx.set_output_list("output", library.run(options, handle, ctx.inputs[1:]))
 
 
-def _texts(types: Sequence[DataType]) -> str:
+def _texts(types: Iterable[DataType]) -> str:
     return ", ".join(dtype.string for dtype in types)
 
 
@@ -180,38 +182,23 @@ for _name, _kernel, _types, _arg in (
     ("_Arg", Arg, (*_PLAIN, *QUANTIZED, *FLOAT8, *_INT4), "output"),
     ("_Retval", Retval, (*_PLAIN, *QUANTIZED, *_QUANTIZED_16, *FLOAT8, *_INT4), "input"),
 ):
-    register_kernel(_name, contract=ASKS_FOR_CALL, system=True)(_kernel)
-    register_kernel(
-        _name, device="DEFAULT", types={"T": _types}, contract=ASKS_FOR_CALL, system=True
-    )(_kernel)
-    register_kernel(
-        _name,
-        device="DEFAULT",
-        types={"T": _ON_HOST},
-        host_memory=[_arg],
-        contract=ASKS_FOR_CALL,
-        system=True,
-    )(_kernel)
-
-for _name, _kernel in (("_DeviceArg", Arg), ("_DeviceRetval", Retval)):
-    register_kernel(_name, contract=ASKS_FOR_CALL, system=True)(_kernel)
-    register_kernel(
-        _name, device="DEFAULT", types={"T": DataType.DT_INT32}, contract=ASKS_FOR_CALL, system=True
-    )(_kernel)
+    _register = partial(register_kernel, contract=ASKS_FOR_CALL, system=True)
+    _of_device = _name.replace("_", "_Device")
+    for _op in (_name, _of_device):
+        _register(_op)(_kernel)
+    _register(_name, device="DEFAULT", types={"T": _types})(_kernel)
+    _register(_name, device="DEFAULT", types={"T": _ON_HOST}, host_memory=[_arg])(_kernel)
+    _register(_of_device, device="DEFAULT", types={"T": DataType.DT_INT32})(_kernel)
 
 register_op(
-    "_ListToArray",
-    inputs=["input: Tin"],
-    outputs=["output: N * T"],
+    "_ListToArray(input: Tin) -> output: N * T",
     attrs=["Tin: list(type)", "T: type", "N: int >= 1"],
     shape_fn=unknown_shape,
     system=True,
     doc="Passes on tensors that are listed by type as `N` tensors of one type.",
 )
 register_op(
-    "_ArrayToList",
-    inputs=["input: N * T"],
-    outputs=["output: out_types"],
+    "_ArrayToList(input: N * T) -> output: out_types",
     attrs=["T: type", "N: int >= 1", "out_types: list(type)"],
     shape_fn=unknown_shape,
     system=True,
@@ -221,9 +208,7 @@ for _name in ("_ListToArray", "_ArrayToList"):
     register_kernel(_name, system=True)(PassOn)
 
 register_op(
-    "RemoteCall",
-    inputs=["target: string", "args: Tin"],
-    outputs=["output: Tout"],
+    "RemoteCall(target: string, args: Tin) -> output: Tout",
     attrs=["Tin: list(type)", "Tout: list(type)", "f: func"],
     shape_fn=unknown_shape,
     is_stateful=True,
@@ -242,9 +227,7 @@ register_kernel("RemoteCall", host_memory=["target"])(RemoteCall)
 _RANGE = ("start", "limit", "delta")
 
 FOR = register_op(
-    "For",
-    inputs=["start: int32", "limit: int32", "delta: int32", "input: T"],
-    outputs=["output: T"],
+    "For(start: int32, limit: int32, delta: int32, input: T) -> output: T",
     attrs=["T: list(type) >= 0", "body: func"],
     shape_fn=unknown_shape,
     doc="""
@@ -258,14 +241,11 @@ FOR = register_op(
 
 @register_kernel(FOR)
 @register_kernel(FOR, device="DEFAULT", host_memory=_RANGE)
-class For(OpKernel):
+class For(CallingKernel):
     """Calls its function on the device that it runs on."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self._body: NameAttrList = construction.get_attr("body")
-        self._handles: weakref.WeakKeyDictionary[FunctionRuntime, Any] = weakref.WeakKeyDictionary()
-        self._lock = threading.Lock()
+        super().__init__(construction, "body")
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Run the loop.
@@ -274,30 +254,18 @@ class For(OpKernel):
             InvalidArgumentError: the steps lead away from the limit, or `body` gives other variables.
         """
         numbers = _numbers(*[_scalar(name, ctx.input(name)) for name in _RANGE])
-        library: FunctionRuntime | None = ctx.function_library
-        if library is None:
-            raise InternalError("No function library is provided.")
-        handle, options = self._handle(library), FunctionRunOptions(step=ctx.step)
+        library, handle = self.called(ctx)
+        options = FunctionRunOptions(step=ctx.step)
         variables = ctx.inputs[len(_RANGE) :]
         for number in numbers:
             ctx.step.check()
             variables = library.run(options, handle, [np.array(number, np.int32), *variables])
-            self._check(variables)
+            if [one.dtype for one in variables] != [*self.output_dtypes]:
+                wanted, got = _texts(self.output_types), _texts(map(natural_dtype, variables))
+                raise InvalidArgumentError(
+                    f"For loop body returned tensors of other types: expected {wanted}, got {got}"
+                )
         ctx.set_output_list("output", variables)
-
-    def _handle(self, library: FunctionRuntime) -> Any:
-        with self._lock:
-            if library not in self._handles:
-                self._handles[library] = library.instantiate(self._body.name, self._body.attr)
-            return self._handles[library]
-
-    def _check(self, variables: Any) -> None:
-        if [one.dtype for one in variables] != [*self.output_dtypes]:
-            wanted = ", ".join(one.string for one in self.output_types)
-            got = ", ".join(natural_dtype(one).string for one in variables)
-            raise InvalidArgumentError(
-                f"For loop body returned tensors of other types: expected {wanted}, got {got}"
-            )
 
 
 def _scalar(name: str, value: Any) -> int:

@@ -54,7 +54,7 @@ def load_all_ops() -> None:
 def all_op_names() -> frozenset[str]:
     """The ops that `load_op` knows."""
     # few graphs have ops that are only declared
-    from opkernel.ops.declared.table import tensorflow_op_defs
+    from opkernel.ops.declared import tensorflow_op_defs
 
     return frozenset(tensorflow_op_defs()) | frozenset(catalogue.MODULE_OF_OP)
 
@@ -67,7 +67,7 @@ def _is_declared(module: str) -> bool:
 @functools.cache
 def _declared_op(name: str) -> OpRegistrationData | None:
     # few graphs have ops that are only declared
-    from opkernel.ops.declared.table import tensorflow_op_defs
+    from opkernel.ops.declared import tensorflow_op_defs
 
     op_def = tensorflow_op_defs().get(name)
     if op_def is None:

@@ -1,11 +1,16 @@
-"""Ops that tell something: Print, PrintV2, Timestamp.
+"""Ops that check values or tell of them: Assert, CheckNumerics, ToBool, Print, PrintV2, Timestamp, and DebugIdentity.
 
-Source: TensorFlow core/ops/logging_ops.cc, core/kernels/logging_ops.cc.
+The debugger's nodes pass their input on without `debug_urls`; that is all that they do here.
+
+Source: TensorFlow core/ops/logging_ops.cc, core/kernels/logging_ops.cc, core/ops/array_ops.cc,
+core/ops/functional_ops.cc, core/kernels/check_numerics_op.cc, core/kernels/functional_ops.cc,
+core/ops/debug_ops.cc, core/kernels/debug_ops.h.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 import time
@@ -15,20 +20,18 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
-from opkernel.errors import InvalidArgumentError, PermissionDeniedError
+from opkernel.errors import InvalidArgumentError, PermissionDeniedError, UnimplementedError
 from opkernel.escaping import terminal_text
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes import scalar_shape, unchanged_shape
-from opkernel.opdef.text.tensor_summary import summarize_values
-from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.int32_attr import int32_attr
-from opkernel.ops.registration import register_kernel
+from opkernel.kernel import forward_input
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import no_outputs, scalar_shape, unchanged_shape
+from opkernel.opdef.text.summary import summarize_values
+from opkernel.ops.input_checks import int32_attr, require_scalar
+from opkernel.ops.registration import FLOATS, SIGNED_INTEGERS, WIDE_FLOATS, register_kernel
 from opkernel.types import DataType
 
 PRINT = register_op(
-    "Print",
-    inputs=["input: T", "data: U"],
-    outputs=["output: T"],
+    "Print(input: T, data: U) -> output: T",
     attrs=[
         "T: type",
         "U: list(type) >= 0",
@@ -51,12 +54,10 @@ def print_(
     turns = iter(range(int32_attr("first_n", first_n)))
     lock = threading.Lock()
 
-    def is_silent() -> bool:
-        with lock:
-            return first_n >= 0 and next(turns, None) is None
-
     def tell(tensor: Any, data: list[Any]) -> Any:
-        if not is_silent():
+        with lock:
+            is_silent = first_n >= 0 and next(turns, None) is None
+        if not is_silent:
             parts = [
                 f"[{summarize_values(np.asarray(item), dtype, summarize)}]"
                 for item, dtype in zip(data, U, strict=True)
@@ -74,8 +75,7 @@ def print_v2_shape(c: InferenceContext) -> None:
 
 
 PRINT_V2 = register_op(
-    "PrintV2",
-    inputs=["input: string"],
+    "PrintV2(input: string)",
     attrs=["output_stream: string = 'stderr'", "end: string = '\\n'"],
     shape_fn=print_v2_shape,
     traits="debug_only",
@@ -127,8 +127,7 @@ def _shown(text: bytes) -> str:
 
 
 TIMESTAMP = register_op(
-    "Timestamp",
-    outputs=["ts: double"],
+    "Timestamp() -> ts: double",
     shape_fn=scalar_shape,
     is_stateful=True,
     doc="The seconds since the epoch, at the time that the op runs.",
@@ -143,3 +142,201 @@ def timestamp() -> Any:
 @g.register_gradient("Print")
 def print_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
     return [grad, *[None] * (len(op.inputs) - 1)]
+
+
+ASSERT = register_op(
+    "Assert(condition: bool, data: T)",
+    attrs=["T: list(type) >= 1", "summarize: int = 3"],
+    shape_fn=no_outputs,
+    traits="debug_only clustering=assertion",
+    is_stateful=True,
+    doc="Fails unless `condition` is true; the error tells `summarize` values of each of `data`.",
+)
+
+
+@register_kernel(ASSERT, device="DEFAULT", host_memory=["condition", "data"], factory=True)
+def assert_(*, T: list[DataType], summarize: int) -> Callable[[Any, list[Any]], None]:
+    int32_attr("summarize", summarize)
+
+    def check(condition: Any, data: list[Any]) -> None:
+        require_scalar(condition, "In[0] should be a scalar: {}")
+        if not condition:
+            parts = [
+                f" [{summarize_values(np.asarray(tensor), dtype, summarize)}]"
+                for tensor, dtype in zip(data, T, strict=True)
+            ]
+            raise InvalidArgumentError(f"assertion failed:{''.join(parts)}")
+
+    return check
+
+
+_CHECK_NUMERICS_ATTRS = ["T: {bfloat16, half, float, double}", "message: string"]
+
+CHECK_NUMERICS = register_op(
+    "CheckNumerics(tensor: T) -> output: T",
+    attrs=_CHECK_NUMERICS_ATTRS,
+    shape_fn=unchanged_shape,
+    traits="debug_only clustering=assertion",
+    is_stateful=True,
+    doc="`tensor`; fails, with `message`, if it has a NaN or an infinity.",
+)
+
+CHECK_NUMERICS_V2 = register_op(
+    "CheckNumericsV2(tensor: T) -> output: T",
+    attrs=_CHECK_NUMERICS_ATTRS,
+    shape_fn=unchanged_shape,
+    traits="debug_only",
+    is_stateful=True,
+    doc="As CheckNumerics; the error tells positive and negative infinities apart.",
+)
+
+
+@register_kernel(CHECK_NUMERICS, types={"T": FLOATS}, kind="view")
+def check_numerics(tensor: Any, *, message: str) -> Any:
+    return _checked(tensor, message, {"Inf": np.isinf, "NaN": np.isnan})
+
+
+@register_kernel(CHECK_NUMERICS_V2, types={"T": FLOATS}, kind="view")
+def check_numerics_v2(tensor: Any, *, message: str) -> Any:
+    return _checked(
+        tensor,
+        message,
+        {"-Inf": lambda x: x == -np.inf, "+Inf": lambda x: x == np.inf, "NaN": np.isnan},
+    )
+
+
+def _checked(tensor: Any, message: str, tests: dict[str, Callable[[Any], Any]]) -> Any:
+    """The tensor; if it is not finite throughout, an error that names the tests it fails."""
+    if np.isfinite(tensor).all():
+        return tensor
+    found = [name for name, test in tests.items() if test(tensor).any()]
+    names = ", ".join(found[:-1]) + "," * (len(found) > 2) + " and " * (len(found) > 1) + found[-1]
+    raise InvalidArgumentError(f"{message} : Tensor had {names} values")
+
+
+TO_BOOL = register_op(
+    "ToBool(input: T) -> output: bool",
+    attrs=["T: type"],
+    shape_fn=scalar_shape,
+    doc="Whether a scalar is not zero, a string not empty; of another tensor, if it has elements.",
+)
+
+_WITH_TRUTH = frozenset(
+    (*SIGNED_INTEGERS, *WIDE_FLOATS, DataType.DT_UINT8, DataType.DT_BOOL, DataType.DT_STRING)
+)
+
+
+@register_kernel(TO_BOOL)
+def to_bool(tensor: Any, *, T: DataType) -> Any:
+    if tensor.ndim:
+        return np.bool_(tensor.size)
+    check_has_truth(T)
+    return np.bool_(tensor.item())
+
+
+def check_has_truth(dtype: DataType) -> None:
+    """Raise InvalidArgumentError unless ToBool takes scalars of a type."""
+    if dtype not in _WITH_TRUTH:
+        raise InvalidArgumentError(f"{dtype.string} cannot be converted to a boolean")
+
+
+def _message(op: g.Operation) -> str:
+    message = op.get_attr("message").decode()
+    return f"Not a number (NaN) or infinity (Inf) values detected in gradient. {message}"
+
+
+@g.register_gradient("CheckNumerics")
+def check_numerics_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.CheckNumerics(grad, message=_message(op))
+
+
+@g.register_gradient("CheckNumericsV2")
+def check_numerics_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.CheckNumericsV2(grad, message=_message(op))
+
+
+_URLS = "debug_urls: list(string) = []"
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
+
+
+def _declare(version: str, *attrs: str, **declared: Any) -> OpHandle:
+    return register_op(
+        f"DebugIdentity{version}(input: T) -> output: T",
+        attrs=["T: type", *attrs],
+        shape_fn=unchanged_shape,
+        doc="`input`, which a debugger may be shown.",
+        traits="writes_files file_attr=debug_urls",
+        **declared,
+    )
+
+
+DEBUG_IDENTITY = _declare(
+    "",
+    "device_name: string = ''",
+    "tensor_name: string = ''",
+    _URLS,
+    "gated_grpc: bool = false",
+    allows_uninitialized_input=True,
+)
+DEBUG_IDENTITY_V2 = _declare(
+    "V2",
+    "tfdbg_context_id: string = ''",
+    "op_name: string = ''",
+    "output_slot: int = -1",
+    "tensor_debug_mode: int = -1",
+    _URLS,
+    "circular_buffer_size: int = 1000",
+    "tfdbg_run_id: string = ''",
+    is_stateful=True,
+)
+DEBUG_IDENTITY_V3 = _declare(
+    "V3",
+    "device_name: string = ''",
+    "tensor_name: string = ''",
+    "io_of_node: string = ''",
+    "is_input: bool = false",
+    "io_index: int = -1",
+    _URLS,
+    "gated_grpc: bool = false",
+    is_stateful=True,
+    allows_uninitialized_input=True,
+)
+
+
+def debug_identity(*, tensor_name: str, debug_urls: list[str]) -> Callable[[Any], Any]:
+    """The kernel of the versions that name the tensor they watch."""
+    _check_tensor_name(tensor_name)
+    return debug_identity_v2(debug_urls=debug_urls)
+
+
+def _check_tensor_name(name: str) -> None:
+    """Raise InvalidArgumentError unless it is a node's name, or one and a slot of 32 bits."""
+    if not name or name.count(":") > 1:
+        raise InvalidArgumentError(f'Failed to parse tensor name: "{name}"')
+    slot = name.partition(":")[2] if ":" in name else "0"
+    if not _INTEGER.fullmatch(slot) or not -(2**31) <= int(slot) < 2**31:
+        raise InvalidArgumentError(f'Invalid string value for output_slot: "{slot}"')
+
+
+def debug_identity_v2(*, debug_urls: list[str]) -> Callable[[Any], Any]:
+    if debug_urls:
+        raise UnimplementedError(
+            f"Debug nodes cannot publish tensors: debug_urls must be empty, not {debug_urls}"
+        )
+    return forward_input
+
+
+register_kernel(DEBUG_IDENTITY, kind="view", factory=True)(debug_identity)
+register_kernel(DEBUG_IDENTITY_V2, kind="view", factory=True)(debug_identity_v2)
+register_kernel(
+    DEBUG_IDENTITY_V3,
+    device="DEFAULT",
+    host_memory=["input", "output"],
+    kind="view",
+    factory=True,
+)(debug_identity)
+
+
+@g.register_gradient("DebugIdentityV2")
+def debug_identity_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
+    return grad

@@ -15,7 +15,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, ShapeAndType, full_type, register_op
 from opkernel.opdef.common_shapes import scalar_shape
 from opkernel.opdef.full_type import FullTypeId
-from opkernel.ops.input_checks import require_equal
+from opkernel.ops.input_checks import require, require_equal
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.value import sum_of_elements, zeros_like_element
 from opkernel.proto import VariantTensorDataProto
@@ -138,24 +138,17 @@ def optional_from_value_shape(c: InferenceContext) -> None:
 
 
 OPTIONAL_FROM_VALUE = register_op(
-    "OptionalFromValue",
-    inputs=["components: Toutput_types"],
-    outputs=["optional: variant"],
+    "OptionalFromValue(components: Toutput_types) -> optional: variant",
     attrs=["Toutput_types: list(type) >= 1"],
     shape_fn=optional_from_value_shape,
     type_constructor=full_type.variadic_tensor_container(FullTypeId.TFT_OPTIONAL, "Toutput_types"),
     doc="An optional that has tensors for its value.",
 )
 OPTIONAL_NONE = register_op(
-    "OptionalNone",
-    outputs=["optional: variant"],
-    shape_fn=scalar_shape,
-    doc="An optional without value.",
+    "OptionalNone() -> optional: variant", shape_fn=scalar_shape, doc="An optional without value."
 )
 OPTIONAL_HAS_VALUE = register_op(
-    "OptionalHasValue",
-    inputs=["optional: variant"],
-    outputs=["has_value: bool"],
+    "OptionalHasValue(optional: variant) -> has_value: bool",
     shape_fn=scalar_shape,
     doc="Whether an optional has a value.",
 )
@@ -175,9 +168,7 @@ def optional_get_value_shape(c: InferenceContext) -> None:
 
 
 OPTIONAL_GET_VALUE = register_op(
-    "OptionalGetValue",
-    inputs=["optional: variant"],
-    outputs=["components: output_types"],
+    "OptionalGetValue(optional: variant) -> components: output_types",
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
     shape_fn=optional_get_value_shape,
     doc="The tensors of an optional; an error if it has none.",
@@ -205,8 +196,7 @@ def optional_get_value(
 ) -> Callable[[Any], Any]:
     def kernel(optional: Any) -> Any:
         value = _optional_of(optional, "OptionalGetValue")
-        if not value.has_value:
-            raise InvalidArgumentError("The given optional does not have a value.")
+        require(value.has_value, "The given optional does not have a value.")
         _check_components(value, output_types, output_shapes)
         return list(value.components)
 

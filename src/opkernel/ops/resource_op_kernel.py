@@ -1,6 +1,9 @@
 """Kernels of ops that make a resource and give a handle to it; kernels that are given the handle.
 
-Source: TensorFlow core/framework/resource_op_kernel.h, GetResourceFromContext in op_kernel.h.
+Resources of one step are found by a handle or, in old graphs, by a vector of two strings.
+
+Source: TensorFlow core/framework/resource_op_kernel.h, GetResourceFromContext in op_kernel.h; GetStack in
+core/kernels/stack.cc, GetTensorArray in tensor_array_ops.cc.
 """
 
 import sys
@@ -9,34 +12,119 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+
 from opkernel.device.string_tensors import string_tensor
-from opkernel.errors import NotFoundError
+from opkernel.errors import InternalError, InvalidArgumentError, NotFoundError
 from opkernel.kernel import (
     ContainerInfo,
     OpKernel,
     OpKernelConstruction,
     OpKernelContext,
     ResourceBase,
+    ResourceMgr,
+    ScopedStepContainer,
     TensorRef,
     handle_from_input,
     lookup_resource,
     make_resource_handle,
     tensor_of_handle,
 )
+from opkernel.opdef import OpShapeInferenceFn, register_op
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.step_resources import InexpensiveKernel, resource_manager, string_handle
-from opkernel.types import DataType
-
-__all__ = [
-    "ResourceOpKernel",
-    "container_of",
-    "register_fact",
-    "resource_of_handle",
-    "string_tensor",
-]
+from opkernel.types import DataType, TensorShape
 
 R = TypeVar("R", bound=ResourceBase)
+
+
+class InexpensiveKernel(OpKernel):
+    """A kernel that is not worth a thread of its own: it only hands tensors on."""
+
+    @property
+    def is_expensive(self) -> bool:
+        """It is not."""
+        return False
+
+
+def resource_manager(ctx: OpKernelConstruction | OpKernelContext) -> ResourceMgr:
+    """The resources of the device.
+
+    Raises:
+        InternalError: it has none.
+    """
+    manager = ctx.resource_manager
+    if manager is None:
+        raise InternalError("No resource manager.")
+    return manager
+
+
+def step_container(ctx: OpKernelContext) -> ScopedStepContainer:
+    """The container of the step.
+
+    Raises:
+        InternalError: it has none.
+    """
+    if ctx.step_container is None:
+        raise InternalError("No step container.")
+    return ctx.step_container
+
+
+def string_handle(ctx: OpKernelContext, what: str, index: int = 0) -> tuple[str, str]:
+    """The two strings that an input holds.
+
+    Raises:
+        InvalidArgumentError: it does not hold two.
+    """
+    given = ctx.input(index)
+    tensor = given.tensor if isinstance(given, TensorRef) else given
+    if tensor.size != 2:
+        raise InvalidArgumentError(
+            f"{what} handle must be 2-element vector, but had shape: {TensorShape(tensor.shape)}"
+        )
+    container, name = (part.decode(errors="surrogateescape") for part in tensor.flat)
+    return container, name
+
+
+def resource_of_step(ctx: OpKernelContext, resource_type: type[R]) -> R:
+    """The resource whose handle is input 0, with one more reference.
+
+    Raises:
+        NotFoundError: it does not exist.
+        InvalidArgumentError: the handle is malformed, or of another device or type.
+    """
+    if ctx.input_dtype(0) == DataType.DT_RESOURCE:
+        return lookup_resource(ctx, handle_from_input(ctx.input(0)), resource_type)
+    container, name = string_handle(ctx, resource_type.__name__)
+    return step_container(ctx).lookup(resource_manager(ctx), container + name, resource_type)
+
+
+def set_handle(
+    ctx: OpKernelContext, container: str, name: str, resource_type: type[ResourceBase]
+) -> None:
+    """Set output 0 to a handle of the resource `container + name` of the step, of its type."""
+    dtype = ctx.expected_output_dtype(0)
+    if dtype == DataType.DT_RESOURCE:
+        handle = step_container(ctx).make_resource_handle(
+            container + name, ctx.device, resource_type
+        )
+        ctx.set_output(0, tensor_of_handle(handle))
+        return
+    strings = np.empty(2, object)
+    strings[:] = [part.encode(errors="surrogateescape") for part in (container, name)]
+    if dtype.is_ref:
+        ctx.set_output_ref(0, TensorRef(strings))
+    else:
+        ctx.set_output(0, strings)
+
+
+def kept(tensor: Any) -> Any:
+    """A tensor as a resource keeps it, to hand it out later; it is read-only."""
+    if not isinstance(tensor, np.ndarray) or not tensor.flags.writeable:
+        return tensor
+    view = tensor.view()
+    view.setflags(write=False)
+    return view
 
 
 class ResourceOpKernel(OpKernel):
@@ -112,13 +200,16 @@ def names_tensor(*names: str) -> Any:
     return string_tensor((len(names),), [name.encode(errors="surrogateescape") for name in names])
 
 
-def container_of(kernel: OpKernel, ctx: OpKernelContext) -> ContainerInfo:
-    """Where a kernel keeps what nodes of the same shared name share; the node's name stands for it.
+def container_of(
+    kernel: OpKernel, ctx: OpKernelContext, *, by_node_name: bool = True
+) -> ContainerInfo:
+    """Where a kernel keeps what nodes of the same shared name share; the node's name stands for it, if it may.
 
     Raises:
         InvalidArgumentError: the attrs are no names for it.
     """
-    return ContainerInfo.init(resource_manager(ctx), kernel.node_def, use_node_name_as_default=True)
+    manager = resource_manager(ctx)
+    return ContainerInfo.init(manager, kernel.node_def, use_node_name_as_default=by_node_name)
 
 
 def resource_of_handle(ctx: OpKernelContext, resource_type: type[R], index: int = 0) -> R:
@@ -134,6 +225,29 @@ def resource_of_handle(ctx: OpKernelContext, resource_type: type[R], index: int 
         return lookup_resource(ctx, handle_from_input(given), resource_type)
     container, name = string_handle(ctx, "Resource", index)
     return resource_manager(ctx).lookup(container, name, resource_type)
+
+
+def declare_versions(
+    signature: str,
+    *,
+    shape_fn: OpShapeInferenceFn,
+    shape_fn_v2: OpShapeInferenceFn,
+    is_stateful: bool = False,
+    **declared: Any,
+) -> None:
+    """Declare an op on a handle that is a reference to two strings, and its second version on a resource handle.
+
+    Args:
+        signature: That of the op, with `{}` for the type of a handle.
+        shape_fn: The shape function.
+        shape_fn_v2: That of the second version, which is stateful in any case.
+        is_stateful: Whether the first version is, too.
+        declared: Further arguments of `register_op`.
+    """
+    name, _, arguments = signature.partition("(")
+    reference, resource = (arguments.replace("{}", one) for one in ("Ref(string)", "resource"))
+    register_op(f"{name}({reference}", shape_fn=shape_fn, is_stateful=is_stateful, **declared)
+    register_op(f"{name}V2({resource}", shape_fn=shape_fn_v2, is_stateful=True, **declared)
 
 
 def register_fact(*ops: str, of: type[R], fact: Callable[[R], int]) -> None:

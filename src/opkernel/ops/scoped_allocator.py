@@ -1,7 +1,7 @@
 """Several tensors as slices of one array, so that the next op takes them all at once.
 
 `_ScopedAllocator` makes the array. The nodes that wait for it, and name a scope_id in their attr
-`_scoped_allocator`, put their outputs into it (`opkernel.kernel.scoped_outputs`). `_ScopedAllocatorConcat` gives them
+`_scoped_allocator`, put their outputs into it (`opkernel.kernel.stand_in`). `_ScopedAllocatorConcat` gives them
 as one tensor without a copy, `_ScopedAllocatorSplit` each by itself.
 
 Source: TensorFlow core/ops/scoped_allocator_ops.cc, core/kernels/scoped_allocator_ops.cc.
@@ -19,8 +19,9 @@ from opkernel.device.scoped_allocator import (
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import explicit_shape, explicit_shapes, register_op
+from opkernel.ops.input_checks import require
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.step_resources import InexpensiveKernel, resource_manager, step_container
+from opkernel.ops.resource_op_kernel import InexpensiveKernel, resource_manager, step_container
 from opkernel.types import PartialTensorShape
 
 __all__ = ["SCOPED_ALLOCATOR", "SCOPED_ALLOCATOR_CONCAT", "SCOPED_ALLOCATOR_SPLIT"]
@@ -28,26 +29,21 @@ __all__ = ["SCOPED_ALLOCATOR", "SCOPED_ALLOCATOR_CONCAT", "SCOPED_ALLOCATOR_SPLI
 _NAMED = ("sa_name: string", "id: int")
 
 SCOPED_ALLOCATOR = register_op(
-    "_ScopedAllocator",
-    outputs=["output: T"],
+    "_ScopedAllocator() -> output: T",
     attrs=["shapes: list(shape)", "shape: shape", "T: type", *_NAMED, "expected_call_count: int"],
     shape_fn=explicit_shape,
     is_stateful=True,
     doc="An array for tensors of `shapes`, which the scope ids from `id` + 1 on name.",
 )
 SCOPED_ALLOCATOR_CONCAT = register_op(
-    "_ScopedAllocatorConcat",
-    inputs=["backing: T", "inputs: N * T"],
-    outputs=["output: T"],
+    "_ScopedAllocatorConcat(backing: T, inputs: N * T) -> output: T",
     attrs=["shape: shape", "T: type", "reshape: bool = false", *_NAMED, "N: int >= 2"],
     shape_fn=explicit_shape,
     is_stateful=True,
     doc="The array `backing`, in which `inputs` must lie; reshaped to `shape` if `reshape`.",
 )
 SCOPED_ALLOCATOR_SPLIT = register_op(
-    "_ScopedAllocatorSplit",
-    inputs=["concat: T", "split: N * T"],
-    outputs=["output: N * T"],
+    "_ScopedAllocatorSplit(concat: T, split: N * T) -> output: N * T",
     attrs=["T: type", *_NAMED, "N: int >= 2", "shapes: list(shape)"],
     shape_fn=explicit_shapes,
     is_stateful=True,
@@ -67,8 +63,7 @@ class ScopedAllocatorOp(OpKernel):
         self._calls = construction.get_attr("expected_call_count")
         if dtype.numpy_dtype.hasobject:
             raise InvalidArgumentError(f"a scoped allocator cannot hold {dtype.string} tensors")
-        if not shapes:
-            raise InvalidArgumentError("shapes must not be empty")
+        require(shapes, "shapes must not be empty")
         self._fields = populate_fields(self._id, shapes, dtype)
         num_bytes = sum(field.bytes_allocated for field in self._fields)
         size = dtype.numpy_dtype.itemsize

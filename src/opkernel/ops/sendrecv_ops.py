@@ -4,6 +4,7 @@ Source: TensorFlow core/ops/sendrecv_ops.cc, core/kernels/sendrecv_ops.cc.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from opkernel.errors import InternalError, OpError, as_op_error
@@ -32,13 +33,9 @@ class _Key:
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         get_attr = construction.get_attr
-        self._names = (
-            get_attr("send_device"),
-            get_attr("send_device_incarnation"),
-            get_attr("recv_device"),
-            get_attr("tensor_name"),
-        )
-        self._outside_loops = parse_key(create_key(*self._names))
+        names = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")
+        self._full_key: Callable[..., str] = partial(create_key, *map(get_attr, names))
+        self._outside_loops = parse_key(self._full_key())
         # A copy between memories happens within one call of a function, others between steps.
         self._is_of_call = construction.has_attr("_hostmem_sendrecv") and bool(
             get_attr("_hostmem_sendrecv")
@@ -51,7 +48,7 @@ class _Key:
             frame_iter = FrameAndIter(id(ctx.call_frame), 0)
         if frame_iter == _ROOT:
             return self._outside_loops
-        return replace(self._outside_loops, full_key=create_key(*self._names, frame_iter))
+        return replace(self._outside_loops, full_key=self._full_key(frame_iter))
 
 
 def _rendezvous(ctx: OpKernelContext) -> Rendezvous:
@@ -114,8 +111,7 @@ _ATTRS = (
 
 for _prefix, _on_host in (("", ()), ("_", ()), ("_Host", ("tensor",))):
     register_op(
-        f"{_prefix}Send",
-        inputs=["tensor: T"],
+        f"{_prefix}Send(tensor: T)",
         attrs=["T: type", *_ATTRS],
         shape_fn=no_outputs,
         is_stateful=True,
@@ -123,8 +119,7 @@ for _prefix, _on_host in (("", ()), ("_", ()), ("_Host", ("tensor",))):
         doc="Hands a tensor over to the node that receives it.",
     )
     register_op(
-        f"{_prefix}Recv",
-        outputs=["tensor: tensor_type"],
+        f"{_prefix}Recv() -> tensor: tensor_type",
         attrs=["tensor_type: type", *_ATTRS],
         shape_fn=unknown_shape,
         traits="any_order" if _prefix != "_Host" else "",

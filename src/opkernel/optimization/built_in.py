@@ -3,14 +3,11 @@
 Their modules are imported when they first run: most graphs need few of them.
 """
 
-from opkernel.graph.core.control_flow_ops import (
-    ENTER_OPS,
-    LOW_LEVEL_CONTROL_FLOW,
-    SWITCH_OPS,
-)
+from typing import NamedTuple
+
+from opkernel.graph.core.structural_ops import ENTER_OPS, LOW_LEVEL_CONTROL_FLOW, SWITCH_OPS
 from opkernel.opdef import OpTraits
-from opkernel.optimization.folding.filters import FILTERS
-from opkernel.optimization.pass_registry import Grouping, Pattern, register_built_in
+from opkernel.optimization.optimize import REGISTRY, Grouping, Pattern, register_built_in
 
 
 def _is_followed(traits: OpTraits) -> bool:
@@ -18,88 +15,90 @@ def _is_followed(traits: OpTraits) -> bool:
     return traits.calls == "while" or bool(traits.item_rule)
 
 
+class Filter(NamedTuple):
+    """The second input of an op that is linear in its first input and in a filter.
+
+    Attributes:
+        rank: how many dimensions it has.
+        channels: those that are the channels of the output; the one before the last is the input's.
+    """
+
+    rank: int
+    channels: tuple[int, ...]
+
+
+FILTERS = {
+    "Conv2D": Filter(4, (3,)),
+    "Conv3D": Filter(5, (4,)),
+    "DepthwiseConv2dNative": Filter(4, (2, 3)),
+    "MatMul": Filter(2, (1,)),
+}
+"""The filters of ops, which passes fold constants into."""
+
 _BEFORE_FILTERS: Pattern = frozenset({"Mul", "RealDiv", "Pad", "PadV2"})
 """The ops that `input_folding` folds into filters."""
 
 PRE, POST = Grouping.PRE_PLACEMENT, Grouping.POST_PLACEMENT
 
+register_built_in(PRE, 1, "folding.shapes:shape_specialization", ops=ENTER_OPS, where=_is_followed)
 register_built_in(
-    PRE, 1, "folding.shape_specialization.shape_specialization", ops=ENTER_OPS, where=_is_followed
-)
-register_built_in(
-    PRE, 3, "debug_stripper.debug_stripper", on_request=True, where=lambda op: op.debug_only
+    PRE, 3, "dependencies:debug_stripper", on_request=True, where=lambda op: op.debug_only
 )
 register_built_in(
     PRE,
     5,
-    "control_flow.dead_branches.dead_branches",
+    "control_flow.dead_code:dead_branches",
     ops=SWITCH_OPS,
     where=lambda op: op.chooses_function,
 )
-register_built_in(PRE, 10, "functions.function_inlining.function_inlining", for_functions=True)
+register_built_in(PRE, 10, "functions:function_inlining", for_functions=True)
 register_built_in(
     PRE,
     27,
-    "control_flow.functionalize_control_flow.functionalize_control_flow",
+    "control_flow.functionalize_control_flow",
     ops=LOW_LEVEL_CONTROL_FLOW,
     where=lambda op: bool(op.calls),
     for_engines=True,
 )
-register_built_in(PRE, 50, "algebra.identities.identities", where=lambda op: op.passes_on)
-register_built_in(PRE, 60, "control_flow.control_edges.control_edges")
+register_built_in(PRE, 50, "dependencies:identities", where=lambda op: op.passes_on)
+register_built_in(PRE, 60, "dependencies:control_edges")
 
 register_built_in(
     POST,
     10,
-    "folding.shape_materialization.shape_materialization",
+    "folding.shapes:shape_materialization",
     ops=["Reshape"],
     where=lambda op: op.reads_shapes_only,
 )
-register_built_in(POST, 15, "folding.constants_into_loops.constants_into_loops", ops=["Enter"])
+register_built_in(POST, 15, "folding.constant_folding:constants_into_loops", ops=["Enter"])
 register_built_in(
-    POST,
-    15,
-    "control_flow.while_invariants.while_invariants",
-    where=lambda op: op.calls == "while",
+    POST, 15, "control_flow.loop_invariants:while_invariants", where=lambda op: op.calls == "while"
 )
-register_built_in(POST, 20, "folding.constant_folding.constant_folding")
-register_built_in(POST, 30, "algebra.arithmetic.arithmetic")
-register_built_in(POST, 32, "algebra.aggregates.aggregates")
-register_built_in(POST, 34, "algebra.layout.layout", where=lambda op: op.has_data_format)
-register_built_in(POST, 36, "algebra.transposes.transposes", ops=["Transpose"])
-register_built_in(POST, 38, "folding.input_folding.input_folding", ops=_BEFORE_FILTERS)
-register_built_in(POST, 40, "folding.batch_norm_folding.batch_norm_folding", ops=FILTERS)
-register_built_in(POST, 50, "control_flow.loop_invariants.loop_invariants", ops=["Enter"])
-register_built_in(
-    POST, 55, "functions.hoist_unary_over_split.hoist_unary_over_split", ops=["Split"]
-)
-register_built_in(POST, 70, "algebra.common_subexpressions.common_subexpressions")
-register_built_in(POST, 78, "fusion.fused_ops.fusion_onednn", ops=["BiasAdd"])
-register_built_in(POST, 80, "fusion.fused_ops.fusion", ops=["BiasAdd"])
-
-CLUSTERING = frozenset(
-    {
-        *(
-            "bounded_lists",
-            "build_xla_ops",
-            "clone_constants_for_better_clustering",
-            "cluster_scoping",
-        ),
-        *("encapsulate_subgraphs", "functionalize_control_flow", "increase_dynamism_for_auto_jit"),
-        *("mark_for_compilation", "partially_decluster"),
-    }
-)
-"""The passes that form clusters. They do so where the editor has JitOptions."""
+register_built_in(POST, 20, "folding.constant_folding")
+register_built_in(POST, 30, "algebra.arithmetic")
+register_built_in(POST, 32, "algebra.aggregates")
+register_built_in(POST, 34, "algebra.layout", where=lambda op: op.has_data_format, rounds=True)
+register_built_in(POST, 36, "algebra.transposes", ops=["Transpose"], rounds=True)
+register_built_in(POST, 38, "folding.input_folding", ops=_BEFORE_FILTERS, rounds=True)
+register_built_in(POST, 40, "folding.batch_norm_folding", ops=FILTERS, rounds=True)
+register_built_in(POST, 50, "control_flow.loop_invariants", ops=["Enter"])
+register_built_in(POST, 55, "algebra.hoist_unary_over_split", ops=["Split"])
+register_built_in(POST, 70, "algebra.common_subexpressions")
+register_built_in(POST, 78, "fusion:fusion_onednn", ops=["BiasAdd"], rounds=True)
+register_built_in(POST, 80, "fusion", ops=["BiasAdd"], rounds=True)
 
 EXEC = Grouping.POST_REWRITE_FOR_EXEC
 for _phase, _place, _ops in (
-    (5, "clone_constants.clone_constants_for_better_clustering", ()),
-    (7, "bounded_lists.bounded_lists", ("EmptyTensorList", "StackV2")),
-    (9, "cluster_scoping.cluster_scoping", ("Stage", "Unstage")),
-    (10, "mark_for_compilation.mark_for_compilation", ()),
-    (20, "increase_dynamism.increase_dynamism_for_auto_jit", ("Slice",)),
-    (30, "partially_decluster.partially_decluster", ()),
-    (50, "encapsulate_subgraphs.encapsulate_subgraphs", ()),
-    (60, "build_xla_ops.build_xla_ops", ()),
+    (5, "before_marking:clone_constants_for_better_clustering", ()),
+    (7, "before_marking:bounded_lists", ("EmptyTensorList", "StackV2")),
+    (9, "before_marking:cluster_scoping", ("Stage", "Unstage")),
+    (10, "mark_for_compilation", ()),
+    (20, "after_marking:increase_dynamism_for_auto_jit", ("Slice",)),
+    (30, "after_marking:partially_decluster", ()),
+    (50, "encapsulate_subgraphs", ()),
+    (60, "encapsulate_subgraphs:build_xla_ops", ()),
 ):
     register_built_in(EXEC, _phase, f"clusters.{_place}", ops=_ops, for_engines=True)
+
+CLUSTERING = frozenset(one.name for one in REGISTRY if one.for_engines)
+"""The passes that form clusters. They do so where the editor has JitOptions."""

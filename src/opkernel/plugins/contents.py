@@ -4,11 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from opkernel.device.device_factory import (
-    device_factory,
-    device_types,
-    unregister_device_factory,
-)
+from opkernel.device.device_factory import device_factory, device_types, unregister_device_factory
 from opkernel.kernel import (
     KernelProvider,
     KernelRegistration,
@@ -17,7 +13,7 @@ from opkernel.kernel import (
     unregister_provider,
 )
 from opkernel.opdef import global_op_registry
-from opkernel.plugins.plugin import FOLDERS_PACKAGE, Plugin
+from opkernel.plugins.discovery import FOLDERS_PACKAGE, Plugin
 from opkernel.registrations import Registrations, registered_by
 
 

@@ -1,19 +1,77 @@
-"""The plugins that can be found; finding them runs none of their code.
+"""`Plugin`: one kernel library, and how loading it went; and the plugins that can be found.
 
-The fault of a plugin is kept as its error.
+Finding them runs none of their code. The fault of a plugin is kept as its error.
 """
 
+import importlib
 import importlib.metadata
 import os
 import re
 import tomllib
+import traceback
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
-from opkernel.plugins.plugin import FOLDERS_PACKAGE, Plugin
+
+FOLDERS_PACKAGE = "opkernel_plugins"
+"""Modules of a folder are imported as `opkernel_plugins.<plugin>.<module>`: folders may have modules
+of the same name, and none of them is in the way of a module that is installed."""
+
+
+@dataclass(eq=False)
+class Plugin:
+    """A kernel library: modules that register ops and kernels when they are imported.
+
+    Attributes:
+        name: Its name.
+        found: Where it was found: a folder or file, or the distribution that has the entry point.
+        modules: The modules to import, by the names that they are imported by.
+        version: Its own version; empty if that is not known.
+        api: The version of opkernel's API that it was built for; empty where it does not say.
+        folder: The folder that its modules are in; None where they are installed.
+        was_tried: Whether loading it is over, well or not.
+        error: Why it could not be loaded; None where it could.
+        seconds: How long loading took.
+    """
+
+    name: str
+    found: str
+    modules: tuple[str, ...] = ()
+    version: str = ""
+    api: str = ""
+    folder: Path | None = None
+    was_tried: bool = False
+    error: BaseException | None = None
+    seconds: float = 0.0
+
+    def is_same(self, other: "Plugin") -> bool:
+        """Whether both are the same modules in the same place."""
+        return (self.found, self.modules) == (other.found, other.modules)
+
+    @property
+    def problem(self) -> str:
+        """The error in words, with the line of the plugin's that raised it; empty without one."""
+        if self.error is None:
+            return ""
+        told = f"{type(self.error).__name__}: {_text_of(self.error)}"
+        frames = traceback.extract_tb(self.error.__traceback__)
+        own = [frame for frame in frames if not frame.filename.startswith(_NOT_OWN)]
+        return f"{told} ({own[-1].filename}, line {own[-1].lineno})" if own else told
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as other:  # the class may be the plugin's own, too
+        return f"its text raises {type(other).__name__}"
+
+
+_NOT_OWN = ("<frozen importlib", str(importlib.__file__), str(Path(__file__).parents[1]))
+
 
 ENTRY_POINT_GROUP = "opkernel.plugins"
 _PATH = "OPKERNEL_PLUGIN_PATH"
@@ -55,7 +113,7 @@ def plugins_installed() -> list[Plugin]:
     try:
         found = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
     except Exception as error:  # the metadata of any distribution may be broken
-        return [_broken("entry points", "installed distributions", error)]
+        return [Plugin("entry points", "installed distributions", error=error)]
     return [_plugin_of_entry_point(one) for one in sorted(found, key=lambda e: (e.name, e.value))]
 
 
@@ -64,7 +122,7 @@ def _plugins_on_path(folder: Path) -> Iterable[Plugin]:
         return plugins_in_folder(folder)
     except OSError as error:
         cannot_read = NotFoundError(f"{_PATH} names '{folder}': {error.strerror}")
-        return [_broken(folder.name, str(folder), cannot_read)]
+        return [Plugin(folder.name, str(folder), error=cannot_read)]
 
 
 def _plugin_of_folder(folder: Path) -> Plugin:
@@ -76,7 +134,7 @@ def _plugin_of_folder(folder: Path) -> Plugin:
         api = _text(stated, "api") if "api" in stated else ""  # not safe, but not broken
     except (OSError, ValueError, RecursionError) as error:  # no TOML, and InvalidArgumentError too
         wrong = InvalidArgumentError(f"'{folder / _FILE}': {error}")
-        return _broken(folder.name, str(folder), wrong)
+        return Plugin(folder.name, str(folder), error=wrong)
     return Plugin(name, str(folder), modules, version, api, folder)
 
 
@@ -112,10 +170,6 @@ def _plugin_of_entry_point(entry_point: EntryPoint) -> Plugin:
         keywords = distribution.metadata.get_all("Keywords") or []
         stated = _API_KEYWORD.search(",".join(map(str, keywords)))
     except Exception as error:  # the metadata may be broken in many ways
-        return _broken(name, entry_point.value, error)
+        return Plugin(name, entry_point.value, error=error)
     api = stated[1] if stated else ""
     return Plugin(name, found, (entry_point.module,), distribution.version, api)
-
-
-def _broken(name: str, found: str, error: Exception) -> Plugin:
-    return Plugin(name, found, error=error)

@@ -4,6 +4,6 @@ from opkernel.serving.model_server import ModelServer as ModelServer
 from opkernel.serving.model_server import VersionStatus as VersionStatus
 from opkernel.serving.requests import answer as answer
 from opkernel.serving.requests import model_request as model_request
-from opkernel.serving.serving_options import ServingOptions as ServingOptions
+from opkernel.serving.servable import ServingOptions as ServingOptions
 
 __all__: list[str]

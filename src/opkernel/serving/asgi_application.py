@@ -1,12 +1,17 @@
 """AsgiApplication: TensorFlow Serving's REST interface over HTTP, metrics, and a page.
 
-Requests are read and answered by the event loop, and computed by threads.
+Requests are read and answered by the event loop, and computed by threads. A body is no larger than allowed, comes in
+time, and may be compressed. What is wrong with it is an HTTPException, for these statuses have no status code of
+their own.
+
+Source: TensorFlow Serving util/net_http/server/internal/evhttp_request.cc.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+import zlib
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -16,7 +21,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -25,11 +30,70 @@ from opkernel.errors import DeadlineExceededError, InternalError, OpError, Resou
 from opkernel.escaping import json_text
 from opkernel.kernel import under_budget
 from opkernel.logs import logger
-from opkernel.serving.metrics import Metrics
 from opkernel.serving.model_server import ModelServer
-from opkernel.serving.overview import overview
-from opkernel.serving.request_body import decompressed, is_compressed, received_body
+from opkernel.serving.overview import Metrics, overview
 from opkernel.serving.requests import HTTP_STATUS, ModelRequest, answer, model_request
+
+_GZIP = 31  # for zlib: a gzip header, and the largest window
+_ENCODINGS = ("", "identity", "gzip")
+
+
+async def received_body(request: Request, most: int, timeout_s: float) -> bytes:
+    """The body as it comes.
+
+    Args:
+        request: The request.
+        most: The most bytes.
+        timeout_s: How long the client may take to send it.
+
+    Raises:
+        HTTPException: it is too large, comes too late or not whole, or is compressed in a way that is not known.
+    """
+    if _encoding(request) not in _ENCODINGS:
+        raise HTTPException(415, f"Unsupported Content-Encoding: {_encoding(request)}")
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await _read(request, most)
+    except TimeoutError:
+        raise HTTPException(408, f"The request did not come within {timeout_s:g} s") from None
+    except ClientDisconnect:  # nobody will read the answer
+        raise HTTPException(400, "The client went away") from None
+
+
+def decompressed(body: bytes, most: int) -> bytes:
+    """The content of a body that is compressed by gzip.
+
+    Raises:
+        HTTPException: it is damaged, or larger than `most` bytes.
+    """
+    decompressor = zlib.decompressobj(_GZIP)
+    try:
+        content = decompressor.decompress(body, most + 1)
+    except zlib.error as error:
+        raise HTTPException(400, f"The request is not compressed by gzip: {error}") from None
+    if len(content) > most:
+        raise _too_large(most)
+    if not decompressor.eof or decompressor.unused_data:
+        raise HTTPException(400, "The compressed request does not end where its content does")
+    return content
+
+
+async def _read(request: Request, most: int) -> bytes:
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > most:
+            raise _too_large(most)
+    return bytes(body)
+
+
+def _encoding(request: Request) -> str:
+    return request.headers.get("content-encoding", "").strip().lower()
+
+
+def _too_large(most: int) -> HTTPException:
+    return HTTPException(413, f"The request is larger than {most} bytes")
+
 
 _LOG = "opkernel.serving"
 _THREADS = 8
@@ -97,9 +161,9 @@ class AsgiApplication:
             options = self._server.options
             deadline = start + options.timeout_s
             body = await received_body(request, options.max_request_bytes, options.timeout_s)
-            work = partial(self._answer, asked, body, is_compressed(request), deadline)
+            work = partial(self._answer, asked, body, _encoding(request) == "gzip", deadline)
             text = await self._in_time(work, deadline)
-            response = Response(text, media_type="application/json")
+            response = _json(text)
         except HTTPException as error:
             response = _error(error.status_code, error.detail)
         except OpError as error:
@@ -141,9 +205,8 @@ class AsgiApplication:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
 
     def _note(self, asked: ModelRequest | None, status: int, seconds: float) -> None:
-        known = asked is not None and asked.name in self._server.names
-        model = asked.name if asked is not None and known else ""
-        self._metrics.note_request(model, "" if asked is None else asked.what, status, seconds)
+        name = "" if asked is None or asked.name not in self._server.names else asked.name
+        self._metrics.note_request(name, "" if asked is None else asked.what, status, seconds)
 
     async def _page(self, request: Request) -> Response:
         text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
@@ -156,19 +219,21 @@ class AsgiApplication:
         waiting = [name for name in names if not self._server.versions(name)]
         if len(waiting) == len(names):
             return _error(503, "No model is served")
-        content = {"status": "ok", "not_served": waiting}
-        return Response(json_text(content), media_type="application/json")
+        return _json(json_text({"status": "ok", "not_served": waiting}))
 
     async def _metrics_text(self, request: Request) -> Response:
         return Response(self._metrics.text(), media_type="text/plain; version=0.0.4")
 
     async def _overview(self, request: Request) -> Response:
-        text = json_text(overview(self._server, self._metrics))
-        return Response(text, media_type="application/json")
+        return _json(json_text(overview(self._server, self._metrics)))
+
+
+def _json(text: str, status: int = 200) -> Response:
+    return Response(text, status, media_type="application/json")
 
 
 def _error(status: int, message: str) -> Response:
-    return Response(json_text({"error": message}), status, media_type="application/json")
+    return _json(json_text({"error": message}), status)
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:

@@ -14,7 +14,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.escaping import json_text
-from opkernel.types import DataType
+from opkernel.types import Array, DataType
 
 CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 """What these words of a request become. Numbers that are too large for a float are other infinities."""
@@ -33,7 +33,7 @@ _JSON_TYPES = {
 """The types of Python that JSON has for a kind of NumPy."""
 
 
-def from_json(value: Any, dtype: DataType) -> np.ndarray[Any, Any]:
+def from_json(value: Any, dtype: DataType) -> Array:
     """The tensor that a JSON value stands for.
 
     Raises:
@@ -46,8 +46,7 @@ def from_json(value: Any, dtype: DataType) -> np.ndarray[Any, Any]:
         example = next(one for one in flat if type(one) is found)
         raise InvalidArgumentError(f"JSON Value: {_shown(example)} Type: {_type_name(example)} is not of expected type: {dtype.string}")  # fmt: skip
     if kind == "O":
-        array = np.empty(len(flat), object)
-        array[:] = [text_or_bytes(one) for one in flat]
+        array = np.array([text_or_bytes(one) for one in flat], object)
     elif kind == "f":
         array = _floats(flat, dtype)
     else:
@@ -64,9 +63,8 @@ def to_json(name: str, array: Any) -> Any:
     array = np.asarray(array, object if isinstance(array, str | bytes) else None)
     if array.dtype == object:
         as_bytes = name.endswith(_BYTES_SUFFIX)
-        texts = np.empty(array.shape, object)
-        texts.ravel()[:] = [_text(one, as_bytes) for one in array.ravel()]
-        return texts.tolist()
+        texts = [_text(one, as_bytes) for one in array.ravel()]
+        return np.array(texts, object).reshape(array.shape).tolist()
     if array.dtype.kind in "?biu":
         return array.tolist()
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
@@ -97,18 +95,13 @@ def text_or_bytes(value: Any) -> bytes:
         if isinstance(value, str):
             return value.encode()
         if is_base64(value):
-            return _decoded(value[_BASE64])
+            data = value[_BASE64].encode("ascii", "replace")
+            return base64.b64decode(data + b"=" * (-len(data) % 4), validate=True)
     except UnicodeEncodeError:
         raise InvalidArgumentError(f"JSON Value: {_shown(value)} is no text of Unicode") from None
     except binascii.Error:
         raise InvalidArgumentError("Unable to base64 decode") from None
     raise InvalidArgumentError(f"JSON Value: {_shown(value)} not formatted correctly for base64 data")  # fmt: skip
-
-
-def _decoded(text: str) -> bytes:
-    """The bytes of base64, whose padding may be missing."""
-    data = text.encode("ascii", "replace")
-    return base64.b64decode(data + b"=" * (-len(data) % 4), validate=True)
 
 
 def _kind(dtype: DataType) -> str:
@@ -146,7 +139,7 @@ def _flattened(value: Any) -> tuple[list[int], list[Any]]:
     return shape, level
 
 
-def _floats(flat: list[Any], dtype: DataType) -> np.ndarray[Any, Any]:
+def _floats(flat: list[Any], dtype: DataType) -> Array:
     """Numbers of a floating-point type; integers have to be exact."""
     is_double = dtype is DataType.DT_DOUBLE
     most = float(np.finfo(np.float64 if is_double else np.float32).max)
@@ -159,7 +152,7 @@ def _floats(flat: list[Any], dtype: DataType) -> np.ndarray[Any, Any]:
         return values.astype(dtype.as_numpy_dtype)
 
 
-def _in_range(flat: list[Any], numpy_dtype: Any, dtype: DataType) -> np.ndarray[Any, Any]:
+def _in_range(flat: list[Any], numpy_dtype: Any, dtype: DataType) -> Array:
     try:
         return np.array(flat, numpy_dtype)
     except OverflowError as error:

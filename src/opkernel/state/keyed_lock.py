@@ -9,7 +9,7 @@ from opkernel.records import dataclass, field
 
 
 @dataclass(eq=False, slots=True)
-class _Entry:
+class _HeldLock:
     users: set[object] = field(default_factory=set)
     owner: int | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -20,7 +20,7 @@ class KeyedLock:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._entries: dict[Hashable, _Entry] = {}
+        self._entries: dict[Hashable, _HeldLock] = {}
 
     @contextmanager
     def hold(self, key: Hashable) -> Iterator[None]:
@@ -29,7 +29,7 @@ class KeyedLock:
         Raises:
             InternalError: the thread holds the key.
         """
-        entry, this_thread, user = _Entry(), threading.get_ident(), object()
+        entry, this_thread, user = _HeldLock(), threading.get_ident(), object()
         try:
             with self._lock:
                 entry = self._entries.setdefault(key, entry)

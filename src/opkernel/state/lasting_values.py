@@ -37,18 +37,16 @@ class LastingValue(weakref.ref[Any]):
 
     key: int
     version: int
-    _forms: dict[Hashable, Any] | None
+    _forms: dict[Hashable, Any]
 
     @classmethod
     def of(cls, array: Any, version: int) -> LastingValue:
         """The record of an array, found by its `id` (`key`) until the array is dead."""
         self = cls(array, _forget)
-        self.key, self.version, self._forms = id(array), version, None
         viewed = None if array.base is None else lasting_value(array)
-        if viewed is not None:  # what was made of the viewed array is made of this one
-            if viewed._forms is None:
-                viewed._forms = {}
-            self._forms = viewed._forms
+        self.key, self.version = id(array), version
+        # What was made of the viewed array is made of this one.
+        self._forms = {} if viewed is None else viewed._forms
         return self
 
     def made(self, form: Hashable, make: Callable[[], Any]) -> Any:
@@ -58,13 +56,10 @@ class LastingValue(weakref.ref[Any]):
         every step assigns anew is used once, and making its form would take as long as it saves.
         """
         forms = self._forms
-        known = None if forms is None else forms.get(form)
-        if known is not None and known is not _WANTED:
+        known = forms.get(form, _WANTED)
+        if known is not _WANTED:
             return known
         with _making.hold((self.key, form)):
-            forms = self._forms
-            if forms is None:
-                forms = self._forms = {}
             if form not in forms and self.version != CONSTANT:
                 _keep(forms, form, _WANTED)
                 return None

@@ -19,8 +19,7 @@ from opkernel.errors import (
 )
 from opkernel.records import dataclass
 from opkernel.state.keyed_lock import KeyedLock
-from opkernel.state.resource_base import ResourceBase, TypeIndex
-from opkernel.state.resource_handle import HasName, make_resource_handle
+from opkernel.state.resource_handle import HasName, ResourceBase, TypeIndex, make_resource_handle
 from opkernel.types import DtypeAndShape, ResourceHandle
 
 R = TypeVar("R", bound=ResourceBase)
@@ -204,7 +203,8 @@ class ResourceMgr:
         """Take out all resources of a container; one that does not exist has none."""
         with self._lock:
             entries = self._containers.pop(container, {})
-            self.removals += bool(entries) and not _is_of_step(container)
+            is_of_step = container.startswith("__") and "per_step_" in container
+            self.removals += bool(entries) and not is_of_step
         for entry in entries.values():
             entry.give_up()
 
@@ -321,11 +321,6 @@ class ResourceMgr:
                 "ref-counting ResourceHandle is exposed to weak ResourceHandle code paths."
             )
         entry.give_up()
-
-
-def _is_of_step(container: str) -> bool:
-    """Whether a container has the name of one of a step."""
-    return container.startswith("__") and "per_step_" in container
 
 
 class ScopedStepContainer:

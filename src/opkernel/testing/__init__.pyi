@@ -9,13 +9,13 @@ from opkernel.testing.op_check import check_saved_call as check_saved_call
 from opkernel.testing.op_check import examine_op as examine_op
 from opkernel.testing.op_check import save_failure as save_failure
 from opkernel.testing.op_runs import OpResult as OpResult
+from opkernel.testing.op_runs import expect_shapes as expect_shapes
+from opkernel.testing.op_runs import infer_shapes as infer_shapes
 from opkernel.testing.op_runs import make_kernel as make_kernel
 from opkernel.testing.op_runs import run_kernel as run_kernel
 from opkernel.testing.op_runs import run_op as run_op
 from opkernel.testing.provider_check import check_provider as check_provider
 from opkernel.testing.provider_check import check_provider_on_call as check_provider_on_call
-from opkernel.testing.shapes import expect_shapes as expect_shapes
-from opkernel.testing.shapes import infer_shapes as infer_shapes
 from opkernel.testing.tolerance import TOLERANCES as TOLERANCES
 from opkernel.testing.tolerance import Tolerance as Tolerance
 from opkernel.testing.tolerance import assert_close as assert_close

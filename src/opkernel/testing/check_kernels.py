@@ -14,13 +14,8 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.local_device import CPU
-from opkernel.errors import (
-    DeadlineExceededError,
-    InvalidArgumentError,
-    OpError,
-    as_op_error,
-)
-from opkernel.graph.core.control_flow_ops import SWITCH_OPS
+from opkernel.errors import DeadlineExceededError, InvalidArgumentError, OpError, as_op_error
+from opkernel.graph.core.structural_ops import SWITCH_OPS
 from opkernel.interrupts import contextmanager
 from opkernel.kernel import (
     KernelRegistration,
@@ -31,24 +26,26 @@ from opkernel.kernel import (
     allocation_limit,
     create_op_kernel,
 )
-from opkernel.kernel.checked_kernels import (
+from opkernel.kernel.context.declared_outputs import check_shape
+from opkernel.kernel.context.inputs import ContextParams, TensorRef
+from opkernel.kernel.registry.registration import DEFAULT_DEVICE_TYPE, violated_constraint
+from opkernel.kernel.verification import (
     CallCheck,
+    broken_claims,
     fault_of,
     kernel_deed,
     raised_by_kernel,
     read_only,
 )
-from opkernel.kernel.context.declared_outputs import check_shape
-from opkernel.kernel.context.params import ContextParams
-from opkernel.kernel.context.tensor_ref import TensorRef
-from opkernel.kernel.registry.registration import DEFAULT_DEVICE_TYPE, violated_constraint
-from opkernel.kernel.verification import broken_claims
 from opkernel.opdef import OpRegistry
 from opkernel.proto import NodeDef
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.program.run_step import RunStep
 from opkernel.runtime.watch.sanitizer import GuardedMemory, fingerprint, wrong_elements
-from opkernel.testing.call_values import (
+from opkernel.testing.op_call import (
     POISONS,
+    CheckFailure,
+    OpCall,
+    deed_of,
     difference_in,
     first_unwritten,
     has_extremes,
@@ -56,7 +53,6 @@ from opkernel.testing.call_values import (
     spread,
     tensor_of,
 )
-from opkernel.testing.op_call import CheckFailure, OpCall
 from opkernel.testing.op_runs import graph_def_version_for, local_device_types, new_device
 from opkernel.testing.tolerance import Tolerance, difference
 from opkernel.types import DataType
@@ -141,10 +137,9 @@ class Checker:
         for index, (mine, theirs) in enumerate(zip(other[1], first[1], strict=True)):
             what = difference_in(call, mine, theirs, self.tolerance)
             if what is not None:
-                raise CheckFailure(
-                    call,
-                    f"the kernels {other[0]} and {first[0]} disagree on output {index}: {what}",
-                )
+                names = f"{other[0]} and {first[0]}"
+                what = f"the kernels {names} disagree on output {index}: {what}"
+                raise CheckFailure(call, what)
 
     def _results(self, call: OpCall) -> Iterator[tuple[str, list[Any]]]:
         """The outputs of each kernel that takes the call, under the kernel's name."""
@@ -276,10 +271,8 @@ class _KernelCheck:
         place = first_unwritten(value, again)
         if place is not None:
             self._fail(f"leaves output {index} unwritten at {place}")
-        exactly = Tolerance()
-        what = (
-            difference(again, value, tolerance=exactly) or "zeros differ in sign, or NaNs in bits"
-        )
+        what = difference(again, value, tolerance=Tolerance())  # exactly
+        what = what or "zeros differ in sign, or NaNs in bits"
         self._fail(f"gives output {index} other values for the same inputs: {what}")
 
     def _check_layout(self, outputs: Sequence[Any]) -> None:
@@ -291,9 +284,8 @@ class _KernelCheck:
         for index, (value, expected) in enumerate(zip(other, outputs, strict=True)):
             what = difference_in(self._call, value, expected, self._tolerance)
             if what is not None:
-                self._fail(
-                    f"gives output {index} other values where inputs are no contiguous arrays: {what}"
-                )
+                where = "where inputs are no contiguous arrays"
+                self._fail(f"gives output {index} other values {where}: {what}")
 
     def _fail(self, what: str) -> None:
         raise CheckFailure(self._call, kernel_deed(self._name, what))
@@ -318,9 +310,7 @@ def _deed(error: Exception) -> str:
     error = raised_by_kernel(error)
     if isinstance(error, DeadlineExceededError):
         return f"is not done after {_TIMEOUT_S} seconds: {error.message}"
-    if isinstance(error, OpError):
-        return f"fails with {error.code.name}: {error.message}"
-    return f"raises {type(error).__name__}: {error}; a refusal is an OpError"
+    return deed_of(error) + ("" if isinstance(error, OpError) else "; a refusal is an OpError")
 
 
 def _is_refusal(error: Exception, kernel: OpKernel | None) -> bool:

@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 from opkernel.errors import OpError
 from opkernel.opdef import OpRegistrationData, validate_node_def
 from opkernel.proto import KernelDef, NodeDef, OpDef
-from opkernel.testing.draw_attrs import draw_attrs
-from opkernel.testing.draw_values import Draw, draw_indices, draw_tensor
+from opkernel.testing.draw_values import Draw, draw_attrs, draw_indices, draw_tensor
 from opkernel.testing.op_call import OpCall, shapes_of_outputs
 from opkernel.testing.op_runs import node_of
-from opkernel.types import DataType
+from opkernel.types import Array, DataType
 
 _MAX_RANK = 5
 _MAX_ELEMENTS = 300
@@ -208,7 +207,7 @@ class _Search:
 
     def _indices(
         self, dtype: DataType, shape: Sequence[int], others: Sequence[Any]
-    ) -> Iterator[np.ndarray[Any, Any]]:
+    ) -> Iterator[Array]:
         """Values for an input that the shape function is likely to read: drawn ones, then plain ones."""
         for _ in range(_TRIES):
             yield draw_indices(self._draw, dtype, shape, others)
@@ -225,12 +224,7 @@ class _Search:
         return shapes[index] is not None
 
     def _find_shape(
-        self,
-        shapes: list[Shape],
-        index: int,
-        is_aside: bool,
-        sizes: Sequence[int],
-        preferred: int,
+        self, shapes: list[Shape], index: int, is_aside: bool, sizes: Sequence[int], preferred: int
     ) -> None:
         """Set the shape of one input."""
         can_judge = self._accepts(shapes)

@@ -21,7 +21,7 @@ from opkernel.testing.draw_calls import CallSource, op_calls
 from opkernel.testing.draw_values import Draw
 from opkernel.testing.gradient_check import is_precise
 from opkernel.testing.op_call import OpCall
-from opkernel.types import DataType
+from opkernel.types import Array, DataType
 
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _TYPES = [DataType.DT_DOUBLE, DataType.DT_FLOAT]
@@ -141,7 +141,7 @@ def _is_taken(node: NodeDef, kernel_defs: Sequence[KernelDef], source: CallSourc
         return False
 
 
-def _moved(value: Any, dtype: DataType, index: int, domain: str) -> np.ndarray[Any, Any]:
+def _moved(value: Any, dtype: DataType, index: int, domain: str) -> Array:
     """Values of a type near drawn ones, or in a domain; all are different."""
     shape = np.shape(value)
     size = int(np.prod(shape, dtype=np.int64))
@@ -154,7 +154,7 @@ def _moved(value: Any, dtype: DataType, index: int, domain: str) -> np.ndarray[A
     return np.asarray(np.round(moved, 5), dtype.numpy_dtype)
 
 
-def _near(value: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+def _near(value: Any, shape: Sequence[int]) -> Array:
     """The real part of drawn values; zeros where they are large, not finite, or no numbers."""
     array = np.asarray(value)
     if array.dtype.hasobject:
@@ -163,9 +163,7 @@ def _near(value: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
     return np.where(np.abs(numbers) < 100, numbers, 0)
 
 
-def _in_domain(
-    near: np.ndarray[Any, Any], spread: np.ndarray[Any, Any], domain: str
-) -> np.ndarray[Any, Any]:
+def _in_domain(near: Array, spread: Array, domain: str) -> Array:
     if domain == "near":
         return near + 0.02 + 0.2 * spread
     return 0.05 + 0.9 * spread if domain == "unit" else 1.1 + 2 * spread

@@ -10,13 +10,12 @@ import numpy as np
 
 from opkernel.errors import OpError, UnimplementedError
 from opkernel.gradients import gradients, is_trainable, look_up_gradient
-from opkernel.gradients.indexed_slices import Gradient, as_dense
+from opkernel.gradients.gradient_nodes import as_dense
 from opkernel.graph import Graph, Operation, Tensor, constant, placeholder
 from opkernel.runtime import Session
-from opkernel.testing.op_call import CheckFailure, OpCall
+from opkernel.testing.op_call import CheckFailure, OpCall, deed_of
 from opkernel.testing.op_runs import graph_def_version_for
-
-Array = np.ndarray[Any, Any]
+from opkernel.types import Array
 
 
 class GradientCall:
@@ -63,8 +62,7 @@ class GradientCall:
 
     @cached_property
     def _computed(self) -> Callable[..., Any]:
-        computed: Callable[..., Any] = self._session.make_callable(self.ys, self._tensors)
-        return computed
+        return self._session.make_callable(self.ys, self._tensors)
 
     def gradients(self, wanted: Sequence[int], weights: Sequence[Array]) -> list[Array | None]:
         """The gradients of inputs, by their flat numbers, of the weighted sum of `ys`.
@@ -84,13 +82,13 @@ class GradientCall:
         except UnimplementedError:
             raise
         except Exception as error:  # a gradient function may raise anything
-            raise self.failure(f"the gradient function {name} {_deed(error)}") from error
-        for index, gradient in zip(wanted, found, strict=True):
+            raise self.failure(f"the gradient function {name} {deed_of(error)}") from error
+        given = {index: g for index, g in zip(wanted, found, strict=True) if g is not None}
+        for index, gradient in given.items():
             self._check_type(index, gradient)
-        values = iter(self._run([g for g in found if g is not None]))
+        values = dict(zip(given, self._run([*given.values()]), strict=True))
         return [
-            None if g is None else self._checked(index, next(values))
-            for index, g in zip(wanted, found, strict=True)
+            self._checked(index, values[index]) if index in values else None for index in wanted
         ]
 
     def failure(self, what: str) -> CheckFailure:
@@ -102,9 +100,9 @@ class GradientCall:
         """The name of an input in messages."""
         return f"input {index} ('{self.call.node_def.input[index]}')"
 
-    def _check_type(self, index: int, gradient: Gradient | None) -> None:
+    def _check_type(self, index: int, gradient: Tensor) -> None:
         wanted = self._tensors[index].dtype
-        if gradient is not None and gradient.dtype != wanted:
+        if gradient.dtype != wanted:
             raise self.failure(
                 f"the gradient of {self.name_of(index)} is of type {gradient.dtype.string}, "
                 f"the input {wanted.string}"
@@ -127,7 +125,7 @@ class GradientCall:
         except UnimplementedError:
             raise
         except OpError as error:
-            what = f"what the gradient function adds {_deed(error)}"
+            what = f"what the gradient function adds {deed_of(error)}"
             raise self.failure(what) from error
 
     def _input(self, index: int) -> Tensor:
@@ -142,12 +140,6 @@ class GradientCall:
 def _is_number(tensor: Tensor) -> bool:
     """Whether a tensor has gradients and is none that stands for others, as resources do."""
     return is_trainable(tensor) and not tensor.dtype.numpy_dtype.hasobject
-
-
-def _deed(error: Exception) -> str:
-    if isinstance(error, OpError):
-        return f"fails with {error.code.name}: {error.message}"
-    return f"raises {type(error).__name__}: {error}"
 
 
 def _wide(value: Any) -> Array:

@@ -1,4 +1,8 @@
-"""check_gradient: the gradient function of an op against finite differences."""
+"""check_gradient: the gradient function of an op against finite differences, at points that an author chooses.
+
+`check_call_gradient` makes the same assertion on calls that are drawn. Elements at which the op has no derivative, or is
+not defined, do not count there: finite differences to both sides, or of several steps, contradict each other.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,18 @@ import numpy as np
 
 from opkernel.errors import OpError
 from opkernel.gradients import look_up_gradient
-from opkernel.testing.gradient_call import Array, GradientCall
-from opkernel.testing.op_call import OpCall, call_of
+from opkernel.gradients.registry import (
+    has_gradient_entry,
+    is_of_catalogue,
+    misspelt,
+    why_not_derivative,
+)
+from opkernel.opdef import OpRegistrationData
+from opkernel.testing.gradient_call import GradientCall
+from opkernel.testing.op_call import CheckFailure, OpCall, call_of
 from opkernel.testing.op_runs import Inputs
 from opkernel.testing.tolerance import Tolerance
-from opkernel.types import DataType, as_dtype
+from opkernel.types import Array, DataType, as_dtype
 
 _DELTAS = {
     DataType.DT_DOUBLE: (1e-6, Tolerance(1e-5, 1e-6)),
@@ -251,3 +262,57 @@ def _weight(value: Array) -> Array:
     if np.iscomplexobj(value):
         weight = weight + 1j * random.uniform(0.5, 1.5, value.shape)
     return np.asarray(weight)
+
+
+_MAX_ELEMENTS = 24
+"""By how many elements of an input to differentiate: each takes two computations of the op."""
+
+
+def check_call_gradient(call: OpCall) -> int:
+    """Check the gradient of a call; the result is the number of elements at which it was compared.
+
+    Raises:
+        CheckFailure: the gradient is wrong.
+    """
+    try:
+        return _compare(call)
+    except OpError:
+        return 0
+
+
+def gradient_refusal(call: OpCall) -> str:
+    """The error with which the kernel or the gradient refuses a call; empty where neither does."""
+    try:
+        _compare(call)
+    except OpError as error:
+        return f"{error.code.name}: {error.message.splitlines()[0]}"
+    return ""
+
+
+def _compare(call: OpCall) -> int:
+    """Compare gradients; OpError where the kernel refuses the call, or its gradient is not known."""
+    call.infer_shapes()
+    try:
+        with np.errstate(all="ignore"):
+            return compare_gradients(call, max_elements=_MAX_ELEMENTS, everywhere=False)
+    except CheckFailure as failure:
+        # Gradients of the catalogue refuse the same calls as TensorFlow's.
+        if isinstance(failure.__cause__, OpError) and is_of_catalogue(call.node_def.op):
+            raise failure.__cause__ from failure
+        raise
+
+
+def why_no_gradient(registration: OpRegistrationData) -> str:
+    """Why the gradient of an op is not checked; empty where it is."""
+    op_def = registration.op_def
+    if not has_gradient_entry(op_def.name):
+        return f"none is registered{misspelt(op_def.name)}"
+    if look_up_gradient(op_def.name) is None:
+        return "no_gradient says that there is none"
+    if reason := why_not_derivative(op_def.name):
+        return reason
+    if op_def.is_stateful:
+        return "the op is stateful"
+    if any(arg.is_ref for arg in op_def.input_arg):
+        return "the op takes references"
+    return ""

@@ -1,4 +1,7 @@
-"""OpCall: one node with the values of its inputs, as text, as a GraphDef, and from one."""
+"""OpCall: one node with the values of its inputs, as text, as a GraphDef, and from one.
+
+Inputs have several forms, and outputs of the same call are compared.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +12,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import load_graph_def
+from opkernel.kernel.context.inputs import TensorRef
 from opkernel.opdef import (
     OpRegistrationData,
     OpRegistry,
@@ -24,8 +28,10 @@ from opkernel.testing.op_runs import (
     all_attrs,
     by_argument,
     graph_def_version_for,
+    known_sizes,
     node_of,
 )
+from opkernel.testing.tolerance import Tolerance, difference, largest_finite
 from opkernel.types import DataType, tensor_from_proto, tensor_to_proto
 
 _MAX_ELEMENTS = 24
@@ -124,10 +130,7 @@ def shapes_of_outputs(
     """What a shape function states for shapes and values, as `OpCall.infer_shapes` gives it."""
     version = graph_def_version_for(registration.op_def)
     context = infer_call(registration, node_def, shapes, values, version)
-    return [
-        None if shape is None or shape.dims is None else tuple(dim.value for dim in shape.dims)
-        for shape in context.reliable_outputs()
-    ]
+    return [*map(known_sizes, context.reliable_outputs())]
 
 
 def call_of(op: str, inputs: Inputs, attrs: Mapping[str, Any]) -> OpCall:
@@ -169,6 +172,13 @@ def read_op_call(path: str | Path, op_registry: OpRegistry) -> OpCall:
     return OpCall(op_registry.look_up(node.op), node, tuple(inputs))
 
 
+def deed_of(error: Exception) -> str:
+    """What code did that raised an error, in the words of failures."""
+    if isinstance(error, OpError):
+        return f"fails with {error.code.name}: {error.message}"
+    return f"raises {type(error).__name__}: {error}"
+
+
 def _values_text(value: Any) -> str:
     array = np.asarray(value)
     if array.size <= _MAX_ELEMENTS:
@@ -181,3 +191,81 @@ def _attr_text(value: Any) -> str:
         return summarize_attr_value(value)
     except OpError:
         return str(value)
+
+
+POISONS = 0xCB, 0x34
+"""The bytes that memory is filled with for the first computation of a call, and for the second."""
+
+
+def spread(value: Any) -> Any:
+    """The same values with gaps between them; of rank 0, a NumPy scalar."""
+    array = np.asarray(value)
+    if array.ndim == 0 and not array.dtype.hasobject:
+        return array[()]
+    wide = np.empty([2 * size for size in array.shape], array.dtype)
+    spread = wide[(slice(None, None, 2),) * array.ndim + (...,)]
+    spread[...] = array
+    spread.setflags(write=False)
+    return spread
+
+
+def tensor_of(value: Any) -> Any:
+    """The tensor that an output is, or refers to."""
+    return value.tensor if isinstance(value, TensorRef) else value
+
+
+def is_opaque(value: Any) -> bool:
+    """Whether a value holds elements that cannot be compared."""
+    if isinstance(value, TensorRef):
+        return True
+    return value.dtype.hasobject and not all(isinstance(v, bytes) for v in value.ravel().tolist())
+
+
+def first_unwritten(first: Any, second: Any) -> list[int] | None:
+    """The first place where each of two outputs holds the one of `POISONS` of its computation."""
+    if first.dtype.hasobject:
+        return None
+    bits = [
+        np.ascontiguousarray(v).reshape(-1).view(np.uint8).reshape(np.size(v), -1)
+        for v in (first, second)
+    ]
+    is_poison = [
+        np.all(content == (poison & 1 if first.dtype == np.bool_ else poison), axis=-1)
+        for content, poison in zip(bits, POISONS, strict=True)
+    ]
+    places = np.argwhere((is_poison[0] & is_poison[1]).reshape(np.shape(first)))
+    return places[0].tolist() if len(places) else None
+
+
+def difference_in(
+    call: OpCall, actual: Any, expected: Any, tolerance: Tolerance | None
+) -> str | None:
+    """How results of the same call differ beyond rounding."""
+    if actual is None or expected is None or is_opaque(actual):
+        return None
+    scale = max((_largest(value) for value in (*call.inputs, expected)), default=0.0)
+    return difference(actual, expected, tolerance=tolerance, scale=scale)
+
+
+def _largest(value: Any) -> float:
+    """The largest finite absolute value of a tensor of floats; 0 for other tensors."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fcV" or array.dtype.hasobject:
+        return 0.0
+    wide = np.complex128 if array.dtype.kind == "c" else np.float64
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        return largest_finite(array.astype(wide))
+
+
+def has_extremes(call: OpCall) -> bool:
+    """Whether floats are so large or small that the order of operations decides the result."""
+    return any(
+        (dtype.is_floating or dtype.is_complex) and _is_extreme(value)
+        for value, dtype in zip(call.inputs, call.input_types, strict=True)
+    )
+
+
+def _is_extreme(value: Any) -> bool:
+    wide = np.abs(np.asarray(value).astype(np.complex128))
+    known = wide[np.isfinite(wide) & (wide != 0)]
+    return bool(known.size) and (known.max() > 1e4 or known.min() < 1e-4)

@@ -5,21 +5,20 @@
 
 Calls that the shape function accepts are drawn, and every kernel of the op is computed on them
 (`check_kernels` says what is checked); then its gradient function is compared with finite differences
-(`check_drawn_gradients`). A call that fails is made as small as possible.
+(`gradient_check`). A call that fails is made as small as possible.
 
 Needs hypothesis: `pip install opkernel[test]`.
 """
 
 import contextlib
-import importlib.util
 import io
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from opkernel.errors import (
     DeadlineExceededError,
@@ -29,9 +28,10 @@ from opkernel.errors import (
 )
 from opkernel.file_errors import checked_path
 from opkernel.kernel import KernelRegistration, KernelRegistry, global_kernel_registry
+from opkernel.libraries import check_installed
 from opkernel.opdef import OpRegistrationData, OpRegistry, global_op_registry
-from opkernel.testing.check_drawn_gradients import GradientChecker, why_no_gradient
 from opkernel.testing.check_kernels import Checker
+from opkernel.testing.gradient_check import check_call_gradient, gradient_refusal, why_no_gradient
 from opkernel.testing.op_call import CheckFailure, OpCall, read_op_call
 from opkernel.testing.op_runs import local_device_types
 from opkernel.testing.tolerance import Tolerance
@@ -115,7 +115,8 @@ def check_op(
     Raises:
         CheckFailure: An AssertionError, with the smallest call that was found.
         NotFoundError: There is no such op.
-        FailedPreconditionError: hypothesis is not installed, the op has no kernel here, it has
+        UnimplementedError: hypothesis is not installed.
+        FailedPreconditionError: the op has no kernel here, it has
             inputs that cannot be drawn, or its kernels refused all calls.
     """
     report = examine_op(
@@ -154,27 +155,21 @@ def examine_op(
 
     Raises:
         NotFoundError: There is no such op.
-        FailedPreconditionError: hypothesis is not installed.
+        UnimplementedError: hypothesis is not installed.
     """
-    if importlib.util.find_spec("hypothesis") is None:
-        raise FailedPreconditionError(
-            "testing ops needs hypothesis: pip install 'opkernel[test]', or pip install hypothesis"
-        )
+    check_installed("hypothesis", "Testing ops")
     with_gradient = checker is None
     checker = checker or _checker(registry, op_registry, devices, tolerance)
     registration = checker.op_registry.look_up(op)
     report = OpReport(op, len(checker.kernels(op)))
     report.skipped = _why_not(checker, op, inputs or {})
     if not report.skipped:
-        from opkernel.testing.draw_calls import (
-            CallSource,
-            op_calls,
-        )  # needs hypothesis, which is optional
+        from opkernel.testing.draw_calls import CallSource, op_calls  # hypothesis is optional
 
         kernel_defs = [one.kernel_def for one in checker.kernels(op) if _is_drawable(one)]
         source = CallSource(registration, kernel_defs, inputs or {}, attrs or {})
         start = time.perf_counter()
-        _hunt(op_calls(source), checker, report, max_examples)
+        _hunt(op_calls(source), checker.check, checker.refusal, report, max_examples)
         if report.skipped == _NO_CALL and source.refusals:
             report.skipped = f"the shape function refused all calls, with {source.refusals[-1]}"
         if with_gradient and report.failure is None and report.ran:
@@ -192,7 +187,7 @@ def _examine_gradient(source: Any, checker: Checker, report: OpReport, max_examp
         return
     found = OpReport(report.op)
     number = max(1, max_examples // _KERNEL_CALLS_FOR_GRADIENT)
-    _hunt(gradient_calls(source), GradientChecker(), found, number)
+    _hunt(gradient_calls(source), check_call_gradient, gradient_refusal, found, number)
     report.gradients, report.failure = found.ran, found.failure
     if not found.ran and found.failure is None:
         first = f", the first with {found.refusal}" if found.refusal else ""
@@ -221,7 +216,7 @@ def check_saved_call(
     call = read_op_call(path, checker.op_registry)
     checker.check(call)
     if not _why_no_gradient(checker, call.registration):
-        GradientChecker().check(call)
+        check_call_gradient(call)
 
 
 def save_failure(
@@ -328,19 +323,19 @@ def _is_drawable(registration: KernelRegistration) -> bool:
     return not any(types and _CANNOT_BE_DRAWN.issuperset(types) for types in allowed)
 
 
-class _CallChecker(Protocol):
-    """The checker of one call: it counts its checks, and says why if there are none."""
-
-    def check(self, call: OpCall) -> int: ...
-
-    def refusal(self, call: OpCall) -> str: ...
-
-
 class _Enough(BaseException):
     """Ends the drawing; hypothesis counts only an Exception as a failure."""
 
 
-def _hunt(calls: Any, checker: _CallChecker, report: OpReport, max_examples: int) -> None:
+_Check = Callable[[OpCall], int]
+"""Checks a call and counts its checks."""
+_Refusal = Callable[[OpCall], str]
+"""Says why there are none."""
+
+
+def _hunt(
+    calls: Any, check: _Check, refusal: _Refusal, report: OpReport, max_examples: int
+) -> None:
     """Draw calls and check them, until enough were taken, or one fails; that is made small."""
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis.errors import Flaky, Unsatisfiable
@@ -356,14 +351,14 @@ def _hunt(calls: Any, checker: _CallChecker, report: OpReport, max_examples: int
         suppress_health_check=list(HealthCheck),
     )
     @given(calls)
-    def check(call: OpCall) -> None:
-        _check_one(checker, call, report)
+    def check_drawn(call: OpCall) -> None:
+        _check_one(check, refusal, report, call)
         if report.ran == max_examples and report.failure is None:
             raise _Enough
 
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            check()
+            check_drawn()
     except CheckFailure as failure:
         vars(failure).pop("__notes__", None)  # hypothesis shows the call; the message does, too
         report.failure = failure  # the smallest
@@ -374,10 +369,10 @@ def _hunt(calls: Any, checker: _CallChecker, report: OpReport, max_examples: int
             report.skipped = str(error) if isinstance(error, OpError) else _NO_CALL
 
 
-def _check_one(checker: _CallChecker, call: OpCall, report: OpReport) -> None:
+def _check_one(check: _Check, refusal: _Refusal, report: OpReport, call: OpCall) -> None:
     """Check a call and count it."""
     try:
-        taken = checker.check(call) > 0
+        taken = check(call) > 0
     except CheckFailure as failure:
         if not isinstance(failure.__cause__, DeadlineExceededError):
             report.failure = failure
@@ -391,4 +386,4 @@ def _check_one(checker: _CallChecker, call: OpCall, report: OpReport) -> None:
         report.draws += 1
         report.ran += taken
         if not taken and not report.refusal:
-            report.refusal = checker.refusal(call)
+            report.refusal = refusal(call)

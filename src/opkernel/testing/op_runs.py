@@ -4,6 +4,8 @@
     assert_outputs(result, [1, 0])
 
 `make_kernel` and `run_kernel` are its two halves, for kernels that are run more than once.
+
+`infer_shapes` gives the results of an op's shape function, for tests of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,26 +16,29 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel import Device, KernelRegistry, OpKernel, OpKernelContext, create_op_kernel
+from opkernel.kernel.context.inputs import ContextParams, TensorRef
 from opkernel.kernel.context.memory_record import MemoryRecord
-from opkernel.kernel.context.params import ContextParams
-from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.kernel.services.step import Step
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     CallInputs,
+    InferenceContext,
     OpRegistry,
     add_defaults_to_node_def,
     attr_from_python,
     find_attr,
     global_op_registry,
     infer_attr_from_python,
+    is_list_arg,
+    run_shape_fn,
 )
+from opkernel.opdef.shapes.shape_handles import ShapeHandle
 from opkernel.proto import NodeDef, OpDef
 from opkernel.runtime import CPU, LocalDevice
 from opkernel.runtime.program.error_report import at_node
-from opkernel.runtime.program.feeds import string_array
-from opkernel.runtime.step.run_step import RunStep
-from opkernel.types import DataType, array_from_python, dtype_of_array
+from opkernel.runtime.program.feeds_and_fetches import string_array
+from opkernel.runtime.program.run_step import RunStep
+from opkernel.types import DataType, PartialTensorShape, array_from_python, dtype_of_array
 
 Inputs = Mapping[str, Any] | Sequence[Any]
 """One value an input argument, by name or in order; a sequence of values for a list argument."""
@@ -275,3 +280,85 @@ def _tracking_step() -> RunStep:
     step = RunStep()
     step.track_allocations = True
     return step
+
+
+Shape = PartialTensorShape | Sequence[int | None] | None
+"""Sizes, None for one that is not known; None by itself for a shape of unknown rank."""
+
+
+def infer_shapes(
+    op: str,
+    shapes: Sequence[Shape] = (),
+    *,
+    attrs: Mapping[str, Any] | None = None,
+    values: Mapping[int, Any] | None = None,
+    op_registry: OpRegistry | None = None,
+) -> list[PartialTensorShape]:
+    """The shapes of the outputs of an op for inputs of some shapes.
+
+    Args:
+        op: The op's name.
+        shapes: The shape of each input tensor, flat.
+        attrs: Attrs. Types that are neither given nor have a default are the first that the op
+            allows; the length of the one list argument follows from `shapes`.
+        values: The values of inputs that are constant, by flat index.
+        op_registry: Where the op is found; the global registry if None.
+
+    Raises:
+        InvalidArgumentError: The shape function refuses these shapes, values or attrs.
+    """
+    ops = global_op_registry() if op_registry is None else op_registry
+    registration = ops.look_up(op)
+    op_def = registration.op_def
+    node = node_of(op_def, _with_some_types(op_def, dict(attrs or {}), len(shapes)))
+    constants = {index: np.asarray(value) for index, value in (values or {}).items()}
+    given = [PartialTensorShape(shape) for shape in shapes]
+    known = [constants.get(index) for index in range(len(shapes))]
+    version = graph_def_version_for(op_def)
+    context = InferenceContext(op_def, node, given, known, graph_def_version=version)
+    run_shape_fn(registration, context)
+    return [PartialTensorShape(known_sizes(shape)) for shape in context.outputs()]
+
+
+def expect_shapes(
+    op: str,
+    shapes: Sequence[Shape],
+    expected: Sequence[Shape],
+    *,
+    attrs: Mapping[str, Any] | None = None,
+    values: Mapping[int, Any] | None = None,
+    op_registry: OpRegistry | None = None,
+) -> None:
+    """Assert the output shapes of an op's shape function; arguments are as for `infer_shapes`.
+
+    expect_shapes("MatMul", [[2, None], [None, 3]], [[2, 3]])
+    """
+    found = infer_shapes(op, shapes, attrs=attrs, values=values, op_registry=op_registry)
+    wanted = [PartialTensorShape(shape) for shape in expected]
+    if [str(shape) for shape in found] != [str(shape) for shape in wanted]:
+        raise AssertionError(
+            f"{op} gives {', '.join(map(str, found)) or 'no shapes'}; "
+            f"expected {', '.join(map(str, wanted)) or 'none'}"
+        )
+
+
+def _with_some_types(op_def: OpDef, attrs: dict[str, Any], num_inputs: int) -> dict[str, Any]:
+    """The attrs, with the ones filled in that no shape depends on."""
+    lists = [arg for arg in op_def.input_arg if is_list_arg(arg)]
+    length = num_inputs - (len(op_def.input_arg) - len(lists))
+    for attr in op_def.attr:
+        if attr.name in attrs or attr.HasField("default_value"):
+            continue
+        some_type = next(iter(attr.allowed_values.list.type), DataType.DT_FLOAT)
+        if attr.type == "type":
+            attrs[attr.name] = some_type
+        elif attr.name in {arg.number_attr for arg in lists}:
+            attrs[attr.name] = length
+        elif attr.name in {arg.type_list_attr for arg in lists}:
+            attrs[attr.name] = [some_type] * length
+    return attrs
+
+
+def known_sizes(shape: ShapeHandle | None) -> tuple[int, ...] | None:
+    """The sizes of an output in a shape function, -1 where unknown; None for unknown rank."""
+    return None if shape is None or shape.dims is None else tuple(d.value for d in shape.dims)

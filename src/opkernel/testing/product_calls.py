@@ -82,9 +82,7 @@ def _values(draw: _Draw, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
     numbers = np.random.default_rng(draw.randrange(1 << 30))
     sizes = numbers.uniform(0.25, 2, shape)  # tiny ones would be left uncompared, as extremes
     array = np.copysign(sizes, numbers.uniform(-1, 1, shape)).astype(dtype)
-    if (
-        array.size and dtype.kind in "fV" and draw.randrange(8) == 0
-    ):  # complex ones differ in layout
+    if array.size and dtype.kind in "fV" and draw.randrange(8) == 0:  # complex ones differ
         place = numbers.integers(array.size)
         array.reshape(-1)[place] = draw.choice([np.nan, np.inf, -np.inf])
     return array
@@ -238,13 +236,12 @@ def _conv(rank: int, which: str = "forward") -> Callable[[_Draw], _Case]:
 
 
 def _inputs(which: str, x: list[int], filters: list[int], gradient: list[int]) -> list[Any]:
-    if which == "by_input":
-        return [np.array(x, np.int32), filters, gradient]
-    if which == "by_filter":
-        return [x, np.array(filters, np.int32), gradient]
-    if which == "like_both":
-        return [x, filters, gradient]
-    return [x, filters]
+    cases: dict[str, list[Any]] = {
+        "by_input": [np.array(x, np.int32), filters, gradient],
+        "by_filter": [x, np.array(filters, np.int32), gradient],
+        "like_both": [x, filters, gradient],
+    }
+    return cases.get(which, [x, filters])
 
 
 def _depthwise(which: str = "forward") -> Callable[[_Draw], _Case]:

@@ -65,7 +65,8 @@ def check_provider(
     Raises:
         CheckFailure: An AssertionError, with the smallest call that was found.
         NotFoundError: There is no such provider.
-        FailedPreconditionError: It has no kernels for these ops, or hypothesis is not installed.
+        FailedPreconditionError: It has no kernels for these ops.
+        UnimplementedError: hypothesis is not installed.
     """
     found = _provider(provider)
     names = ops_of_provider(found) if ops is None else ops
@@ -117,11 +118,11 @@ def _parity(provider: KernelProvider, op: str, tolerance: Tolerance | None) -> "
     return _Parity(global_op_registry(), provider.kernels, ("CPU",), tolerance, provider=provider)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Parity(Checker):
     """Checks the kernels of a provider against the reference kernels."""
 
-    provider: KernelProvider | None = None
+    provider: KernelProvider
 
     def check(self, call: OpCall) -> int:
         """Check a call; the result is the number of kernels that took it."""
@@ -137,12 +138,9 @@ class _Parity(Checker):
 
     def _supports(self, call: OpCall) -> bool:
         """Whether a node may get a kernel of the provider, its shapes being known or not."""
-        assert self.provider is not None
-        node = NodeProperties.of(
-            call.node_def,
-            call.registration.op_def,
-            *in_out_types_for_node(call.node_def, call.registration.op_def),
-        )
+        op_def = call.registration.op_def
+        types = in_out_types_for_node(call.node_def, op_def)
+        node = NodeProperties.of(call.node_def, op_def, *types)
         known = [PartialTensorShape(np.shape(value)) for value in call.inputs]
         unknown = [PartialTensorShape(None)] * len(known)
         return any(self.provider.supports(node, shapes) for shapes in (unknown, known))
@@ -154,26 +152,17 @@ class _Parity(Checker):
         if isinstance(expected, BaseException) or isinstance(found, BaseException):
             told = [_told(outcome) for outcome in (found, expected)]
             if told[0] != told[1] and Code.RESOURCE_EXHAUSTED.name not in " ".join(told):
-                raise CheckFailure(
-                    call,
-                    f"the kernel of {self._name} {told[0]}, where the reference {told[1]}",
-                )
+                name = self.provider.name
+                what = f"the kernel of {name} {told[0]}, where the reference {told[1]}"
+                raise CheckFailure(call, what)
             return False
-        self.compare(call, ("of the reference", expected), (f"of {self._name}", found))
+        self.compare(call, ("of the reference", expected), (f"of {self.provider.name}", found))
         self._check_lasting(call, registration, expected)
         return True
 
-    @property
-    def _name(self) -> str:
-        assert self.provider is not None
-        return self.provider.name
-
     def _reference(self, call: OpCall, registration: KernelRegistration) -> KernelRegistration:
-        return find_kernel_registration(
-            registration.kernel_def.device_type,
-            node_for(registration, call),
-            registry=global_kernel_registry(),
-        )
+        device_type, node = registration.kernel_def.device_type, node_for(registration, call)
+        return find_kernel_registration(device_type, node, registry=global_kernel_registry())
 
     def _check_lasting(
         self, call: OpCall, registration: KernelRegistration, expected: Sequence[Any]
@@ -190,7 +179,8 @@ class _Parity(Checker):
             for _ in range(3):
                 for value in inputs:
                     note_lasting(value, version)
-                found = f"of {self._name}, given {_LASTING[version]},", _outputs(kernel, inputs)
+                name = f"of {self.provider.name}, given {_LASTING[version]},"
+                found = name, _outputs(kernel, inputs)
                 self.compare(call, ("of the reference", expected), found)
 
 

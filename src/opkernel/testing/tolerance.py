@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.testing.op_runs import OpResult
-from opkernel.types import DataType, as_dtype
+from opkernel.types import Array, DataType, as_dtype
 
 
 class Tolerance(NamedTuple):
@@ -90,7 +90,7 @@ def difference(
     )
 
 
-def _expected(expected: Any, kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _expected(expected: Any, kind: np.dtype[Any]) -> Array:
     if isinstance(expected, np.ndarray | np.generic):
         return np.asarray(expected)
     if kind.hasobject:
@@ -103,11 +103,11 @@ def _expected(expected: Any, kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def _equal(
-    have: np.ndarray[Any, Any],
-    want: np.ndarray[Any, Any],
+    have: Array,
+    want: Array,
     tolerance: Tolerance | None,
     scale: float,
-) -> np.ndarray[Any, Any]:
+) -> Array:
     """Where elements are equal, NaN and NaN among them."""
     if have.dtype == object:
         pairs = zip(have.reshape(-1).tolist(), want.reshape(-1).tolist(), strict=True)
@@ -120,22 +120,19 @@ def _equal(
     with np.errstate(all="ignore"):
         a, b = have.astype(wide), want.astype(wide)
         if dtype.is_complex:
-            parts = (_close(x, y, rtol, atol, max(scale, _size(b))) for x, y in _parts(a, b))
-            return np.asarray(np.logical_and(*parts))
+            size = max(scale, largest_finite(b))
+            near = [_close(part(a), part(b), rtol, atol, size) for part in (np.real, np.imag)]
+            return np.asarray(near[0] & near[1])
         return _close(a, b, rtol, atol, scale)
 
 
-def _parts(a: Any, b: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    return (a.real, b.real), (a.imag, b.imag)
-
-
-def _close(a: Any, b: Any, rtol: float, atol: float, scale: float) -> np.ndarray[Any, Any]:
+def _close(a: Any, b: Any, rtol: float, atol: float, scale: float) -> Array:
     is_near = np.abs(a - b) <= atol + rtol * np.maximum(np.abs(b), scale)
     is_same = (a == b) | (np.isnan(a) & np.isnan(b))
     return np.asarray(is_same | (is_near & np.isfinite(b)))
 
 
-def _size(values: Any) -> float:
+def largest_finite(values: Any) -> float:
     """The largest finite absolute value."""
     sizes = np.abs(values)
     return float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))

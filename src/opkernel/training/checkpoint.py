@@ -6,28 +6,77 @@ Source: TensorFlow python/checkpoint/checkpoint.py.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint import (
-    BundleWriter,
-    CheckpointReader,
-    ObjectGraph,
-    load_checkpoint,
-    update_checkpoint_state,
-)
+from opkernel.checkpoint import BundleWriter, ObjectGraph, load_checkpoint, update_checkpoint_state
 from opkernel.checkpoint.atomic_files import make_directory
 from opkernel.checkpoint.checkpoint_state import checked_prefix
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.file_errors import checked_path
-from opkernel.training.matched_objects import matched_values
-from opkernel.training.module import Module, children_of
-from opkernel.training.resource import PARTS_OF_TABLE
-from opkernel.training.tracked_objects import TrackedObjects
-from opkernel.training.variable import Variable
-from opkernel.types import DataType, PartialTensorShape
+from opkernel.proto import TrackableObjectGraph
+from opkernel.training.module import Module, TrackedObjects, children_of
+from opkernel.training.optimizer import Optimizer
+from opkernel.training.resource import PARTS_OF_TABLE, Resource
+from opkernel.training.variable import Variable, assign_saved
+from opkernel.types import DataType
+
+Tables = list[tuple[Callable[..., Any], str]]
+
+
+def matched_values(root: Any, same: Any, graph: ObjectGraph) -> tuple[dict[Variable, str], Tables]:
+    """The variables under a root with the keys of their values, and what restores tables with the keys of these.
+
+    The same names lead to an object here and in the checkpoint.
+
+    Args:
+        root: The object.
+        same: An object that it stands for, if there is one.
+        graph: What the checkpoint has.
+
+    Raises:
+        FailedPreconditionError: an optimiser has no slots, and its variables are not among those matched.
+    """
+    tracked = TrackedObjects(root, same)
+    pairs = graph.paired(tracked.children.__getitem__)
+    if _build_optimizers(tracked, pairs, graph):
+        tracked = TrackedObjects(root, same)
+        pairs = graph.paired(tracked.children.__getitem__)
+    found, tables = dict[Variable, str](), Tables()
+    for number, match in pairs.items():
+        one = tracked.objects[number]
+        if isinstance(one, Variable):
+            key = graph.key_of(match)
+            found |= {} if key is None else {one: key}
+        elif isinstance(one, Resource):
+            for attribute, (_, restore) in one.saveables().items():
+                key = graph.key_of(match, attribute)
+                tables += [] if key is None else [(restore, key)]
+    return found, tables
+
+
+def _build_optimizers(tracked: TrackedObjects, pairs: dict[int, int], graph: ObjectGraph) -> bool:
+    """Give optimisers the slots that the checkpoint has values for; whether there were such."""
+    ours = {match: tracked.objects[number] for number, match in pairs.items()}
+    was_built = False
+    for number, match in pairs.items():
+        one = tracked.objects[number]
+        if isinstance(one, Optimizer) and one.saved_slots() and not one.slot_names:
+            trained = graph.children(match).get("_trainable_variables")
+            numbers = [] if trained is None else [*graph.children(trained).values()]
+            variables = [ours.get(number) for number in numbers]
+            found = [variable for variable in variables if isinstance(variable, Variable)]
+            if len(found) < len(numbers):
+                raise FailedPreconditionError(
+                    f"{type(one).__name__} has no slots for the values of the checkpoint: restore the model in the "
+                    f"same Checkpoint, or call optimizer.build(variables) before"
+                )
+            one.build(found)
+            was_built = was_built or bool(found)
+    return was_built
 
 
 class Checkpoint(Module):
@@ -126,35 +175,27 @@ class Checkpoint(Module):
             self._count_saves()
             found, tables = matched_values(self, self._root, graph)
             values = [(variable, reader.get(key)) for variable, key in found.items()]
-            contents = [(restore, _parts(reader, key)) for restore, key in tables]
+            contents = [
+                (restore, [reader.get(f"{key}{end}") for end in PARTS_OF_TABLE])
+                for restore, key in tables
+            ]
         missing = [name for name, one in self.named_variables.items() if one not in found]
         if not values and not contents and missing != ["save_counter"]:
             raise InvalidArgumentError(f"{path} has values for none of the objects")
-        for variable, value in values:
-            _check(variable, value)
-        for variable, value in values:
-            variable.assign(value)
+        assign_saved("Variable", values)
         for restore, parts in contents:
             restore(*parts)
         return [name for name in missing if name != "save_counter"]
 
+    def __repr__(self) -> str:
+        own = {name: one for name, one in vars(self).items() if name[:1] != "_"}
+        parts = ({} if self._root is None else {"root": self._root}) | own
+        held = ", ".join([f"{name}={type(one).__name__}" for name, one in parts.items()])
+        return f"<opkernel.Checkpoint({held}), variables: {len(self.named_variables)}>"
+
     def _count_saves(self) -> None:
         if not hasattr(self, "save_counter"):
             self.save_counter = Variable(np.int64(0), trainable=False, name="save_counter")
-
-
-def _parts(reader: CheckpointReader, key: str) -> list[Any]:
-    """The tensors of a table."""
-    return [reader.get(f"{key}{end}") for end in PARTS_OF_TABLE]
-
-
-def _check(variable: Variable, value: Any) -> None:
-    shape = PartialTensorShape(value.shape)
-    if value.dtype != variable.dtype.numpy_dtype or not variable.shape.is_compatible_with(shape):
-        raise InvalidArgumentError(
-            f"Variable {variable.name!r} is {variable.dtype.tf_name}{variable.shape}, and the checkpoint has "
-            f"{value.dtype}{shape}"
-        )
 
 
 def write_variables(prefix: str | os.PathLike[str], tracked: TrackedObjects) -> None:
@@ -164,12 +205,27 @@ def write_variables(prefix: str | os.PathLike[str], tracked: TrackedObjects) -> 
         NotFoundError, PermissionDeniedError: the files cannot be written.
         FailedPreconditionError: a variable has no value.
     """
+    values: dict[str, Any] = {**tracked.variables()}
+    for key, (table, attribute) in tracked.tables().items():
+        values |= {key + end: part for end, part in table.saved_parts(attribute).items()}
+    write_values(prefix, values, tracked.to_proto())
+
+
+def write_values(
+    prefix: str | os.PathLike[str], values: Mapping[str, Any], objects: TrackableObjectGraph
+) -> None:
+    """Write variables and arrays by their keys as a checkpoint, with its object graph.
+
+    Raises:
+        NotFoundError, PermissionDeniedError: the files cannot be written.
+        FailedPreconditionError: a variable has no value.
+    """
     graph = np.empty((), object)
-    graph[()] = tracked.to_proto().SerializeToString(deterministic=True)
+    graph[()] = objects.SerializeToString(deterministic=True)
     with BundleWriter(prefix) as writer:
-        for key, variable in tracked.variables().items():
-            writer.add(key, variable.numpy(), variable.dtype)
-        for key, (table, attribute) in tracked.tables().items():
-            for end, tensor in table.saved_parts(attribute).items():
-                writer.add(key + end, tensor)
+        for key, value in values.items():
+            if isinstance(value, Variable):
+                writer.add(key, value.numpy(), value.dtype)
+            else:
+                writer.add(key, value)
         writer.add(OBJECT_GRAPH_KEY, graph, DataType.DT_STRING)

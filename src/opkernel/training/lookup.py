@@ -147,7 +147,7 @@ class Table(Resource):
         self._functions = {
             "_create_resource": function(self._created, [], name="creator"),
             "_initialize": function(self._filled, [], name="initializer"),
-            "_destroy_resource": function(_nothing, [], name="destroyer"),
+            "_destroy_resource": function(lambda: None, [], name="destroyer"),
         }
         super().__init__(
             self._shared_name, self._functions["_create_resource"], self._functions["_initialize"]
@@ -184,7 +184,7 @@ class Table(Resource):
         return keys, values
 
     def _keys(self, keys: Any) -> Any:
-        return keys if isinstance(keys, Tensor) else _array("keys", keys, self.key_dtype)[0]
+        return _tensor("keys", keys, self.key_dtype)
 
     def content_types(self, attribute: str) -> dict[str, DataType]:
         """The types of the keys and values, as ops name them."""
@@ -226,12 +226,9 @@ class StaticHashTable(Table):
         return raw_ops.HashTableV2(**self._op_attrs())
 
     def _filled(self) -> None:
-        self._initializer.initialize(self._filled_handle())
-
-    def _filled_handle(self) -> Any:
         graph = innermost_default()
-        assert graph is not None  # `_filled` is traced
-        return graph.tensor_of(self)
+        assert graph is not None  # it is traced
+        self._initializer.initialize(graph.tensor_of(self))
 
     def _tracked_children(self) -> dict[str, Any]:
         return {"_initializer": self._initializer, **super()._tracked_children()}
@@ -260,9 +257,7 @@ class MutableHashTable(Table):
         Raises:
             InvalidArgumentError: keys or values are of another type or shape.
         """
-        raw_ops.LookupTableInsertV2(
-            table_handle=self.handle, keys=self._keys(keys), values=self._values(values)
-        )
+        raw_ops.LookupTableInsertV2(**self._content(keys, values))
 
     def remove(self, keys: Any) -> None:
         """Take keys out; those that it lacks do no harm."""
@@ -270,18 +265,19 @@ class MutableHashTable(Table):
 
     def restore(self, keys: Any, values: Any) -> None:
         """Have these keys and values, and no others."""
-        raw_ops.LookupTableImportV2(
-            table_handle=self.handle, keys=self._keys(keys), values=self._values(values)
-        )
+        raw_ops.LookupTableImportV2(**self._content(keys, values))
+
+    def _content(self, keys: Any, values: Any) -> dict[str, Any]:
+        """The inputs of ops that put keys and values into the table."""
+        return {
+            "table_handle": self.handle,
+            "keys": self._keys(keys),
+            "values": _tensor("values", values, self.value_dtype),
+        }
 
     def saveables(self) -> Mapping[str, tuple[Any, Any]]:
         """The functions that save and restore its content."""
         return self._saveables
-
-    def _values(self, values: Any) -> Any:
-        if isinstance(values, Tensor):
-            return values
-        return _array("values", values, self.value_dtype)[0]
 
     def _created(self) -> Any:
         if not self.default_value.ndim:
@@ -314,8 +310,9 @@ class MutableHashTable(Table):
         return function(restore_fn, specs)
 
 
-def _nothing() -> None:
-    pass
+def _tensor(what: str, value: Any, dtype: DataType) -> Any:
+    """A tensor itself, or a value as an array of a type."""
+    return value if isinstance(value, Tensor) else _array(what, value, dtype)[0]
 
 
 def _array(what: str, value: Any, dtype: Any) -> tuple[Any, DataType]:

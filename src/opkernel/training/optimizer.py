@@ -9,6 +9,7 @@ import abc
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,14 @@ import numpy as np
 from opkernel import raw_ops
 from opkernel.checkpoint import load_checkpoint
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
-from opkernel.gradients import IndexedSlices, IndexedSlicesValue
+from opkernel.gradients import IndexedSlicesValue
 from opkernel.graph import Tensor, function
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.tracing.tensor_spec import spec_of
 from opkernel.messages import short_repr
 from opkernel.training.earlier_slots import EarlierSlots, SlotReader
-from opkernel.training.variable import Variable
-from opkernel.training.variable_gradients import listed_variables, value_and_grad
+from opkernel.training.variable import Variable, assign_saved
+from opkernel.training.variable_gradients import listed_variables, value_and_grad, with_outputs
 from opkernel.types import DataType, PartialTensorShape
 
 __all__ = ["LearningRate", "Optimizer"]
@@ -95,9 +96,9 @@ class Optimizer(abc.ABC):
 
     # What a kind of optimiser says.
 
-    @abc.abstractmethod
     def slot_values(self, variable: Variable) -> dict[str, Any]:
-        """The first values of the slots of a variable, by name."""
+        """The first values of the slots of a variable, by name: zeros for all that are saved, unless a kind says more."""
+        return {name: filled(variable) for group in self.saved_slots() for name in group}
 
     @abc.abstractmethod
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
@@ -114,7 +115,11 @@ class Optimizer(abc.ABC):
         self, step: OptimizerStep, variable: Variable, slices: IndexedSlicesValue
     ) -> None:
         """The same, for the gradient of some rows."""
-        self._apply(step, variable, _dense(variable, slices))
+        rows = raw_ops.Shape(input=variable.value)[0]
+        dense = raw_ops.UnsortedSegmentSum(
+            data=slices.values, segment_ids=slices.indices, num_segments=rows
+        )
+        self._apply(step, variable, dense)
 
     # What users call.
 
@@ -185,7 +190,8 @@ class Optimizer(abc.ABC):
             InvalidArgumentError: a variable cannot be trained by this optimiser.
         """
         for variable in variables:
-            if variable not in self._slots and _has_gradients(variable.dtype):
+            has_gradients = variable.dtype.is_floating or variable.dtype.is_complex
+            if variable not in self._slots and has_gradients:
                 values = self.slot_values(variable)
                 if values and innermost_default() is not None:
                     raise FailedPreconditionError(
@@ -227,15 +233,7 @@ class Optimizer(abc.ABC):
             for variable, of_slots in found.items()
             for slot, value in of_slots.items()
         ]
-        for slot, value in values:
-            shape = PartialTensorShape(value.shape)
-            if value.dtype != slot.dtype.numpy_dtype or not slot.shape.is_compatible_with(shape):
-                raise InvalidArgumentError(
-                    f"Slot {slot.name!r} is {slot.dtype.tf_name}{slot.shape}, and the checkpoint has "
-                    f"{value.dtype}{shape}"
-                )
-        for slot, value in values:
-            slot.assign(value)
+        assign_saved("Slot", values)
         if iterations is not None:
             self.iterations.assign(np.int64(iterations))
 
@@ -270,6 +268,20 @@ class Optimizer(abc.ABC):
         """All its state: the number of steps, the learning rate unless a function gives it, the slots."""
         slots = [slot for slots in self._slots.values() for slot in slots.values()]
         return [self.iterations, *self._rates(), *slots]
+
+    def __repr__(self) -> str:
+        """Its arguments, the number of steps taken, and the slots that each variable has."""
+        rate = f"{self.learning_rate:g}" if self._schedule is None else short_repr(self._schedule)
+        options = [
+            f", {name}={value!r}"
+            for name, value in vars(self).items()
+            if isinstance(value, bool | float) and name[:1] != "_"
+        ]
+        return (
+            f"<opkernel.optimizers.{type(self).__name__}(learning_rate={rate}{''.join(options)}), "
+            f"steps: {int(self.iterations)}, variables: {len(self._slots)}, "
+            f"slots: {', '.join(self.slot_names) or 'none'}>"
+        )
 
     def _rates(self) -> list[Variable]:
         return [self._learning_rate] if self._schedule is None else []
@@ -312,31 +324,31 @@ class Optimizer(abc.ABC):
 
 
 class OptimizerStep:
-    """The numbers of one step of an optimiser, each computed once for each type of variables."""
+    """The numbers of one step of an optimiser, each computed once for each type of variables.
+
+    Attributes:
+        rate: The learning rate in a type.
+        power: In a type, a base to the number of this step, which is 1 for the first.
+    """
 
     def __init__(self, iterations: Variable, learning_rate: Any) -> None:
-        self._iterations, self._learning_rate = iterations, learning_rate
-        self._known: dict[tuple[DataType, float | None], Any] = {}
+        self.rate = cache(partial(_cast, learning_rate))
+        self.power = cache(partial(_power, iterations))
 
-    def rate(self, dtype: DataType) -> Any:
-        """The learning rate."""
-        key = dtype, None
-        if key not in self._known:
-            self._known[key] = _cast(self._learning_rate, dtype)
-        return self._known[key]
 
-    def power(self, dtype: DataType, base: float) -> Any:
-        """`base` to the number of this step, which is 1 for the first."""
-        key = dtype, base
-        if key not in self._known:
-            number = _cast(self._iterations.value, dtype) + scalar(dtype, 1)
-            self._known[key] = raw_ops.Pow(x=scalar(dtype, base), y=number)
-        return self._known[key]
+def _power(iterations: Variable, dtype: DataType, base: float) -> Any:
+    number = _cast(iterations.value, dtype) + scalar(dtype, 1)
+    return raw_ops.Pow(x=scalar(dtype, base), y=number)
 
 
 def scalar(dtype: DataType, value: float) -> Any:
     """A number of a type."""
     return np.asarray(value, dtype.numpy_dtype)
+
+
+def filled(variable: Variable, value: float = 0.0) -> Any:
+    """An array like the value of a variable, filled with a number."""
+    return np.full_like(variable.numpy(), value)
 
 
 def checked_number(name: str, value: Any, least: float = -np.inf, most: float = np.inf) -> float:
@@ -375,10 +387,6 @@ def _named(variables: Any, by_path: bool) -> dict[str, Variable]:
     return named
 
 
-def _has_gradients(dtype: DataType) -> bool:
-    return dtype.is_floating or dtype.is_complex
-
-
 def _pair(one: Any) -> tuple[Any, Variable]:
     if isinstance(one, tuple | list) and len(one) == 2 and isinstance(one[1], Variable):
         return one[0], one[1]
@@ -395,10 +403,7 @@ def _checked(grad: Any, variable: Variable) -> tuple[Any, Variable]:
     """
     if grad is None:
         return None, variable
-    if isinstance(grad, IndexedSlices):
-        grad = IndexedSlicesValue(grad.values, grad.indices, grad.dense_shape)
-    if isinstance(grad, Variable):
-        grad = grad.value
+    grad = grad.value if isinstance(grad, Variable) else with_outputs(grad)
     is_sparse = isinstance(grad, IndexedSlicesValue)
     if not is_sparse and spec_of(grad) is None:
         grad = np.asarray(grad, variable.dtype.numpy_dtype)
@@ -420,11 +425,3 @@ def _row(shape: PartialTensorShape) -> PartialTensorShape:
 
 def _cast(value: Any, dtype: DataType) -> Any:
     return value if value.dtype == dtype else raw_ops.Cast(x=value, DstT=dtype)
-
-
-def _dense(variable: Variable, slices: IndexedSlicesValue) -> Any:
-    """A gradient with all rows."""
-    rows = raw_ops.Shape(input=variable.value)[0]
-    return raw_ops.UnsortedSegmentSum(
-        data=slices.values, segment_ids=slices.indices, num_segments=rows
-    )

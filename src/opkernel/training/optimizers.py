@@ -5,10 +5,9 @@ Source: TensorFlow core/kernels/training_ops.cc for the steps; Keras 3 keras/src
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from typing import Any, ClassVar
 
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
@@ -20,16 +19,12 @@ from opkernel.training.optimizer import (
     Optimizer,
     OptimizerStep,
     checked_number,
+    filled,
     scalar,
 )
 from opkernel.training.variable import Variable
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ftrl", "Optimizer", "RMSprop", "schedules"]
-
-
-def _filled(variable: Variable, value: float = 0.0) -> Any:
-    current = variable.numpy()
-    return np.full(current.shape, value, current.dtype)
 
 
 class SGD(Optimizer):
@@ -49,10 +44,6 @@ class SGD(Optimizer):
         super().__init__(learning_rate)
         self.momentum = checked_number("momentum", momentum, 0, 1)
         self.nesterov = nesterov
-
-    def slot_values(self, variable: Variable) -> dict[str, Any]:
-        """`momentum`: zeros."""
-        return {"momentum": _filled(variable)} if self.momentum else {}
 
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
         """The names of the slots, with those of Keras's lists."""
@@ -133,7 +124,7 @@ class Adam(Optimizer):
                     f"Variable {variable.name!r} would never change: {name}={beta} is 1 as {variable.dtype.tf_name}. "
                     f"Take a smaller {name}, or a float32 variable"
                 )
-        return {name: _filled(variable) for group in self.saved_slots() for name in group}
+        return super().slot_values(variable)
 
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
         """The names of the slots, with those of Keras's lists."""
@@ -229,7 +220,7 @@ class RMSprop(Optimizer):
     def slot_values(self, variable: Variable) -> dict[str, Any]:
         """All zeros."""
         names = ("velocity", "momentum", "average_gradient")
-        return {name: _filled(variable) for name in (names if self.centered else names[:2])}
+        return {name: filled(variable) for name in (names if self.centered else names[:2])}
 
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
         """The names of the slots, with those of Keras's lists; a step that is not taken again is not saved."""
@@ -259,7 +250,36 @@ class RMSprop(Optimizer):
         )
 
 
-class Adagrad(Optimizer):
+class _Accumulating(Optimizer):
+    """An optimiser that sums squared gradients.
+
+    An op applies it with all rows of a gradient, and another with some of them, to these alone.
+    """
+
+    _op: ClassVar[str]
+    initial_accumulator_value: float
+
+    def slot_values(self, variable: Variable) -> dict[str, Any]:
+        """`accumulator`: its initial value; zeros for others."""
+        accumulator = filled(variable, self.initial_accumulator_value)
+        return {**super().slot_values(variable), "accumulator": accumulator}
+
+    @abc.abstractmethod
+    def _arguments(self, step: OptimizerStep, variable: Variable) -> dict[str, Any]:
+        """The inputs of both ops but the gradient."""
+
+    def _apply(self, step: OptimizerStep, variable: Variable, grad: Any) -> None:
+        apply = getattr(raw_ops, f"ResourceApply{self._op}")
+        apply(**self._arguments(step, variable), grad=grad)
+
+    def _apply_slices(
+        self, step: OptimizerStep, variable: Variable, slices: IndexedSlicesValue
+    ) -> None:
+        apply = getattr(raw_ops, f"ResourceSparseApply{self._op}")
+        apply(**self._arguments(step, variable), grad=slices.values, indices=slices.indices)
+
+
+class Adagrad(_Accumulating):
     """Adagrad: steps divided by the root of the sum of all squared gradients.
 
     `accumulator += g * g; w -= learning_rate * g / (sqrt(accumulator) + epsilon)`. Keras 3 has epsilon below the root.
@@ -272,6 +292,8 @@ class Adagrad(Optimizer):
     Slots: `accumulator`. Source: Duchi et al., JMLR 2011; `ResourceApplyAdagradV2`.
     """
 
+    _op = "AdagradV2"
+
     def __init__(
         self,
         learning_rate: LearningRate = 0.001,
@@ -283,10 +305,6 @@ class Adagrad(Optimizer):
             "initial_accumulator_value", initial_accumulator_value, 0
         )
         self.epsilon = checked_number("epsilon", epsilon, 0)
-
-    def slot_values(self, variable: Variable) -> dict[str, Any]:
-        """`accumulator`: its initial value."""
-        return {"accumulator": _filled(variable, self.initial_accumulator_value)}
 
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
         """The names of the slots, with those of Keras's lists."""
@@ -304,11 +322,8 @@ class Adagrad(Optimizer):
             "epsilon": scalar(variable.dtype, self.epsilon),
         }
 
-    def _apply(self, step: OptimizerStep, variable: Variable, grad: Any) -> None:
-        raw_ops.ResourceApplyAdagradV2(**self._arguments(step, variable), grad=grad)
 
-
-class Ftrl(Optimizer):
+class Ftrl(_Accumulating):
     """Follow the regularised leader: sparse weights for sparse data.
 
     Args:
@@ -322,6 +337,8 @@ class Ftrl(Optimizer):
 
     Slots: `accumulator`, `linear`. Source: McMahan et al., KDD 2013; `ResourceApplyFtrlV2`.
     """
+
+    _op = "FtrlV2"
 
     def __init__(
         self,
@@ -351,13 +368,6 @@ class Ftrl(Optimizer):
         self.l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength
         self.beta = beta
 
-    def slot_values(self, variable: Variable) -> dict[str, Any]:
-        """`accumulator`: its initial value; `linear`: zeros."""
-        return {
-            "accumulator": _filled(variable, self.initial_accumulator_value),
-            "linear": _filled(variable),
-        }
-
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
         """The names of the slots, with those of Keras's lists."""
         return [{"accumulator": "_accumulators", "linear": "_linears"}]
@@ -383,23 +393,3 @@ class Ftrl(Optimizer):
             "l2_shrinkage": scalar(variable.dtype, self.l2_shrinkage_regularization_strength),
             "lr_power": scalar(variable.dtype, self.learning_rate_power),
         }
-
-    def _apply(self, step: OptimizerStep, variable: Variable, grad: Any) -> None:
-        raw_ops.ResourceApplyFtrlV2(**self._arguments(step, variable), grad=grad)
-
-
-def _sparse(op: str) -> Any:
-    """The method that applies the gradients of rows by an op, to these rows alone."""
-
-    def apply(
-        self: Any, step: OptimizerStep, variable: Variable, slices: IndexedSlicesValue
-    ) -> None:
-        getattr(raw_ops, op)(
-            **self._arguments(step, variable), grad=slices.values, indices=slices.indices
-        )
-
-    return apply
-
-
-Adagrad._apply_slices = _sparse("ResourceSparseApplyAdagradV2")  # type: ignore[method-assign]
-Ftrl._apply_slices = _sparse("ResourceSparseApplyFtrlV2")  # type: ignore[method-assign]

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opkernel.device.local_device import LocalDevice, eager_device
 from opkernel.device.opened_files import copy_file
 from opkernel.device.permissions import OWN_CODE, Permissions
 from opkernel.errors import DataLossError, OpError
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.runtime.calls.eager import execute
-from opkernel.types import DataType, PartialTensorShape
+from opkernel.state.resource_handle import handle_from_input
+from opkernel.types import DataType, PartialTensorShape, ResourceHandle, dtype_of_array
 
 if TYPE_CHECKING:
     from opkernel.opdef import ShapeAndType
@@ -94,7 +96,7 @@ class Resource:
             self._is_creating = True
             self._handle = self._create()
             self._is_creating = False
-            weakref.finalize(self, _destroy, self._handle)
+            weakref.finalize(self, _destroy, eager_device(), self._handle)
             self._fill()
             self._is_ready = True
         finally:
@@ -106,12 +108,49 @@ class Resource:
         return f"<opkernel.{type(self).__name__} {self.name!r}>"
 
 
-def _destroy(handle: Any) -> None:
-    with suppress(OpError):
-        execute("DestroyResourceOp", {"resource": handle}, {"ignore_lookup_error": True})
+def _destroy(device: LocalDevice, handle: Any) -> None:
+    """Take the resource out: a collection calls it within any call, so it takes no lock but the manager's."""
+    with suppress(OpError):  # it is no handle, or the resource is gone
+        if not isinstance(handle, ResourceHandle):
+            handle = handle_from_input(handle)
+        if handle.device == device.name and not handle.is_ref_counting:
+            device.resource_manager.delete_handle(handle)
 
 
-class Asset:
+class Constant:
+    """A value that functions share.
+
+    Args:
+        name: What to call it.
+        value: The value.
+    """
+
+    handle_facts: Sequence[ShapeAndType] | None = None
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.captured_value = value
+
+    @property
+    def captured_spec(self) -> tuple[DataType, PartialTensorShape]:
+        """Its type and shape."""
+        dtype = dtype_of_array(self.captured_value)
+        assert dtype is not None
+        return dtype, PartialTensorShape(self.captured_value.shape)
+
+    def numpy(self) -> Any:
+        """Its value."""
+        return self.captured_value.copy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Its value, for NumPy."""
+        return np.asarray(self.captured_value, dtype)
+
+    def _tracked_children(self) -> dict[str, Any]:
+        return {}
+
+
+class Asset(Constant):
     """A file that functions read: what they take of it is its path. `opkernel.save` copies it.
 
     Args:
@@ -119,20 +158,12 @@ class Asset:
         permissions: What may be read, where the path comes from a model.
     """
 
-    handle_facts: Sequence[ShapeAndType] | None = None
-    captured_spec = DataType.DT_STRING, PartialTensorShape([])
-
     def __init__(self, path: str | os.PathLike[str], permissions: Permissions = OWN_CODE) -> None:
         self.path = os.path.abspath(os.fspath(path))
-        self.name = "asset_path"
         self._permissions = permissions
-
-    @property
-    def captured_value(self) -> Any:
-        """The path, as an array."""
         value = np.empty((), object)
         value[()] = os.fsencode(self.path)
-        return value
+        super().__init__("asset_path", value)
 
     def copy_to(self, path: str) -> None:
         """Copy the file.
@@ -143,21 +174,10 @@ class Asset:
         """
         copy_file(self._permissions, self.path, path)
 
-    def numpy(self) -> Any:
-        """The path, as an array."""
-        return self.captured_value
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """The path, for NumPy."""
-        return np.asarray(self.captured_value, dtype)
-
     def _as_graph_element(self) -> Any:
         """The tensor of the path where a function is being traced; an array elsewhere."""
         graph = innermost_default()
         return self.captured_value if graph is None else graph.tensor_of(self)
-
-    def _tracked_children(self) -> dict[str, Any]:
-        return {}
 
     def __repr__(self) -> str:
         return f"<opkernel.Asset {self.path!r}>"

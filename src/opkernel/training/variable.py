@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from opkernel import raw_ops
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from opkernel.graph import Graph, Tensor
 from opkernel.graph.core.default_graph import innermost_default
+from opkernel.graph.tracing.nested_structure import map_structure
+from opkernel.messages import short_repr
 from opkernel.opdef import ShapeAndType
 from opkernel.opdef.shapes.shape_algebra import make_shape_handle
 from opkernel.runtime.calls.eager import execute
@@ -71,7 +73,7 @@ class Variable:
         FailedPreconditionError: a function is being traced: each of its calls would make a variable.
     """
 
-    __array_priority__ = 100  # NumPy's arrays leave the operator to the variable
+    captured_spec = DataType.DT_RESOURCE, PartialTensorShape([])
 
     def __init__(
         self,
@@ -159,7 +161,17 @@ class Variable:
         return self.shape.rank
 
     def __repr__(self) -> str:
-        return f"<opkernel.Variable {self.name!r} {self.dtype.tf_name}{self.shape}>"
+        """What it is, with its value; the middle of a long value is left out."""
+        try:
+            value = self.numpy()
+        except OpError as error:
+            text = f"no value: {short_repr(error.message)}"
+        else:
+            lines = np.array2string(value, threshold=16, edgeitems=2, separator=", ").splitlines()
+            text = " ".join([line.strip() for line in lines if line])
+            if value.dtype != object:  # numbers are padded
+                text = " ".join(text.split()).replace("[ ", "[").replace(" ,", ",")
+        return f"<opkernel.Variable {self.name!r} {self.dtype.tf_name}{self.shape} {text}>"
 
     # Its value.
 
@@ -172,9 +184,7 @@ class Variable:
         """
         graph = innermost_default()
         if graph is None:
-            return execute(
-                "ReadVariableOp", {"resource": self.resource_handle}, {"dtype": self.dtype}
-            )
+            return self.numpy()
         if self._read is None or self._read[:2] != (graph, graph.version):
             tensor = raw_ops.ReadVariableOp(resource=graph.tensor_of(self), dtype=self.dtype)
             self._read = graph, graph.version, tensor
@@ -230,7 +240,8 @@ class Variable:
     def _make(self, value: Any = None) -> ResourceHandle:
         """Make the handle, if there is none, and assign a value, if one is given; `_lock` is held."""
         if self._handle is None:
-            self._handle = _new_handle(self.dtype, self.shape)
+            attrs = {"dtype": self.dtype, "shape": self.shape, "shared_name": _ANONYMOUS}
+            self._handle = execute("VarHandleOp", {}, attrs)
         if value is not None:
             execute("AssignVariableOp", {"resource": self._handle, "value": value}, {})
             self._initializer = None
@@ -259,15 +270,7 @@ class Variable:
                 return self._make(None if initializer is None else initializer())
         return handle
 
-    @property
-    def captured_value(self) -> ResourceHandle:
-        """What functions take of it: its handle."""
-        return self.resource_handle
-
-    @property
-    def captured_spec(self) -> tuple[DataType, PartialTensorShape]:
-        """The type and shape of that."""
-        return DataType.DT_RESOURCE, PartialTensorShape([])
+    captured_value = resource_handle  # which functions take of it
 
     @property
     def handle_facts(self) -> Sequence[ShapeAndType]:
@@ -283,6 +286,16 @@ class Variable:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """Its value, for NumPy; where a function is being traced it has none."""
         return np.asarray(self.value, dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """What NumPy asks where a variable is an argument of a ufunc: its value takes its place."""
+        return getattr(ufunc, method)(*map(_value_of, inputs), **kwargs)
+
+    def __array_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """What NumPy asks where a variable is an argument of another function."""
+        return func(*map_structure(_value_of, args), **map_structure(_value_of, kwargs))
 
     def __getitem__(self, index: Any) -> Any:
         return self.value[index]
@@ -323,16 +336,29 @@ class Variable:
     __hash__ = object.__hash__  # `==` is that of objects: variables are keys
 
 
+def assign_saved(what: str, values: Sequence[tuple[Variable, Any]]) -> None:
+    """Give variables the values that a checkpoint has for them; all or none.
+
+    Raises:
+        InvalidArgumentError: a value has another type or shape; the message says `what` the variable is.
+    """
+    for variable, value in values:
+        shape = PartialTensorShape(value.shape)
+        if value.dtype != variable.dtype.numpy_dtype or not variable.shape.is_compatible_with(
+            shape
+        ):
+            raise InvalidArgumentError(
+                f"{what} {variable.name!r} is {variable.dtype.tf_name}{variable.shape}, and the checkpoint has "
+                f"{value.dtype}{shape}"
+            )
+    for variable, value in values:
+        variable.assign(value)
+
+
 def _remade(
     value: Any, trainable: bool, dtype: DataType, name: str, shape: PartialTensorShape
 ) -> Variable:
     return Variable(value, trainable=trainable, dtype=dtype, name=name, shape=shape)
-
-
-def _new_handle(dtype: DataType, shape: PartialTensorShape) -> ResourceHandle:
-    attrs = {"dtype": dtype, "shape": shape, "shared_name": _ANONYMOUS}
-    handle: ResourceHandle = execute("VarHandleOp", {}, attrs)
-    return handle
 
 
 def _as_array(value: Any, dtype: DataType | None) -> Any:

@@ -45,7 +45,7 @@ def value_and_grad(
     def traced(*args: Any, **kwargs: Any) -> tuple[Any, list[Any]]:
         value = fn(*args, **kwargs)
         grads = gradients(_loss_in(value, fn), [variable.handle for variable in found])
-        return value, [_as_output(grad) for grad in grads]
+        return value, [with_outputs(grad) for grad in grads]
 
     functools.update_wrapper(traced, fn, updated=())
     traced.__dict__.pop("__wrapped__", None)
@@ -84,7 +84,8 @@ def listed_variables(variables: Any) -> list[Variable]:
     return found
 
 
-def _as_output(grad: Any) -> Any:
+def with_outputs(grad: Any) -> Any:
+    """IndexedSlices as functions give them; every other gradient as it is."""
     if isinstance(grad, IndexedSlices):
         return IndexedSlicesValue(grad.values, grad.indices, grad.dense_shape)
     return grad

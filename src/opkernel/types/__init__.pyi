@@ -55,6 +55,7 @@ from opkernel.types.shape import PartialTensorShape as PartialTensorShape
 from opkernel.types.shape import TensorShape as TensorShape
 from opkernel.types.shape import shape_proto_debug_string as shape_proto_debug_string
 from opkernel.types.tensor import DEFAULT_LIMIT_BYTES as DEFAULT_LIMIT_BYTES
+from opkernel.types.tensor import Array as Array
 from opkernel.types.tensor import charge_decoded as charge_decoded
 from opkernel.types.tensor import decoded_charge as decoded_charge
 from opkernel.types.tensor import tensor_from_proto as tensor_from_proto

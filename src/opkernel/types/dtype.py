@@ -135,6 +135,12 @@ class DataType(enum.IntEnum):
 
     __format__ = enum.Enum.__format__  # an IntEnum would print its number
 
+    def __repr__(self) -> str:
+        """The expression that gives it: `opkernel.float32`, or `opkernel.float32.ref`."""
+        if self is DataType.DT_INVALID:
+            return "DataType.DT_INVALID"
+        return f"opkernel.{self.base.tf_name}{'.ref' if self.is_ref else ''}"
+
     @classmethod
     def find(cls, name: str) -> "DataType | None":
         """The type of a name such as "float", "float32" or "float_ref"; None where there is none."""

@@ -5,44 +5,6 @@
 
 from opkernel.types.dtype import DataType
 
-__all__ = [
-    "bfloat16",
-    "bool_",
-    "complex64",
-    "complex128",
-    "double",
-    "float4_e2m1fn",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float16",
-    "float32",
-    "float64",
-    "half",
-    "int2",
-    "int4",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "qint8",
-    "qint16",
-    "qint32",
-    "quint8",
-    "quint16",
-    "resource",
-    "string",
-    "uint2",
-    "uint4",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "variant",
-]
-
 float32 = DataType.DT_FLOAT
 float64 = DataType.DT_DOUBLE
 double = float64

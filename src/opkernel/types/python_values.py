@@ -42,11 +42,9 @@ def holds_handles(array: np.ndarray[Any, Any]) -> bool:
 
 def check_handles(array: np.ndarray[Any, Any]) -> None:
     """Raise TypeError, with the first element that is wrong, unless all are ResourceHandles."""
-    if not holds_handles(array):
-        wrong = next(
-            item for item in array.ravel().tolist() if not isinstance(item, ResourceHandle)
-        )
-        raise TypeError(f"the elements must be ResourceHandles, not {short_repr(wrong)}")
+    wrong = [item for item in array.ravel().tolist() if not isinstance(item, ResourceHandle)]
+    if wrong:
+        raise TypeError(f"the elements must be ResourceHandles, not {short_repr(wrong[0])}")
 
 
 def dtype_of_array(value: Any) -> DataType | None:
@@ -144,14 +142,11 @@ def _holds(array: np.ndarray[Any, Any], dtype: DataType) -> bool:
         check_handles(array)
         return True
     if "O" in (kind, wanted_kind):
-        return kind == "O" and (wanted_kind == "O" or _is_large_int(array))
+        # NumPy makes objects of ints beyond 64 bits.
+        holds_all = wanted_kind == "O" or all(isinstance(item, int) for item in array.flat)
+        return kind == "O" and holds_all
     if dtype.is_bool:
         return kind == "b"
     if kind in "fc" and (dtype.is_integer or dtype.is_quantized):
         return False
     return kind != "c" or dtype.is_complex
-
-
-def _is_large_int(array: np.ndarray[Any, Any]) -> bool:
-    """NumPy makes objects of ints beyond 64 bits."""
-    return all(isinstance(item, int) for item in array.flat)

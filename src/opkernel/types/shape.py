@@ -6,6 +6,7 @@ elements are counted from the first dimension on: [0, 2**62, 4] is a shape, [2**
 and nothing is counted beyond an unknown size.
 """
 
+import math
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Self, SupportsIndex
@@ -75,10 +76,7 @@ class TensorShape(tuple[int, ...]):
 
     def num_elements(self) -> int:
         """The number of elements of a tensor of this shape."""
-        count = 1
-        for size in self:
-            count *= size
-        return count
+        return math.prod(self)
 
     def as_list(self) -> list[int]:
         """The sizes as a list."""
@@ -134,7 +132,11 @@ class PartialTensorShape:
                 self._dims = tuple(_size_or_none(size) for size in dims)
             except TypeError as error:
                 raise _no_shape(dims, error) from None
-            _check_partial(self._dims)
+            if any(size is not None and size < 0 for size in self._dims):
+                raise InvalidArgumentError(
+                    f"Shape {_text(self._dims)} has dimensions with values below -1 (where -1 means unknown)"
+                )
+            _check_extent(self._dims)
 
     @classmethod
     def from_proto(cls, proto: TensorShapeProto) -> "PartialTensorShape":
@@ -165,12 +167,12 @@ class PartialTensorShape:
         if not (stripped.startswith("[") and stripped.endswith("]")):
             raise InvalidArgumentError(f"'{text}' is not a shape such as [2,?] or <unknown>")
         inner = stripped[1:-1].strip()
+        sizes = inner.split(",") if inner else []
         try:
-            return cls([_size_from_text(size) for size in inner.split(",")] if inner else [])
-        except InvalidArgumentError:
-            raise
+            dims = [None if size.strip() == "?" else int(size) for size in sizes]
         except ValueError:
             raise InvalidArgumentError(f"'{text}' is not a shape such as [2,?]") from None
+        return cls(dims)
 
     @property
     def dims(self) -> tuple[int | None, ...] | None:
@@ -300,11 +302,6 @@ def _text(dims: Sequence[int | None]) -> str:
     return "[" + ",".join("?" if size in (None, -1) else str(size) for size in dims) + "]"
 
 
-def _size_from_text(text: str) -> int | None:
-    stripped = text.strip()
-    return None if stripped == "?" else int(stripped)
-
-
 def _size_or_none(size: SupportsIndex | None) -> int | None:
     index = None if size is None else operator.index(size)
     return None if index == -1 else index
@@ -312,14 +309,6 @@ def _size_or_none(size: SupportsIndex | None) -> int | None:
 
 def _are_compatible(a: int | None, b: int | None) -> bool:
     return a == b or a is None or b is None
-
-
-def _check_partial(dims: tuple[int | None, ...]) -> None:
-    if any(size is not None and size < 0 for size in dims):
-        raise InvalidArgumentError(
-            f"Shape {_text(dims)} has dimensions with values below -1 (where -1 means unknown)"
-        )
-    _check_extent(dims)
 
 
 def _check_extent(dims: tuple[int | None, ...]) -> None:

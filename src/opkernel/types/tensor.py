@@ -19,18 +19,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from opkernel.proto import (
-    DecodeError,
-    ResourceHandleProto,
-    TensorProto,
-    VariantTensorDataProto,
+from opkernel.errors import (
+    DataLossError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnimplementedError,
 )
+from opkernel.proto import DecodeError, ResourceHandleProto, TensorProto, VariantTensorDataProto
 from opkernel.types.dtype import DataType, as_dtype
 from opkernel.types.python_values import array_from_python
 from opkernel.types.resource_handle import ResourceHandle
 from opkernel.types.shape import TensorShape
 from opkernel.types.variant_value import OpaqueVariant, Variant, variant_from_proto
+from opkernel.types.varints import read_varints, strings_of_lengths
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,7 +43,8 @@ DEFAULT_LIMIT_BYTES = _MAX_PROTO_BYTES
 
 _MAX_NUMPY_DIMENSIONS = 64
 _MAX_VARINT_BYTES = 5
-_Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
+"""An array of any dtype and shape."""
 
 decoded_charge: ContextVar[Callable[[int, str, bool], None] | None] = ContextVar(
     "charge", default=None
@@ -62,7 +64,7 @@ def charge_decoded(num_bytes: int, what: str, is_stored: bool = False) -> None:
 
 def tensor_from_proto(
     proto: TensorProto, *, limit_bytes: int | None = DEFAULT_LIMIT_BYTES
-) -> _Array:
+) -> Array:
     """The tensor of a TensorProto (Tensor::FromProto).
 
     Args:
@@ -93,7 +95,7 @@ def tensor_from_proto(
         if len(content) != count * dtype.size:
             from opkernel.types.tensor_tokens import held_tensor  # most protos hold their elements
 
-            held: _Array | None = held_tensor(content, dtype, shape)
+            held: Array | None = held_tensor(content, dtype, shape)
             if held is not None:
                 return held
         _check_memory(dtype, shape, count, None, is_stored=len(content) == count * dtype.size)
@@ -158,7 +160,7 @@ def _check_memory(
         charge_decoded(size_bytes, what, is_stored)
 
 
-def _reshape(flat: _Array, shape: TensorShape) -> _Array:
+def _reshape(flat: Array, shape: TensorShape) -> Array:
     if len(shape) > _MAX_NUMPY_DIMENSIONS:
         raise UnimplementedError(
             f"Tensors of more than {_MAX_NUMPY_DIMENSIONS} dimensions; got {len(shape)}"
@@ -178,7 +180,7 @@ def _content_error(dtype: DataType, shape: TensorShape, why: str) -> InvalidArgu
 # -- tensor_content -----------------------------------------------------------------------------
 
 
-def _view_content(content: bytes, dtype: DataType, shape: TensorShape, count: int) -> _Array:
+def _view_content(content: bytes, dtype: DataType, shape: TensorShape, count: int) -> Array:
     size_bytes = count * dtype.size
     if len(content) != size_bytes:
         raise _content_error(dtype, shape, f"has {len(content)} bytes, expected {size_bytes}")
@@ -187,7 +189,7 @@ def _view_content(content: bytes, dtype: DataType, shape: TensorShape, count: in
     return np.frombuffer(content, dtype.numpy_dtype)
 
 
-def _objects_of_content(content: bytes, dtype: DataType, shape: TensorShape, count: int) -> _Array:
+def _objects_of_content(content: bytes, dtype: DataType, shape: TensorShape, count: int) -> Array:
     entries = _split_string_list(content, count)
     if entries is None:
         raise _content_error(dtype, shape, f"is not a list of {count} lengths and strings")
@@ -207,30 +209,12 @@ def _split_string_list(content: bytes, count: int) -> list[bytes] | None:
     """The strings of a list of lengths followed by the strings; None where it is none."""
     if count > len(content):
         return None
-    lengths = []
-    position = 0
-    for _ in range(count):
-        length, position = _read_varint(content, position)
-        if length is None:
-            return None
-        lengths.append(length)
-    if position + sum(lengths) != len(content):
+    try:
+        lengths, position = read_varints(content, count, _MAX_VARINT_BYTES)
+    except DataLossError:
         return None
-    entries = []
-    for length in lengths:
-        entries.append(content[position : position + length])
-        position += length
-    return entries
-
-
-def _read_varint(content: bytes, position: int) -> tuple[int | None, int]:
-    """The varint of at most 32 bits at `position` (None if there is no varint), and its end."""
-    value = 0
-    for i, byte in enumerate(content[position : position + _MAX_VARINT_BYTES]):
-        value |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            return value, position + i + 1
-    return None, position
+    is_list = position + sum(lengths) == len(content)
+    return strings_of_lengths(content, position, lengths) if is_list else None
 
 
 # -- values -------------------------------------------------------------------------------------
@@ -241,18 +225,18 @@ class _ValueField(NamedTuple):
 
     name: str
     wire_dtype: npt.DTypeLike
-    decode: Callable[[_Array, DataType], _Array]
+    decode: Callable[[Array, DataType], Array]
 
 
-def _cast(numbers: _Array, dtype: DataType) -> _Array:
+def _cast(numbers: Array, dtype: DataType) -> Array:
     return numbers.astype(dtype.numpy_dtype, copy=False)
 
 
-def _reinterpret_16_bits(numbers: _Array, dtype: DataType) -> _Array:
+def _reinterpret_16_bits(numbers: Array, dtype: DataType) -> Array:
     return numbers.astype(np.uint16).view(dtype.numpy_dtype)
 
 
-def _pair(numbers: _Array, dtype: DataType) -> _Array:
+def _pair(numbers: Array, dtype: DataType) -> Array:
     return numbers[: len(numbers) // 2 * 2].view(dtype.numpy_dtype)
 
 
@@ -273,7 +257,21 @@ _FIELD_OF_TYPE = {
 }
 
 
-def _values(proto: TensorProto, dtype: DataType) -> _Array:
+def value_field(dtype: DataType) -> str:
+    """The field of a TensorProto that holds the elements of a type one by one, of numbers or strings."""
+    is_string = dtype is DataType.DT_STRING
+    return "string_val" if is_string else _FIELD_OF_TYPE.get(dtype, _INT_VAL).name
+
+
+_NO_VALUES = frozenset({"dtype", "tensor_shape", "version_number"})
+
+
+def holds_values(proto: TensorProto) -> bool:
+    """Whether a TensorProto has the value of any element; without one, all its elements are zero, or empty."""
+    return any(field.name not in _NO_VALUES for field, _ in proto.ListFields())
+
+
+def _values(proto: TensorProto, dtype: DataType) -> Array:
     """The values that the proto gives, be they fewer or more than the elements."""
     if dtype is DataType.DT_STRING:
         return _object_array(proto.string_val, len(proto.string_val))
@@ -290,7 +288,7 @@ def _values(proto: TensorProto, dtype: DataType) -> _Array:
     return field.decode(np.fromiter(numbers, field.wire_dtype, len(numbers)), dtype)
 
 
-def _object_array(values: Iterable[object], count: int) -> _Array:
+def _object_array(values: Iterable[object], count: int) -> Array:
     return np.fromiter(values, object, count)
 
 
@@ -301,7 +299,7 @@ _DEFAULT_OF_TYPE: dict[DataType, object] = {
 }
 
 
-def _extend(values: _Array, count: int, dtype: DataType) -> _Array:
+def _extend(values: Array, count: int, dtype: DataType) -> Array:
     """`count` elements: the values, then the last of them again, or else defaults."""
     given = len(values)
     if given >= count:
@@ -320,7 +318,7 @@ def _extend(values: _Array, count: int, dtype: DataType) -> _Array:
 # -- arrays to write ----------------------------------------------------------------------------
 
 
-def _as_tensor(value: npt.ArrayLike, dtype: DataType | None) -> tuple[_Array, DataType]:
+def _as_tensor(value: npt.ArrayLike, dtype: DataType | None) -> tuple[Array, DataType]:
     """The array to write, and its type."""
     if not isinstance(value, np.ndarray | np.generic):
         value = array_from_python(value, None if dtype is None else dtype.base)
@@ -334,7 +332,7 @@ def _as_tensor(value: npt.ArrayLike, dtype: DataType | None) -> tuple[_Array, Da
     return array.astype(wanted.numpy_dtype, copy=False), wanted
 
 
-def _dtype_of(array: _Array) -> DataType:
+def _dtype_of(array: Array) -> DataType:
     first = array.flat[0] if array.dtype == object and array.size else None
     if isinstance(first, ResourceHandle):
         return DataType.DT_RESOURCE
@@ -353,7 +351,7 @@ def _as_bytes(element: object) -> bytes:
     )
 
 
-def _protos(array: _Array, kind: type[Any]) -> list[Any]:
+def _protos(array: Array, kind: type[Any]) -> list[Any]:
     for element in array.flat:
         if not isinstance(element, kind):
             raise InvalidArgumentError(

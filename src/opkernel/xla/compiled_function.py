@@ -17,13 +17,12 @@ from opkernel.device.budget import current_budget
 from opkernel.errors import UnimplementedError
 from opkernel.runtime.calls.traced_calls import answer_of, note_site
 from opkernel.runtime.engines.cluster import EngineCluster
-from opkernel.runtime.engines.engine import CompiledCluster
+from opkernel.runtime.engines.cluster_kernel import Variables
+from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster
 from opkernel.runtime.engines.late_work import LateWork
-from opkernel.runtime.engines.variables import Variables
 from opkernel.runtime.program.error_report import report
-from opkernel.runtime.program.feeds import converters
-from opkernel.runtime.step.session_state import LocalSessionState
-from opkernel.xla.argument import XlaArgument
+from opkernel.runtime.program.feeds_and_fetches import converters
+from opkernel.runtime.program.session_state import LocalSessionState
 from opkernel.xla.compiler import XlaCompiler
 from opkernel.xla.computation import XlaCompilationResult
 
@@ -71,7 +70,7 @@ class _CompiledFunction:
         inputs = [graph.inputs[place] for place in (*constants, *range(count), *others)]
         compiler = XlaCompiler(keeps_programs=True)
 
-        def compile_for(arguments: Sequence[XlaArgument]) -> XlaCompilationResult:
+        def compile_for(arguments: Sequence[ClusterArgument]) -> XlaCompilationResult:
             return compiler.compile_graph(
                 graph, inputs, graph.outputs, arguments, graph.control_outputs
             )

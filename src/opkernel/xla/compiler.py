@@ -13,18 +13,21 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError, as_op_error
 from opkernel.graph import FunctionLibraryDefinition, Graph, Operation, Tensor, instantiate_function
+from opkernel.graph.core.edges import Edge
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.graph.functions.function_body import FunctionBody
+from opkernel.optimization.control_flow.functionalize_control_flow import functionalize
+from opkernel.optimization.optimize import copy_to_optimize
 from opkernel.proto import NameAttrList, NodeDef
+from opkernel.runtime.engines.engine import ClusterArgument
 from opkernel.types import DataType
-from opkernel.xla.argument import XlaArgument
 from opkernel.xla.computation import (
     GENERATOR_SHAPE,
     OutputDescription,
     ResourceUpdate,
     XlaCompilationResult,
 )
-from opkernel.xla.device import XlaCompilationDevice
-from opkernel.xla.functional_graph import functional
 from opkernel.xla.graph_compiler import GraphCompiler
 from opkernel.xla.jax_numpy import jax, jnp, wide_types
 from opkernel.xla.op_registry import XlaOpRegistry, global_xla_op_registry
@@ -56,13 +59,13 @@ class XlaCompiler:
         if not self.registry.is_backend(device_type):
             there = ", ".join(self.registry.backend_names())
             raise NotFoundError(f"There is no XLA backend {device_type!r}; there are {there}")
-        self.device = XlaCompilationDevice(device_type)
+        self._device_type = device_type
 
     def compile_function(
         self,
         library: FunctionLibraryDefinition,
         function: str | NameAttrList,
-        arguments: Sequence[XlaArgument],
+        arguments: Sequence[ClusterArgument],
     ) -> XlaCompilationResult:
         """Compile a function.
 
@@ -80,23 +83,18 @@ class XlaCompiler:
         return self.compile_body(body, arguments)
 
     def compile_body(
-        self, body: FunctionBody, arguments: Sequence[XlaArgument]
+        self, body: FunctionBody, arguments: Sequence[ClusterArgument]
     ) -> XlaCompilationResult:
         """Compile an instantiated function; raises as `compile_function` does."""
-        return self._compile(
-            arguments,
-            [(node, 0) for node in body.arg_nodes],
-            body.outputs,
-            body.targets,
-            body.name,
-        )
+        edges = [(node, 0) for node in body.arg_nodes]
+        return self._compile(arguments, edges, body.outputs, body.targets, body.name)
 
     def compile_graph(
         self,
         graph: Graph,
         feeds: Sequence[Tensor],
         fetches: Sequence[Tensor],
-        arguments: Sequence[XlaArgument],
+        arguments: Sequence[ClusterArgument],
         targets: Sequence[Operation] = (),
     ) -> XlaCompilationResult:
         """Compile what gives some tensors of a graph from others; raises as `compile_function` does."""
@@ -108,7 +106,7 @@ class XlaCompiler:
         graph: Graph,
         feeds: Sequence[Tensor],
         fetches: Sequence[Tensor],
-        arguments: Sequence[XlaArgument],
+        arguments: Sequence[ClusterArgument],
     ) -> Any:
         """What gives some tensors from others as a `jax.export.Exported`, which JAX loads without opkernel.
 
@@ -123,7 +121,7 @@ class XlaCompiler:
 
         def program(*parameters: Any) -> list[Any]:
             given = dict(zip(edges, parameters, strict=True))
-            results = GraphCompiler(self.device, self.registry).compile(fetches, (), given)
+            results = GraphCompiler(self._device_type, self.registry).compile(fetches, (), given)
             return [jnp().asarray(value) for value in results]
 
         with wide_types():
@@ -131,10 +129,10 @@ class XlaCompiler:
                 exported = jax("jax.export").export(jax().jit(program))
                 return exported(*map(_spec, arguments))
             except Exception as error:
-                raise _without_notes(as_op_error(error)) from error.__cause__
+                raise without_notes(as_op_error(error)) from error.__cause__
 
     def compile_single_op(
-        self, node_def: NodeDef, arguments: Sequence[XlaArgument]
+        self, node_def: NodeDef, arguments: Sequence[ClusterArgument]
     ) -> XlaCompilationResult:
         """Compile one node by itself; raises as `compile_function` does."""
         inputs, op = single_op(node_def, arguments)
@@ -142,17 +140,17 @@ class XlaCompiler:
 
     def _compile(
         self,
-        arguments: Sequence[XlaArgument],
+        arguments: Sequence[ClusterArgument],
         edges: Sequence[tuple[Operation, int]],
         fetches: Sequence[Tensor],
         targets: Sequence[Operation],
         name: str,
     ) -> XlaCompilationResult:
         _check_arguments(arguments, edges, name)
-        edges, fetches, targets = functional(edges, fetches, targets)
+        edges, fetches, targets = functional_form(edges, fetches, targets)
         mapping = [i for i, one in enumerate(arguments) if _is_parameter(one)]
         described: tuple[list[OutputDescription], list[ResourceUpdate]] = [], []
-        compiler = GraphCompiler(self.device, self.registry)
+        compiler = GraphCompiler(self._device_type, self.registry)
 
         def program(*parameters: Any) -> list[Any]:
             given = dict(zip(mapping, parameters, strict=False))
@@ -174,11 +172,11 @@ class XlaCompiler:
                     arguments, mapping, *described, lowered, draws, is_kept=self._keeps_programs
                 )
             except Exception as error:
-                raise _without_notes(as_op_error(error)) from error.__cause__
+                raise without_notes(as_op_error(error)) from error.__cause__
 
 
 def single_op(
-    node_def: NodeDef, arguments: Sequence[XlaArgument]
+    node_def: NodeDef, arguments: Sequence[ClusterArgument]
 ) -> tuple[list[Tensor], Operation]:
     """The operation of a node in a graph of its own, and its inputs.
 
@@ -213,7 +211,7 @@ def _lowered(compiler: GraphCompiler, program: Callable[..., Any], specs: list[A
     return jax().jit(program).lower(*specs, jax().ShapeDtypeStruct(GENERATOR_SHAPE, "int64"))
 
 
-def _without_notes(error: OpError) -> OpError:
+def without_notes(error: OpError) -> OpError:
     """An error without what JAX notes of its own traceback."""
     if hasattr(error, "__notes__"):
         del error.__notes__
@@ -221,7 +219,7 @@ def _without_notes(error: OpError) -> OpError:
 
 
 def _check_arguments(
-    arguments: Sequence[XlaArgument], edges: Sequence[tuple[Operation, int]], name: str
+    arguments: Sequence[ClusterArgument], edges: Sequence[tuple[Operation, int]], name: str
 ) -> None:
     if len(arguments) != len(edges):
         raise InvalidArgumentError(
@@ -235,23 +233,23 @@ def _check_arguments(
             )
 
 
-def _declared(argument: XlaArgument) -> DataType:
+def _declared(argument: ClusterArgument) -> DataType:
     """The type of the tensor that an argument is."""
     return DataType.DT_RESOURCE if argument.kind == "resource" else argument.dtype
 
 
-def _is_parameter(argument: XlaArgument) -> bool:
+def _is_parameter(argument: ClusterArgument) -> bool:
     """Whether the program takes the argument: strings, which only an Assert may have, stay outside."""
     if argument.kind == "parameter":
         return argument.dtype is not DataType.DT_STRING
     return argument.kind == "resource" and argument.is_initialized
 
 
-def _spec(argument: XlaArgument) -> Any:
+def _spec(argument: ClusterArgument) -> Any:
     return jax().ShapeDtypeStruct(argument.shape, argument.dtype.numpy_dtype)
 
 
-def _value_of(index: int, argument: XlaArgument, given: dict[int, Any]) -> Any:
+def _value_of(index: int, argument: ClusterArgument, given: dict[int, Any]) -> Any:
     """The value of an argument while the program is traced."""
     if argument.kind == "constant":
         return argument.constant
@@ -292,3 +290,34 @@ def _updates(values: Sequence[Any]) -> tuple[list[ResourceUpdate], list[Any]]:
             updates.append(ResourceUpdate(index, value.dtype, tuple(array.shape)))
             written.append(array)
     return updates, written
+
+
+def functional_form(
+    feeds: Sequence[Edge], fetches: Sequence[Tensor], targets: Sequence[Operation]
+) -> tuple[Sequence[Edge], Sequence[Tensor], Sequence[Operation]]:
+    """The feeds, fetches and targets in a graph without loops and conditionals of TensorFlow 1, but those of odd form.
+
+    Where there are none it is the graph that was given.
+    """
+    tensors = [op.outputs[index] for op, index in feeds]
+    needed = prune_and_order(fetches, (), tensors)
+    # What the results need anyway may become part of a loop; a target stays outside.
+    others = [op for op in targets if op not in set(needed)]
+    order = prune_and_order(fetches, others, tensors)
+    if not _has_control_flow(order):
+        return feeds, fetches, targets
+    copied = copy_to_optimize(order[0].graph, fetches, tensors, others)
+    functionalize(copied.editor)
+    edges = [(tensor.op, tensor.value_index) for tensor in copied.feeds]
+    return edges, copied.fetches, copied.targets
+
+
+def _has_control_flow(order: Sequence[Operation]) -> bool:
+    """Whether some operations, or functions that they call, are such control flow."""
+    if any(op.type in LOW_LEVEL_CONTROL_FLOW for op in order):
+        return True
+    calls = [op for op in order if op.traits.calls or op.type in op.graph.function_library]
+    if not calls:
+        return False
+    ops = calls[0].graph.function_library.ops_reached([op.message for op in calls])
+    return not LOW_LEVEL_CONTROL_FLOW.isdisjoint(ops)

@@ -1,28 +1,139 @@
-"""XlaCompilationResult: a compiled program, and how its results become those of the function.
+"""XlaCompilationResult: a compiled program, and how its results become those of the function; and the cache of programs.
 
+Programs stand on disk by their content, so that another process need not compile them again. The folder is
+`$OPKERNEL_CACHE`, by default `opkernel/xla` in the user's cache. What stands in it is code: it is used only where it belongs
+to the user and nobody else may write to it. `OPKERNEL_CACHE=off` turns it off.
+
+State: the files of the folder; the least recently used go where they take more than 1 GiB.
 Source: TensorFlow compiler/tf2xla/xla_compiler.h.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
-from collections.abc import Sequence
+import platform
+import stat
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from opkernel.checkpoint.atomic_files import write_whole
 from opkernel.device.budget import current_budget
-from opkernel.errors import InvalidArgumentError, as_op_error
+from opkernel.errors import OpError, as_op_error
+from opkernel.logs import logger
 from opkernel.records import dataclass
+from opkernel.runtime.engines.engine import ClusterArgument as XlaArgument
 from opkernel.runtime.engines.engine import ResourceUpdate
 from opkernel.types import DataType
-from opkernel.xla.argument import XlaArgument
-from opkernel.xla.compiled_cache import compiled
 from opkernel.xla.jax_numpy import jax, wide_types
 
-__all__ = ["OutputDescription", "ResourceUpdate", "XlaCompilationResult"]
+__all__ = ["OutputDescription", "ResourceUpdate", "XlaArgument", "XlaCompilationResult"]
+
+
+_MOST_BYTES = 1 << 30
+_LEAST_S = 0.2
+"""Programs that are compiled in less time are not kept."""
+
+
+def compiled(lowered: Any) -> Any:
+    """The executable of a lowered program: from the disk if it is there, else compiled and put there."""
+    folder = _folder()
+    if folder is None:
+        return lowered.compile()
+    path = folder / _key(lowered)
+    found = _loaded(path, lowered)
+    if found is not None:
+        return found
+    start = time.perf_counter()
+    made = lowered.compile()
+    if time.perf_counter() - start >= _LEAST_S:
+        _store(path, made)
+    return made
+
+
+def _folder() -> Path | None:
+    """The folder, made where it is missing; None where there is none that is safe to use."""
+    named = os.environ.get("OPKERNEL_CACHE", "")
+    if named == "off" or not hasattr(os, "getuid"):
+        return None
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = Path(named) if named else home / "opkernel" / "xla"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = folder.stat()
+    except OSError:
+        return None
+    is_safe = facts.st_uid == os.getuid() and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not is_safe:
+        logger("opkernel.engines").warning(
+            "%s is not used: others may write to it, and programs are code", folder
+        )
+    return folder if is_safe else None
+
+
+def _key(lowered: Any) -> str:
+    """A name that programs share which are the same, for the same compiler and processor."""
+    versions = [jax().__version__, jax("jaxlib").__version__, platform.machine(), _processor()]
+    flags = os.environ.get("XLA_FLAGS", "")
+    text = "\n".join([*versions, flags, lowered.as_text()])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _processor() -> str:
+    """What tells processors apart that run different instructions."""
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as facts:
+        return next((line for line in facts if line.startswith(("flags", "Features"))), "")
+    return platform.processor()
+
+
+def _loaded(path: Path, lowered: Any) -> Any:
+    """The executable of a file; None where there is none, or it is none."""
+    try:
+        content = path.read_bytes()
+        os.utime(path)
+    except OSError:
+        return None
+    tree = jax("jax.tree_util")
+    arguments = tree.tree_structure(lowered.args_info)
+    results = tree.tree_structure(lowered.out_info)
+    load = jax("jax.experimental.serialize_executable").deserialize_and_load
+    try:
+        return load(content, arguments, results)
+    except Exception as error:  # damaged, or of another build: it is compiled again
+        logger("opkernel.engines").info("%s is not used: %s", path, error)
+        with suppress(OSError):
+            path.unlink()
+        return None
+
+
+def _store(path: Path, made: Any) -> None:
+    """Write an executable; what cannot be written is left out."""
+    serialize = jax("jax.experimental.serialize_executable").serialize
+    try:
+        content, _, _ = serialize(made)
+        write_whole(os.fspath(path), content)
+        _make_room(path.parent)
+    except (OpError, OSError, ValueError, TypeError) as error:
+        logger("opkernel.engines").info("A program is not kept on disk: %s", error)
+
+
+def _make_room(folder: Path) -> None:
+    """Remove the files that were not used for longest, where all together are too large."""
+    found = sorted(
+        ((one.stat(), one) for one in folder.iterdir()), key=lambda entry: -entry[0].st_mtime
+    )
+    total = 0
+    for facts, one in found:
+        total += facts.st_size
+        if total > _MOST_BYTES:
+            one.unlink(missing_ok=True)
 
 
 GENERATOR_SHAPE = (3,)
@@ -56,6 +167,7 @@ class XlaCompilationResult:
         input_mapping: The arguments of the function that are parameters of the program, in their order.
         draws_numbers: Whether a generator of random numbers is the last parameter of the program; each run has
             one that the system chooses.
+        held: The values of parameters that runs need not give, by the argument.
 
     With `is_kept` the program is looked for on the disk, and kept there (`compiled_cache`).
     """
@@ -74,6 +186,7 @@ class XlaCompilationResult:
         self.arguments = tuple(arguments)
         self.outputs, self.resource_updates = tuple(outputs), tuple(resource_updates)
         self.input_mapping, self.draws_numbers = tuple(input_mapping), draws_numbers
+        self.held: Mapping[int, Any] = {}
         self._lowered = lowered
         self._compiled = compiled(lowered) if is_kept else lowered.compile()
 
@@ -96,7 +209,8 @@ class XlaCompilationResult:
             OpError: JAX cannot run the program, or NumPy not hold a result.
             ResourceExhaustedError: it needs more memory than the budget of this thread has.
         """
-        given = [self._checked(place, inputs[place]) for place in self.input_mapping]
+        held = self.held
+        given = [self._checked(i, held.get(i, inputs[i])) for i in self.input_mapping]
         if self.draws_numbers:
             size = math.prod(GENERATOR_SHAPE)
             given.append(np.frombuffer(os.urandom(8 * size), np.int64).reshape(GENERATOR_SHAPE))
@@ -119,13 +233,8 @@ class XlaCompilationResult:
         return int(known.temp_size_in_bytes + known.output_size_in_bytes)
 
     def _checked(self, place: int, value: Any) -> Any:
-        argument = self.arguments[place]
         array = value if isinstance(value, jax().Array) else np.asarray(value)
-        if array.shape != argument.shape or array.dtype != argument.dtype.numpy_dtype:
-            raise InvalidArgumentError(
-                f"Argument {place} of a compiled function is {array.dtype}{list(array.shape)}, and it was "
-                f"compiled for {argument.dtype.string}{list(argument.shape)}"
-            )
+        self.arguments[place].check(place, array)
         return array
 
     @staticmethod

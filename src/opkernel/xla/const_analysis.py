@@ -8,16 +8,12 @@ Source: BackwardsConstAnalysis in TensorFlow compiler/tf2xla/const_analysis.cc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
-from opkernel.graph import (
-    FunctionBody,
-    FunctionLibraryDefinition,
-    Operation,
-    instantiate_function,
-)
-from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph import FunctionBody, FunctionLibraryDefinition, Operation, instantiate_function
+from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.proto import NameAttrList
+from opkernel.xla.compilability import functions_called
 from opkernel.xla.op_registry import XlaOpRegistry
 
 _Called = dict[bytes, frozenset[int]]
@@ -54,28 +50,17 @@ def must_be_constant(
 
 def _constant_inputs(op: Operation, registry: XlaOpRegistry, called: _Called) -> list[int]:
     """The inputs whose values the kernel of an operation must know."""
-    attrs, library = op.message.attr, op.graph.function_library
+    library = op.graph.function_library
     calls = "function" if op.type in library else op.traits.calls
     if not calls:
         names = registry.compile_time_constant_input_arg_names(op.type)
         return registry.compile_time_constant_inputs(op.node_def, op.op_def) if names else []
-    if op.type in library:
-        functions = [NameAttrList(name=op.type, attr=attrs)]
-    elif calls == "case":
-        functions = [*attrs["branches"].list.func]
-    else:
-        names_of = {
-            "function": ["f"],
-            "if": ["then_branch", "else_branch"],
-            "while": ["body", "cond"],
-        }
-        functions = [attrs[name].func for name in names_of.get(calls, ())]
     found = set[int]().union(
-        *(_constant_arguments(library, one, registry, called) for one in functions)
+        *(_constant_arguments(library, one, registry, called) for one in functions_called(op))
     )
     if calls == "while":  # what changes from turn to turn is known in none
-        body = instantiate_function(library, functions[0])
-        return sorted(i for i in found if _passes_on(body, i))
+        body = instantiate_function(library, op.message.attr["body"].func)
+        return sorted(found & passed_on(body))
     return sorted(i + op.traits.chooses_function for i in found)
 
 
@@ -93,9 +78,15 @@ def _constant_arguments(
     return called[key]
 
 
-def _passes_on(body: FunctionBody, index: int) -> bool:
-    """Whether a function gives an argument back as it is."""
-    op = body.outputs[index].op
-    while op.type == "Identity":
-        op = op.edges[0]
-    return op is body.arg_nodes[index]
+def passed_on(
+    body: FunctionBody, through: Container[str] = frozenset({"Identity"})
+) -> frozenset[int]:
+    """The arguments that the body of a loop gives back as they are, through ops of some types."""
+
+    def source(op: Operation) -> Operation:
+        while op.type in through:
+            op = op.edges[0]
+        return op
+
+    pairs = enumerate(zip(body.arg_nodes, body.outputs, strict=True))
+    return frozenset(index for index, (arg, output) in pairs if source(output.op) is arg)

@@ -1,4 +1,4 @@
-"""XlaOpKernelContext: the inputs and outputs of one kernel while a program is compiled.
+"""XlaOpKernel: a kernel that adds a node to the program which is compiled; and its context.
 
 A tensor is a NumPy array where its value is known at compile time, an array of JAX where it is known when the
 program runs, an XlaResource for a resource, and a pytree of arrays for a variant.
@@ -9,17 +9,20 @@ Source: TensorFlow compiler/tf2xla/xla_op_kernel.h.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.graph import FunctionBody, Graph, Operation
-from opkernel.kernel.op_kernel import OpKernel
+from opkernel.graph import FunctionBody, Operation
+from opkernel.kernel import Arg, OpKernel
 from opkernel.proto import NameAttrList
-from opkernel.types import DataType
+from opkernel.types import Array, DataType
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.resource import XlaResource
+
+if TYPE_CHECKING:
+    from opkernel.xla.graph_compiler import GraphCompiler
 
 
 def not_constant(kernel: OpKernel, place: int) -> InvalidArgumentError:
@@ -30,30 +33,6 @@ def not_constant(kernel: OpKernel, place: int) -> InvalidArgumentError:
         f"Input {place} ({name}) to node `{node.name}` with op {node.op} must be a compile-time constant, "
         "and is known only when the program runs"
     )
-
-
-class FunctionCompiler(Protocol):
-    """Compiles the functions that a graph calls; the GraphCompiler fulfils it.
-
-    Attributes:
-        generator: Where random numbers are drawn.
-        wants_generator: Whether a kernel missed it.
-    """
-
-    generator: XlaResource | None
-    wants_generator: bool
-
-    def compile_function(
-        self,
-        graph: Graph,
-        function: NameAttrList,
-        inputs: Sequence[Any],
-        generator: XlaResource | None = None,
-    ) -> list[Any]:
-        """The results of a function of a graph's library for values of its arguments."""
-
-    def function_body(self, graph: Graph, function: NameAttrList) -> FunctionBody:
-        """A function of a graph's library as a graph."""
 
 
 class XlaOpKernelContext:
@@ -68,11 +47,7 @@ class XlaOpKernelContext:
     """
 
     def __init__(
-        self,
-        kernel: OpKernel,
-        operation: Operation,
-        inputs: Sequence[Any],
-        compiler: FunctionCompiler,
+        self, kernel: OpKernel, operation: Operation, inputs: Sequence[Any], compiler: GraphCompiler
     ) -> None:
         self.kernel, self.operation = kernel, operation
         self.inputs, self.compiler = inputs, compiler
@@ -93,13 +68,14 @@ class XlaOpKernelContext:
         """The array namespace of the program's tensors."""
         return jnp()
 
-    def _place(self, which: int | str) -> int:
-        if isinstance(which, int):
-            return which
+    def _arg(self, name: str) -> Arg:
         for arg in self.kernel.properties.input_args:
-            if arg.name == which:
-                return arg.start
-        raise InvalidArgumentError(f"{self.kernel.node_def.op} has no input {which!r}")
+            if arg.name == name:
+                return arg
+        raise InvalidArgumentError(f"{self.kernel.node_def.op} has no input {name!r}")
+
+    def _place(self, which: int | str) -> int:
+        return which if isinstance(which, int) else self._arg(which).start
 
     def input(self, which: int | str) -> Any:
         """An input as an array of the program."""
@@ -108,10 +84,8 @@ class XlaOpKernelContext:
 
     def input_list(self, name: str) -> list[Any]:
         """The inputs of a list argument as arrays of the program."""
-        for arg in self.kernel.properties.input_args:
-            if arg.name == name:
-                return [self.input(place) for place in range(arg.start, arg.stop)]
-        raise InvalidArgumentError(f"{self.kernel.node_def.op} has no input {name!r}")
+        arg = self._arg(name)
+        return [self.input(place) for place in range(arg.start, arg.stop)]
 
     def input_shape(self, which: int | str) -> tuple[int, ...]:
         """The shape of an input."""
@@ -125,7 +99,7 @@ class XlaOpKernelContext:
         """Whether the value of an input is known at compile time."""
         return isinstance(self.inputs[self._place(which)], np.ndarray)
 
-    def constant_input(self, which: int | str) -> np.ndarray[Any, Any]:
+    def constant_input(self, which: int | str) -> Array:
         """The value of an input that must be known at compile time.
 
         Raises:
@@ -159,10 +133,7 @@ class XlaOpKernelContext:
         return value
 
     def call_function(
-        self,
-        function: NameAttrList,
-        inputs: Sequence[Any],
-        generator: XlaResource | None = None,
+        self, function: NameAttrList, inputs: Sequence[Any], generator: XlaResource | None = None
     ) -> list[Any]:
         """The results of a function of the graph's library.
 
@@ -180,3 +151,14 @@ class XlaOpKernelContext:
     def set_output(self, index: int, value: Any) -> None:
         """Set an output: an array of the program, a NumPy array for a constant, a resource or a structure."""
         self.outputs[index] = value
+
+
+class XlaOpKernel(OpKernel):
+    """A kernel for XLA as a class, for what a function cannot say: calls of functions, inputs that may be constants.
+
+    Subclasses take an OpKernelConstruction, read their attrs from it, and override `compile`.
+    """
+
+    def compile(self, ctx: XlaOpKernelContext) -> None:
+        """Set the outputs of the node from its inputs in `ctx`."""
+        raise NotImplementedError(f"{type(self).__name__} does not override compile")

@@ -1,10 +1,18 @@
-"""XLA as an engine: clusters of sessions, compiled through JAX."""
+"""XLA as an engine: clusters of sessions, compiled through JAX.
+
+Memory that programs free stays with the process. XLA takes the memory for what a program computes on the way from the C
+library, at each run. glibc gives large blocks back to the system, and blocks of other threads than the first one, too.
+The system then hands out empty pages, one by one, for the next run: that takes up to half of the time of a step of training.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import os
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
@@ -16,17 +24,30 @@ from opkernel.runtime.engines.engine import (
     Engine,
     register_engine,
 )
-from opkernel.xla.compilability import OperationFilter, RecursiveCompilabilityChecker
+from opkernel.xla.compilability import RecursiveCompilabilityChecker
 from opkernel.xla.compiler import XlaCompiler
-from opkernel.xla.computation import XlaCompilationResult
 from opkernel.xla.const_analysis import backwards_const_analysis, must_be_constant
-from opkernel.xla.freed_memory import keep_freed_memory
 from opkernel.xla.jax_numpy import NEED, jnp, wide_types
-from opkernel.xla.op_registry import (
-    DeviceRegistration,
-    XlaOpRegistry,
-    global_xla_op_registry,
-)
+from opkernel.xla.op_registry import DeviceRegistration, XlaOpRegistry, global_xla_op_registry
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+"""The parameters of glibc's `mallopt` (malloc.h)."""
+_MOST_BYTES = 1 << 28
+"""So much is kept at most."""
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Have glibc keep what is freed, for all threads in one place, unless the environment tells it what to do."""
+    is_told = "GLIBC_TUNABLES" in os.environ or any(n.startswith("MALLOC_") for n in os.environ)
+    if is_told or sys.platform != "linux":
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_TRIM_THRESHOLD, _MOST_BYTES)
+        mallopt(_MMAP_THRESHOLD, _MOST_BYTES)
+        mallopt(_ARENA_MAX, 1)
+
 
 _LARGE = 1 << 16
 """Constants of more bytes are given to a program as parameters: literals make it slow to compile."""
@@ -59,33 +80,22 @@ class XlaEngine(Engine):
 
     def refusal(self, op: Operation) -> str:
         """Why XLA does not compile an operation on its device, or only where it is asked to."""
-        device_type = device_type_of(op)
-        must_compile = bool(mark_of(op, MUST_COMPILE))
-        checker = self._checker(device_type, must_compile=must_compile)
-        if checker is None:
+        device_type, must_compile = device_type_of(op), bool(mark_of(op, MUST_COMPILE))
+        registration = self.registry.compilation_device(device_type)
+        if registration is None:
             return f"nothing is compiled for devices of the type {device_type}"
-        return checker.refusal(op)
+        key = registration, must_compile
+        if key not in self._checkers:
+            self._checkers[key] = RecursiveCompilabilityChecker(
+                self.registry, registration, takes_all=must_compile
+            )
+        return self._checkers[key].refusal(op)
 
     def autoclustering_policy(self, op: Operation) -> AutoclusteringPolicy:
         """The policy of the registry for the device of an operation."""
         registration = self.registry.compilation_device(device_type_of(op))
         never = AutoclusteringPolicy.IF_EXPLICITLY_REQUESTED
         return never if registration is None else registration.autoclustering_policy
-
-    def _checker(
-        self, device_type: str, *, must_compile: bool
-    ) -> RecursiveCompilabilityChecker | None:
-        registration = self.registry.compilation_device(device_type)
-        if registration is None:
-            return None
-        key = registration, must_compile
-        if key not in self._checkers:
-            every = OperationFilter.everything()
-            allowed = every if must_compile else OperationFilter.of(registration)
-            self._checkers[key] = RecursiveCompilabilityChecker(
-                self.registry, registration.compilation_device_name, allowed
-            )
-        return self._checkers[key]
 
     def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
         """The arguments whose values shapes, axes and the like depend on."""
@@ -109,24 +119,9 @@ class XlaEngine(Engine):
             for index, one in enumerate(arguments)
         ]
         result = XlaCompiler(registry=self.registry, keeps_programs=True).compile_body(body, taken)
-        return _Holding(result, held) if held else result
-
-
-class _Holding:
-    """A program that has large constants as parameters."""
-
-    def __init__(self, result: XlaCompilationResult, held: dict[int, Any]) -> None:
-        self._result = result
-        self.resource_updates = result.resource_updates
         with wide_types():
-            self._held = {index: jnp().asarray(value) for index, value in held.items()}
-
-    def run(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Run it, as `CompiledCluster.run`."""
-        given = list(inputs)
-        for index, value in self._held.items():
-            given[index] = value
-        return self._result.run(given)
+            result.held = {index: jnp().asarray(value) for index, value in held.items()}
+        return result
 
 
 register_engine(XlaEngine())

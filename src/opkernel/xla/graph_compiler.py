@@ -3,72 +3,65 @@
 It runs while JAX traces the program. Each node's kernel for XLA gets the values of its inputs and gives those of its
 outputs. Operations on constants are computed at once, so that shapes and axes are known where kernels need them.
 
-Source: TensorFlow compiler/tf2xla/graph_compiler.h.
+Source: TensorFlow compiler/tf2xla/graph_compiler.h, const_analysis.h; common_runtime/constant_folding.cc for the limit.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from opkernel.errors import (
-    InvalidArgumentError,
-    NotFoundError,
-    UnimplementedError,
-)
+from opkernel.device.local_device import LocalDevice, eager_device
+from opkernel.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
-from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.graph.functions.function_body import FunctionBody, instantiate_function
 from opkernel.kernel import OpKernel, create_op_kernel
 from opkernel.kernel.context.declared_outputs import flat_outputs
 from opkernel.kernel.function_kernel import FunctionKernel
 from opkernel.kernel.node_properties import by_arg
 from opkernel.proto import NameAttrList
-from opkernel.registrations import no_rule
-from opkernel.runtime.engines.limits import CompileLimits
+from opkernel.runtime.engines.late_work import CompileLimits, output_shapes
 from opkernel.runtime.program.error_report import at_node
-from opkernel.types import DataType, tensor_from_proto
-from opkernel.xla.context import XlaOpKernelContext, not_constant
-from opkernel.xla.device import XlaCompilationDevice
-from opkernel.xla.folding import fold
+from opkernel.types import Array, DataType, tensor_from_proto
+from opkernel.xla.context import XlaOpKernel, XlaOpKernelContext, not_constant
 from opkernel.xla.jax_numpy import jnp
-from opkernel.xla.op_kernel import XlaOpKernel
 from opkernel.xla.op_registry import XlaKernelRegistration, XlaOpRegistry
 from opkernel.xla.resource import XlaResource
 
 _CONSTANT_OPS = frozenset({"Const", "_HostConst"})
 _ORDER_ALONE = frozenset({"NoOp", "ControlTrigger"})
+_MOST_BYTES = 10 << 20
+"""No constant that is computed is larger, as in TensorFlow."""
+_SMALL = 1 << 16
+_HANDLES = frozenset({DataType.DT_RESOURCE, DataType.DT_VARIANT})
 
 
 class GraphCompiler:
     """Compiles a graph, and the functions that it calls, into the program that is being traced.
 
     Args:
-        device: The compilation device.
+        device_type: The compilation device, whose tensors are values of the program. Nothing runs on it.
         registry: The kernels.
-        generator: Where random numbers are drawn: a counter of two numbers and a key, int64.
 
     Attributes:
+        generator: Where random numbers are drawn: a counter of two numbers and a key, int64; None where there is none.
         wants_generator: Whether a kernel missed the generator.
     """
 
-    def __init__(
-        self,
-        device: XlaCompilationDevice,
-        registry: XlaOpRegistry,
-        generator: XlaResource | None = None,
-    ) -> None:
-        self.device, self.registry = device, registry
-        self.generator, self.wants_generator = generator, False
-        self._types = registry.supported_types(device.device_type)
+    def __init__(self, device_type: str, registry: XlaOpRegistry) -> None:
+        self._device, self._registry = LocalDevice(device_type, jnp()), registry
+        self.generator: XlaResource | None = None
+        self.wants_generator = False
+        self._types = registry.supported_types(device_type)
         self._bodies: dict[bytes, FunctionBody] = {}
         self._known_rules: dict[str, XlaKernelRegistration] = {}
-        self._limits = CompileLimits(
-            of_each=True
-        )  # a program is asked itself for all that it takes
+        # A program itself is asked for all that it takes.
+        self._limits = CompileLimits(of_each=True)
 
     def compile_function(
         self,
@@ -139,7 +132,7 @@ class GraphCompiler:
         if op.type in op.graph.function_library:
             attrs = {name: op.node_def.attr[name] for name in op.node_def.attr}
             return self.compile_function(op.graph, NameAttrList(name=op.type, attr=attrs), inputs)
-        folded = fold(op, inputs)
+        folded = _fold(op, inputs)
         if folded is not None:
             return folded
         kernel = self._kernel(op)
@@ -154,21 +147,21 @@ class GraphCompiler:
         """A registration of an op: all agree on constants, and on the types that may enter or leave."""
         found = self._known_rules.get(op_type)
         if found is None:
-            found = self._known_rules[op_type] = self.registry.registrations(op_type)[0]
+            found = self._known_rules[op_type] = self._registry.registrations(op_type)[0]
         return found
 
     def _kernel(self, op: Operation) -> OpKernel:
         try:
             kernel = create_op_kernel(
-                self.device,
+                self._device,
                 op.node_def,
                 op_registry=op.graph.op_registry,
-                registry=self.registry.kernels,
+                registry=self._registry.kernels,
             )
         except NotFoundError as error:
             types = ", ".join(dtype.string for dtype in op.signature.input_types)
             raise NotFoundError(
-                f"There is {no_rule('XLA', op.type)} with inputs of the types ({types}); "
+                f"There is {self._registry.rules.missing(op.type)} with inputs of the types ({types}); "
                 "opkernel.xla.register_xla_kernel registers one"
             ) from error
         self._check_types(op)
@@ -194,7 +187,7 @@ def _check_control_flow(order: Iterable[Operation]) -> None:
             raise at_node(error, op.name, op.type, [])
 
 
-def _constant(op: Operation) -> np.ndarray[Any, Any]:
+def _constant(op: Operation) -> Array:
     return np.asarray(tensor_from_proto(op.node_def.attr["value"].tensor))
 
 
@@ -225,3 +218,35 @@ def _as_declared(value: Any, dtype: DataType) -> Any:
         return value
     array = jnp().asarray(value)
     return array if array.dtype == dtype.numpy_dtype else array.astype(dtype.numpy_dtype)
+
+
+def _fold(op: Operation, inputs: Sequence[Any]) -> list[Any] | None:
+    """The outputs of an operation on constants, by the CPU's kernel; None where the program has to compute them.
+
+    Raises:
+        OpError: the kernel refuses the inputs.
+    """
+    if not inputs or not all(isinstance(value, np.ndarray) for value in inputs):
+        return None
+    is_of_numbers = all(dtype not in _HANDLES for dtype in op.signature.output_types)
+    if op.op_def.is_stateful or not is_of_numbers or not _is_small(op, inputs):
+        return None
+    try:
+        kernel = create_op_kernel(eager_device(), op.node_def)
+    except NotFoundError:
+        return None
+    if not isinstance(kernel, FunctionKernel):
+        return None
+    with np.errstate(all="ignore"):
+        found = kernel.function(*by_arg(inputs, kernel.properties.input_args))
+    return [np.asarray(value) for value in flat_outputs(kernel, found)]
+
+
+def _is_small(op: Operation, inputs: Sequence[Array]) -> bool:
+    """Whether the outputs are no larger than a constant may be."""
+    taken = sum(value.nbytes for value in inputs)
+    for shape, dtype in zip(output_shapes(op, inputs), op.signature.output_types, strict=True):
+        size = 0 if shape is None else math.prod(shape) * dtype.numpy_dtype.itemsize
+        if size > _MOST_BYTES or (shape is None and taken > _SMALL):
+            return False
+    return taken <= _MOST_BYTES

@@ -11,11 +11,9 @@ Source: TensorFlow compiler/tf2xla/xla_op_registry.h.
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
 import sys
 import threading
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,13 +24,18 @@ from opkernel.kernel import KernelRegistry, OpKernel, OpKernelConstruction, glob
 from opkernel.kernel.contract import KernelContract
 from opkernel.kernel.function_kernel import FunctionKernelFactory
 from opkernel.kernel.node_properties import args_of_node
-from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.kernel.registry.registration import KernelRegistration
-from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
+from opkernel.ops.registration import FLOAT8, POD, QUANTIZED
 from opkernel.optimization.clusters.marks import COMPILE_TIME_CONSTANT_INPUTS
 from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
-from opkernel.registrations import DeclaringSite, Registrations, declaring_site
+from opkernel.registrations import (
+    DeclaringSite,
+    OpRules,
+    Registrations,
+    declaring_site,
+    import_modules,
+)
 from opkernel.types import DataType
 
 __all__ = [
@@ -122,16 +125,36 @@ class XlaKernelRegistration:
         kernel_def = KernelDef()
         kernel_def.CopyFrom(self.kernel_def)
         kernel_def.device_type = device_type
-        owner = "" if self.site is None else self.site.owner
+        make, site, kernel = self.factory, self.site, self.kernel
+        owner = "" if site is None else site.owner
         return KernelRegistration(
-            kernel_def,
-            "XlaJitOp",
-            self.factory,
-            owner=owner,
-            contract=_UNCHECKED,
-            site=self.site,
-            kernel=self.kernel,
+            kernel_def, "XlaJitOp", make, owner=owner, contract=_UNCHECKED, site=site, kernel=kernel
         )
+
+
+class _XlaRules(OpRules[tuple[XlaKernelRegistration, ...]]):
+    """The kernels for XLA, by op.
+
+    Args:
+        kernels: Has them for the compilation devices.
+    """
+
+    def __init__(self, kernels: KernelRegistry) -> None:
+        super().__init__("XLA", lambda _: _load_kernels())
+        self._kernels = kernels
+
+    def remove(self, name: str) -> None:
+        """Forget the kernels of an op that the owner of the last one registered."""
+        last = self.site(name)
+        owner = None if last is None else last.owner
+        left = tuple([one for one in self.get(name) or () if one.site and one.site.owner != owner])
+        if left and left[-1].site is not None:
+            self.put(name, left, left[-1].site)
+        else:
+            super().remove(name)
+        for kernel in self._kernels.registrations():
+            if (kernel.kernel_def.op, kernel.owner) == (name, owner):
+                self._kernels.unregister(kernel)
 
 
 class XlaOpRegistry:
@@ -143,7 +166,6 @@ class XlaOpRegistry:
 
     def __init__(self, kernels: KernelRegistry) -> None:
         self._portable = kernels
-        self._registered: dict[str, tuple[XlaKernelRegistration, ...]] = {}
         self._constants: dict[str, frozenset[str]] = {}
         self._compilation_devices: dict[str, DeviceRegistration] = {}
         self._backends = Registrations[frozenset[DataType]]("The XLA backend")
@@ -153,6 +175,8 @@ class XlaOpRegistry:
         self.kernels = KernelRegistry()
         """The kernels of the compilation devices."""
         self.kernels.set_loader(self._prepare)
+        self.rules = _XlaRules(self.kernels)
+        """The kernels that were registered, by op."""
 
     def register_compilation_device(self, name: str, registration: DeviceRegistration) -> None:
         """State how operations on devices of type `name` are compiled; the last statement counts."""
@@ -193,10 +217,11 @@ class XlaOpRegistry:
         """
         op = registration.kernel_def.op
         with self._lock:
-            others = [one for one in self._registered.get(op, ()) if not registration.replaces(one)]
+            others = [one for one in self.rules.get(op) or () if not registration.replaces(one)]
             for other in others:
                 _check_agree(other, registration)
-            self._registered[op] = (*others, registration)
+            site = registration.site or declaring_site(sys._getframe(1))
+            self.rules.put(op, (*others, registration), site)
             if op in self._prepared:
                 self._offer(registration)
         for watcher in self._watchers:
@@ -208,12 +233,9 @@ class XlaOpRegistry:
 
     def _offer(self, registration: XlaKernelRegistration) -> None:
         """Register a kernel on the compilation devices."""
-        for device in self._devices_of(registration):
-            self.kernels.register(registration.on_device(device))
-
-    def _devices_of(self, registration: XlaKernelRegistration) -> list[str]:
-        chosen = registration.devices
-        return [name for name in self._backends.names() if chosen is None or name in chosen]
+        for device in self._backends.names():
+            if registration.devices is None or device in registration.devices:
+                self.kernels.register(registration.on_device(device))
 
     def register_compile_time_constant(self, op: str, name: str) -> None:
         """State for the portable kernels of an op that the compiler must know an input."""
@@ -222,10 +244,7 @@ class XlaOpRegistry:
 
     def registrations(self, op: str) -> tuple[XlaKernelRegistration, ...]:
         """The kernels that serve an op: those registered for it, before its portable kernels."""
-        _load_kernels()
-        with self._lock:
-            found = self._registered.get(op, ())
-        return (*found, *self._portable_kernels(op))
+        return (*(self.rules.find(op) or ()), *self._portable_kernels(op))
 
     def _portable_kernels(self, op: str) -> Iterable[XlaKernelRegistration]:
         for registration in self._portable.registrations_for(op):
@@ -253,7 +272,6 @@ class XlaOpRegistry:
 
     def all_registered_ops(self) -> list[str]:
         """The ops that have kernels for XLA, portable ones included; this loads all of the catalogue's modules."""
-        _load_kernels()
         from opkernel.opdef import global_op_registry  # lists every op
 
         names = global_op_registry().names()
@@ -285,10 +303,8 @@ class XlaOpRegistry:
 
 
 def _check_agree(one: XlaKernelRegistration, other: XlaKernelRegistration) -> None:
-    for name in (
-        *("compile_time_constants", "allows_resources", "allows_variants", "allows_strings"),
-        "is_metadata_op",
-    ):
+    names = ("compile_time_constants", "allows_resources", "allows_variants", "allows_strings")
+    for name in (*names, "is_metadata_op"):
         if getattr(one, name) != getattr(other, name):
             raise InvalidArgumentError(
                 f"XLA kernels of {one.kernel_def.op} must agree on {name}: {getattr(one, name)} is "
@@ -314,18 +330,7 @@ def _load_kernels() -> None:
     """Import the modules that register the kernels."""
     from opkernel.xla import kernels  # its modules need this one
 
-    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
-        importlib.import_module(module.name)
-
-
-def kernel_def_builder(
-    op: str, types: Mapping[str, Sequence[DataType]] | None = None
-) -> KernelDefBuilder:
-    """The declaration of a kernel for any compilation device, which goes before portable ones."""
-    builder = KernelDefBuilder(op).device(XLA_CPU_JIT).priority(1)
-    for name, allowed in (types or {}).items():
-        builder = builder.type_constraint(name, allowed)
-    return builder
+    import_modules(kernels)
 
 
 @functools.cache
@@ -337,10 +342,7 @@ def global_xla_op_registry() -> XlaOpRegistry:
     for device, backend in (("CPU", XLA_CPU_JIT), ("GPU", XLA_GPU_JIT)):
         # TensorFlow leaves lists to its kernels. Here a cluster has all operations on one, or none.
         registration = DeviceRegistration(
-            backend,
-            cluster_stack_ops=True,
-            cluster_tensor_array_ops=True,
-            cluster_variant_ops=True,
+            backend, cluster_stack_ops=True, cluster_tensor_array_ops=True, cluster_variant_ops=True
         )
         registry.register_compilation_device(device, registration)
     return registry

@@ -16,14 +16,16 @@ from typing import Any, TypeVar
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel.function_kernel import FunctionKernelFactory
 from opkernel.kernel.op_kernel import OpKernel
+from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.opdef import OpHandle, global_op_registry
+from opkernel.proto import KernelDef
 from opkernel.registrations import declaring_site
 from opkernel.types import DataType
 from opkernel.xla.op_registry import (
+    XLA_CPU_JIT,
     XlaKernelRegistration,
     XlaOpRegistry,
     global_xla_op_registry,
-    kernel_def_builder,
 )
 
 _K = TypeVar("_K", bound="Callable[..., Any]")
@@ -71,23 +73,23 @@ def register_xla_kernel(
     def register(kernel: _K) -> _K:
         is_class = isinstance(kernel, type) and issubclass(kernel, OpKernel)
         make = kernel if is_class else FunctionKernelFactory(kernel, is_maker=factory)
+        served = None if devices is None else frozenset(devices)
         flags = resources, variants, strings, metadata
+        rest = frozenset(compile_time_constants), served, *flags, kernel, site
         for name in names:
             _check_constants(name, compile_time_constants)
-            target.register(
-                XlaKernelRegistration(
-                    kernel_def_builder(name, types).build(),
-                    make,
-                    frozenset(compile_time_constants),
-                    None if devices is None else frozenset(devices),
-                    *flags,
-                    kernel,
-                    site,
-                )
-            )
+            target.register(XlaKernelRegistration(_kernel_def(name, types), make, *rest))
         return kernel
 
     return register
+
+
+def _kernel_def(op: str, types: Mapping[str, Sequence[DataType]] | None) -> KernelDef:
+    """The declaration of a kernel for any compilation device, which goes before portable ones."""
+    builder = KernelDefBuilder(op).device(XLA_CPU_JIT).priority(1)
+    for attr, allowed in (types or {}).items():
+        builder.type_constraint(attr, allowed)
+    return builder.build()
 
 
 def _check_constants(op: str, names: Iterable[str]) -> None:

@@ -8,6 +8,8 @@ Source: NumPy's NEP 13 and NEP 18.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,22 @@ def value_of(array: Any) -> Any:
     if isinstance(array, tuple | list):
         return type(array)(map(value_of, array))
     return array
+
+
+def traced(make: Callable[..., Callable[..., Any]]) -> Callable[..., Callable[..., Any]]:
+    """The maker of kernels that run kernels of the CPU on values of the program; constants stay arrays of NumPy."""
+
+    @functools.wraps(make)
+    def make_traced(**attrs: Any) -> Callable[..., Any]:
+        kernel = make(**attrs)
+
+        def run(*inputs: Any) -> Any:
+            arrays = (one if isinstance(one, np.ndarray) else TracedArray(one) for one in inputs)
+            return value_of(kernel(*arrays))
+
+        return run
+
+    return make_traced
 
 
 class TracedArray(NDArrayOperatorsMixin):
@@ -64,6 +82,10 @@ class TracedArray(NDArrayOperatorsMixin):
     def astype(self, dtype: Any, **_: Any) -> TracedArray:
         """The elements in another type."""
         return TracedArray(self.value.astype(dtype))
+
+    def copy(self) -> TracedArray:
+        """Another array with the same elements."""
+        return TracedArray(self.value)
 
     def reshape(self, *shape: Any) -> TracedArray:
         """The elements in another shape."""

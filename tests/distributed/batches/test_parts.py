@@ -16,7 +16,7 @@ from tests.distributed.batches.conftest import Told, X, Y
 
 import opkernel
 from opkernel.cli.commands import commands
-from opkernel.cli.library import HINT
+from opkernel.cli.options import HINT
 from opkernel.distributed import predict
 from opkernel.errors import (
     AlreadyExistsError,

@@ -183,8 +183,8 @@ def test_data_that_does_not_fit(what: str, graph: Path) -> None:
 def test_files_that_are_no_data(graph: Path, saved_model: Path, tmp_path: Path) -> None:
     cases: list[tuple[Any, type[OpError], str]] = [
         (tmp_path / "nowhere.npz", NotFoundError, "There is no file .*nowhere.npz"),
-        (graph, InvalidArgumentError, "graph.pb is a binary GraphDef, and neither"),
-        (saved_model, NotFoundError, "has no files .npz or .parquet"),
+        (graph, InvalidArgumentError, "graph.pb is a binary GraphDef; rows come from"),
+        (saved_model, NotFoundError, "has no .npz, .npy, .parquet, .csv"),
     ]
     for data, kind, message in cases:
         with pytest.raises(kind, match=message):

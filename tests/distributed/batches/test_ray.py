@@ -1,6 +1,5 @@
 """predict by the workers of a Ray cluster: as by processes."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,8 @@ from tests.distributed.batches.test_predict import TEXT, joined
 from opkernel.distributed import predict
 from opkernel.errors import Code, InvalidArgumentError, UnavailableError
 
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    """A Ray cluster of this machine."""
-    import ray
-
-    options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
-    ray.init(num_cpus=2, object_store_memory=200 << 20, **options)
-    yield
-    ray.shutdown()
-
-
 pytestmark = [
-    pytest.mark.usefixtures("cluster"),
+    pytest.mark.usefixtures("ray"),
     pytest.mark.ray,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.*"),  # of its own names
 ]

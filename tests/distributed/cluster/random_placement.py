@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.cluster.cluster_spec import TaskName
 from opkernel.graph import Graph, Operation
 from opkernel.types import DataType
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 
@@ -250,6 +251,29 @@ def test_options_hold_in_the_tasks(cluster: LocalCluster) -> None:
 def test_tasks_compile_their_parts(cluster: LocalCluster) -> None:
     with opkernel.Session(chain(FIRST, SECOND, FIRST), target=cluster, jit="xla") as session:
         np.testing.assert_array_equal(session.run("y:0", {"x:0": [1, 2]}), [4, 5])
+
+
+def test_a_program_that_is_collected_while_its_task_is_at_work() -> None:
+    """A collection comes within any call: one within a task's own must not wait for the task."""
+    with LocalCluster({"worker": 1}) as cluster:
+        kept = [opkernel.Session(chain(FIRST), target=cluster) for _ in range(2)]
+        for session in kept:
+            session.run("y:0", {"x:0": [1]})
+        task = cluster._workers[TaskName.parse(FIRST)]
+        assert len(task._graphs) == 2
+
+        def collect() -> None:
+            with task._lock:
+                del kept[0]
+                gc.collect()
+
+        thread = threading.Thread(target=collect, daemon=True)
+        del session
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive()
+        kept[0].run("y:0", {"x:0": [1]})
+        assert len(task._graphs) == 1
 
 
 def test_nothing_to_run(cluster: LocalCluster) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.cluster.cluster_spec import TaskName
 from opkernel.distributed.collectives.cluster_collective_executor import ClusterCollectiveExecutor
-from opkernel.distributed.collectives.messages import TaskLinks
-from opkernel.distributed.collectives.object_store import ObjectStore
+from opkernel.distributed.collectives.exchange import ObjectStore, TaskLinks
 from opkernel.errors import UnavailableError
 
 __all__ = ["Network"]

@@ -8,14 +8,9 @@ import pytest
 from tests.distributed.collectives.groups import KINDS, SMALL_AND_LARGE, inputs_of, new_keys, nodes
 
 from opkernel import Graph, Session, raw_ops
-from opkernel.distributed.cluster.local_cluster import LocalCluster
-from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.errors import (
-    DeadlineExceededError,
-    InternalError,
-    InvalidArgumentError,
-    OpError,
-)
+from opkernel.distributed.cluster.cluster import LocalCluster
+from opkernel.distributed.cluster.cluster_spec import TaskName
+from opkernel.errors import DeadlineExceededError, InternalError, InvalidArgumentError, OpError
 from opkernel.runtime import RunOptions
 
 TASKS = [TaskName("worker", index) for index in range(3)]
@@ -204,9 +199,9 @@ class TestMissing:
         def fail(x, y):
             raise ValueError("no merge today")
 
-        from opkernel.ops.collective import kernel
+        from opkernel.ops.collective import collectives
 
-        monkeypatch.setitem(kernel.MERGE_OPS, "Mul", fail)
+        monkeypatch.setitem(collectives.MERGE_OPS, "Mul", fail)
         graph = reduce_on(TASKS[:2], [np.zeros(size * 2, np.float32)] * 2, merge_op="Mul")
         with pytest.raises(OpError, match="no merge today"):
             run_all(graph, 2, cluster)

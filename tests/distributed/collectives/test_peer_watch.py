@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.distributed.collectives.peer_watch import PeerWatch
+from opkernel.distributed.cluster.cluster_spec import TaskName
+from opkernel.distributed.collectives.resolver import PeerWatch
 from opkernel.errors import UnavailableError
 
 OWN, PEER = TaskName("worker", 0), TaskName("worker", 1)

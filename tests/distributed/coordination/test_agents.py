@@ -8,11 +8,10 @@ import pytest
 
 import opkernel
 from opkernel import Graph, Session
-from opkernel.distributed.cluster.cluster import Cluster
-from opkernel.distributed.cluster.local_cluster import LocalCluster
+from opkernel.distributed.cluster.cluster import Cluster, LocalCluster
+from opkernel.distributed.cluster.cluster_spec import TaskName
 from opkernel.distributed.cluster.ray_cluster import RayCluster
-from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.distributed.coordination.coordination_config import CoordinationConfig
+from opkernel.distributed.coordination.coordination_state import CoordinationConfig
 from opkernel.errors import (
     AlreadyExistsError,
     DeadlineExceededError,

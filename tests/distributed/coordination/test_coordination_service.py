@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.distributed.coordination.coordination_config import CoordinationConfig
+from opkernel.distributed.cluster.cluster_spec import TaskName
 from opkernel.distributed.coordination.coordination_service import CoordinationService
-from opkernel.distributed.coordination.task_state import CoordinatedTaskState
+from opkernel.distributed.coordination.coordination_state import (
+    CoordinatedTaskState,
+    CoordinationConfig,
+)
 from opkernel.errors import (
     AbortedError,
     AlreadyExistsError,

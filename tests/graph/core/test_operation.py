@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from opkernel.graph import Graph, Operation, Tensor
-from opkernel.proto import AttrValue
+from opkernel.graph import Graph, GraphImporter, ImportOptions, Operation, Tensor
+from opkernel.proto import AttrValue, GraphDef, NodeDef
 from opkernel.types import DataType, float32, int32
 
 
@@ -135,6 +135,16 @@ class TestFinding:
         with pytest.raises(InvalidArgumentError, match="not an element of this graph"):
             graph.as_graph_element(const(make_graph()))
 
+    def test_of_an_operation_of_an_unregistered_op_nothing_is_found(self) -> None:
+        graph_def = GraphDef(node=[NodeDef(name="n", op="Nope")])
+        graph = Graph()
+        importer = GraphImporter(graph, graph_def, ImportOptions(allow_unregistered=True))
+        importer.prepare()
+        importer.commit()
+        assert graph.get_operation_by_name("n").type == "Nope"
+        with pytest.raises(NotFoundError, match=r"Op type not registered 'Nope'[^$]*{{node n}}"):
+            graph.get_tensor_by_name("n:0")
+
 
 class TestConsumers:
     def test_once_for_each_input(self, graph: Graph) -> None:
@@ -195,6 +205,16 @@ class TestRewiring:
         assert c.op.control_inputs == (d.op,)
         assert d.op.control_outputs == [c.op]
         assert list(c.op.node_def.input) == ["^d"]
+
+    def test_an_operation_takes_as_many_inputs_as_its_op(self, graph: Graph) -> None:
+        op = add(graph, const(graph), const(graph))
+        for inputs in ((), op.inputs[:1], (*op.inputs, op.inputs[0])):
+            with pytest.raises(InvalidArgumentError, match=f"do not match {len(inputs)} inputs"):
+                op.set_attrs({}, inputs)
+        with pytest.raises(
+            InvalidArgumentError, match="'split_dim' of 's' is an Operation; expected"
+        ):
+            graph.create_op("Split", [op, const(graph)], attrs={"num_split": 2}, name="s")
 
     def test_attrs_and_inputs_that_go_together(self, graph: Graph) -> None:
         c, i = const(graph), const(graph, 1, name="i")

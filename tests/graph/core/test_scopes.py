@@ -1,6 +1,7 @@
 """Names, devices, control dependencies and colocation of new operations, as TensorFlow has them."""
 
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -178,3 +179,27 @@ class TestColocation:
             "c3": (gpu, [b"loc:@a"]), "c4": (gpu, [b"loc:@a", b"loc:@b"]), "c5": ("", [b"loc:@b"]),
             "c6": ("", [b"loc:@c6"]), "c7": (gpu, [b"loc:@a"]),
         }  # fmt: skip
+
+
+class TestGradients:
+    def test_nodes_name_the_op_whose_gradient_counts(self, graph: Graph) -> None:
+        x = const(graph, "x")
+        with graph.gradient_override_map({"Identity": "Mine"}):
+            identity(graph, x, "mine")
+            const(graph, "other")
+            with graph.gradient_override_map({"Identity": "Inner", "NoOp": "Nothing"}):
+                identity(graph, x, "inner")
+                noop(graph, "n")
+            identity(graph, x, "again")
+        identity(graph, x, "after")
+        named = {
+            node.name: node.attr["_gradient_op_type"].s
+            for node in graph.as_graph_def().node
+            if "_gradient_op_type" in node.attr
+        }
+        assert named == {"mine": b"Mine", "inner": b"Inner", "n": b"Nothing", "again": b"Mine"}
+
+    def test_an_error_in_a_block_ends_it(self, graph: Graph) -> None:
+        with suppress(KeyError), graph.gradient_override_map({"NoOp": "Mine"}):
+            raise KeyError
+        assert "_gradient_op_type" not in noop(graph).node_def.attr

@@ -3,6 +3,7 @@
 import pytest
 
 from opkernel.graph import is_valid_node_name, parse_tensor_name
+from opkernel.graph.core.tensor_name import format_input, free_name, parse_input
 
 
 @pytest.mark.parametrize(
@@ -53,3 +54,24 @@ def test_invalid_names(name: str) -> None:
 def test_internal_names_may_start_with_an_underscore() -> None:
     assert is_valid_node_name("_abc", allow_internal=True)
     assert not is_valid_node_name("-abc", allow_internal=True)
+
+
+@pytest.mark.parametrize(
+    ("node", "index", "text"),
+    [("a", 0, "a"), ("a", 1, "a:1"), ("s/a", 12, "s/a:12"), ("a", -1, "^a")],
+)
+def test_inputs_are_written_as_short_as_can_be(node: str, index: int, text: str) -> None:
+    assert format_input(node, index) == text
+    assert parse_input(text) == (node, index)
+
+
+def test_an_index_that_is_too_large_finds_no_tensor() -> None:
+    assert parse_input("a:18446744073709551616") == ("a", 2**64)
+    assert parse_input("a:" + "9" * 100) == ("a", 10**21 - 1)
+    assert parse_input("a:" + "0" * 100 + "7") == ("a", 7)
+
+
+def test_a_name_that_is_taken_gets_the_first_free_number() -> None:
+    assert free_name("a", {"b"}) == "a"
+    assert free_name("a", {"a"}) == "a_1"
+    assert free_name("a", {"a", "a_1", "a_3"}) == "a_2"

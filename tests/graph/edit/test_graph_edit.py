@@ -314,6 +314,11 @@ REFUSED: dict[str, tuple[Callable[[GraphEdit], Any], type[OpError], str]] = {
         InvalidArgumentError,
         "do not match 2 inputs",
     ),
+    "needed as the first input": (
+        lambda e: e.remove("x", "double"),
+        InvalidArgumentError,
+        "'double' cannot be removed: node 'plus' takes it as input 0",
+    ),
     "needed": (
         lambda e: e.remove("one", "two", "double"),
         InvalidArgumentError,

@@ -14,7 +14,7 @@ from opkernel.graph import (
     instantiate_nodes,
     print_instantiated,
 )
-from opkernel.opdef import unknown_shape
+from opkernel.opdef import global_op_registry, unknown_shape
 from opkernel.proto import AttrValue, FunctionDef, FunctionDefLibrary, NameAttrList
 from opkernel.types import DataType, float32, int32
 
@@ -158,7 +158,56 @@ class TestLibrary:
         ).node
         reached = library.reachable_definitions(used)
         assert sorted(reached) == ["Caller", "G", "Here", "InList", "There", "Twice"]
+        assert (library["Caller"], library["Twice"]) == (CALLER, TWICE)  # nothing was added
         assert reached.find_gradient("Twice") == "G"
+
+    def test_functions_may_be_left_out_with_what_they_alone_need(
+        self, library: FunctionLibraryDefinition
+    ) -> None:
+        used = parse(node("c", "Caller") + node("l", "Lists")).node
+        assert sorted(library.reachable_definitions(used, without=["Caller"])) == ["Lists"]
+        assert sorted(library.reachable_definitions(used, without=["Twice"])) == ["Caller", "Lists"]
+
+    def test_the_attrs_of_a_gradient_are_those_of_its_function(
+        self, library: FunctionLibraryDefinition
+    ) -> None:
+        marked = function("signature { name: 'G' } attr { key: '_noinline' value { b: true } }")
+        library.add_function(marked)
+        library.add_gradient("Twice", "G")
+        (gradient,) = parse(node("g", "SymbolicGradient", attrs="f func { name: 'Twice' }")).node
+        value = library.get_attr(gradient, "_noinline")
+        assert value is not None
+        assert value.b
+        (nothing,) = parse(node("g", "SymbolicGradient")).node
+        assert library.get_attr(nothing, "_noinline") is None
+
+    def test_two_libraries(self, library: FunctionLibraryDefinition) -> None:
+        twice = function("signature { name: 'Twice' description: 'another' }")
+        other = FunctionLibraryDefinition(REGISTRY)
+        for one in (twice, function("signature { name: 'New' }")):
+            other.add_function(one)
+        other.add_gradient("New", "Twice")
+        joined = library.joined_with(other)
+        assert sorted(joined) == ["Caller", "Lists", "New", "Twice"]
+        assert (joined["Twice"], joined.find_gradient("New")) == (twice, "Twice")
+        assert joined.look_up("New").is_function_op
+        library.add_missing(other)
+        assert sorted(library) == ["Caller", "Lists", "New", "Twice"]
+        assert library["Twice"] == TWICE
+        library.clear()
+        assert len(library) == 0
+        with pytest.raises(NotFoundError):
+            library.look_up("Twice")
+        assert sorted(joined) == ["Caller", "Lists", "New", "Twice"]
+
+    def test_traits_and_files_are_those_of_ops(self, library: FunctionLibraryDefinition) -> None:
+        library.add_function(function("signature { name: 'ReadFile' }"))
+        assert not library.traits("ReadFile").reads_files
+        assert not library.may_open_files("ReadFile")
+        files = FunctionLibraryDefinition(global_op_registry())
+        assert files.traits("ReadFile").reads_files
+        assert files.may_open_files("ReadFile")
+        assert not files.may_open_files("MatMul")
 
     def test_functions_that_call_each_other_are_reached_once(self) -> None:
         library = FunctionLibraryDefinition(REGISTRY)
@@ -281,13 +330,26 @@ class TestInstantiation:
              + "attr { name: 'N' type: 'int' } ", "", InternalError, "at least one dtype"),
             (arg("input", "x", "type_list_attr: 'L'"), "", NotFoundError,
              "type list attr not found: L"),
+            (arg("input", "a", "type: DT_FLOAT") + arg("input", "x", "type_list_attr: 'Ts'"),
+             nodes(node("s", "AddN", "a", "x", attrs="T type: DT_FLOAT; N i: 3")),
+             InvalidArgumentError,
+             r"input inputs\[2\] expected type float != int32, the type of x\[1\]"),
+            (arg("input", "x", "type: DT_FLOAT number_attr: 'Q'"), "", NotFoundError,
+             "number attr not found: Q"),
+            (arg("input", "x", "type_attr: 'Q'"), "", NotFoundError, "type attr not found: Q"),
+            (arg("input", "x", "type: DT_FLOAT number_attr: 'Two'"),
+             nodes(node("a", "Identity", "x", attrs="T type: DT_FLOAT")), InvalidArgumentError,
+             "Input x too long for input"),
+            ("", nodes(node("a", "_Arg", attrs="T type: DT_FLOAT; index i: 0")), InvalidArgumentError,
+             "are those of its signature; node 'a' is a further _Arg"),
             (arg("input", "x", "type: DT_FLOAT number_attr: 'M'"), "", InvalidArgumentError,
              "out of range: 4611686018427387904"),
         ],
     )  # fmt: skip
     def test_broken_functions(self, signature: str, body: str, error, message: str) -> None:
         text = f"signature {{ name: 'F' {signature} }} {body}"
-        attrs = {"N": AttrValue(i=0), "M": AttrValue(i=2**62)}
+        attrs = {"N": AttrValue(i=0), "M": AttrValue(i=2**62), "Two": AttrValue(i=2)}
+        attrs["Ts"] = AttrValue(list=AttrValue.ListValue(type=[float32, int32]))
         with pytest.raises(error, match=message):
             instantiate_nodes(function(text), attrs, REGISTRY.look_up_op_def)
 

@@ -50,6 +50,35 @@ def test_tensors_have_the_shape_of_what_was_set():
     assert known(b, read(b, handle, 7, 4), x=[2, 4]) == [7, 4]  # zeros, if it was not set
 
 
+def test_what_a_reader_asks_for_counts_where_it_contradicts_what_was_set():
+    """The step tells the error."""
+    b = Builder()
+    handle = put(b, reserved(b, -1, -1), rows(b))
+    assert known(b, read(b, handle, -1, 5), x=[2, 4]) == [None, 5]
+    assert known(b, read(b, handle, -1, 4), x=[2, 4]) == [2, 4]
+
+
+def test_tensors_of_unknown_rank_stack_to_what_is_asked_for():
+    b = Builder()
+    x = b.op("Placeholder", dtype=FLOAT, name="x")
+    handle = b.op("TensorListReserve", b.constant(-1), b.constant(3), element_dtype=FLOAT)
+    handle = put(b, handle, x)
+    assert known(b, stacked(b, handle, -1, 4)) == [None, None, 4]
+    assert known(b, stacked(b, handle, -1, 4), x=[2, 4]) == [None, 2, 4]
+
+
+def test_tensors_that_are_put_at_the_end_and_taken_from_there():
+    b = Builder()
+    x = rows(b)
+    handle = b.op("EmptyTensorList", b.constant(-1), b.constant(-1), element_dtype=FLOAT)
+    for item in (x, b.op("Neg", x)):
+        handle = b.op("TensorListPushBack", handle, item, element_dtype=FLOAT)
+    pop = b.operation("TensorListPopBack", handle, b.constant(-1), element_dtype=FLOAT)
+    again = b.operation("TensorListPopBack", pop.outputs[0], b.constant(-1), element_dtype=FLOAT)
+    for op in (pop, again):
+        assert known(b, op.outputs[1], x=[2, 4]) == [2, 4]
+
+
 def test_tensors_of_two_shapes_have_what_these_agree_in():
     b = Builder()
     x, y = rows(b), rows(b, "y")

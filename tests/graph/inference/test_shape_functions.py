@@ -112,6 +112,17 @@ def test_a_function_that_is_not_there(graph: Graph) -> None:
     assert result.shape.rank is None
 
 
+def test_calls_that_do_not_fit_their_function_are_of_unknown_shape(graph: Graph) -> None:
+    """The step that makes the call tells the error."""
+    relu = function(graph, "relu", [float32], lambda g, v: op(g, "Relu", v))
+    two = function(graph, "two", [float32], lambda g, v: [v, op(g, "Relu", v)])
+    x = placeholder(graph, [2])
+    assert call(graph, relu, x, x).shape.rank is None
+    assert call(graph, two, x).shape.rank is None
+    assert call(graph, relu, x).shape.as_list() == [2]
+    assert call(graph, relu, x, types=(float32, float32)).shape.rank is None
+
+
 def test_a_contradiction_in_a_body_names_its_node_and_the_call(graph: Graph) -> None:
     bad = function(
         graph, "bad", [float32], lambda g, v: op(g, "MatMul", v, np.ones([4, 4], np.float32))

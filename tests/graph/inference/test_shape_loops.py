@@ -62,9 +62,15 @@ class TestLoopsOfTensorFlow1:
         assert [dims(graph, one) for one in results] == [[None, 3], [None, 3]]
 
     def test_a_change_that_goes_through_several_variables(self, graph: Graph) -> None:
-        variables = [placeholder(graph, [2]) for _ in range(5)]
+        variables = [placeholder(graph, [2]) for _ in range(10)]
         results = v1_loop(graph, variables, lambda a, *rest: (doubled(graph, a), a, *rest[:-1]))
-        assert [dims(graph, one) for one in results] == [[None]] * 5
+        assert [dims(graph, one) for one in results] == [[None]] * 10
+
+    def test_a_loop_that_nothing_enters(self, graph: Graph) -> None:
+        (head,) = v1_loop(graph, [placeholder(graph, [2])], lambda v: op(graph, "Relu", v))
+        merge = head.op.inputs[0].op.inputs[0].op
+        merge.update_input(0, merge.inputs[1])
+        assert dims(graph, merge.outputs[0]) is None
 
     def test_nested_loops(self, graph: Graph) -> None:
         def outer(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -101,6 +107,20 @@ class TestLoopsOfTensorFlow1:
             return doubled(graph, v)
 
         v1_loop(graph, [placeholder(graph, [2, 8])], body)
+        assert dims(graph, seen[0]) == [None, 8]
+
+    def test_what_takes_a_variable_as_any_of_its_inputs_is_worked_out_anew(
+        self, graph: Graph
+    ) -> None:
+        seen = []
+        first = placeholder(graph, [1, 8])
+
+        def body(v: Tensor) -> Tensor:
+            seen.append(op(graph, "ConcatV2", [first, first, v], 0))
+            return op(graph, "ConcatV2", [first, v], 0)
+
+        (result,) = v1_loop(graph, [placeholder(graph, [2, 8])], body)
+        assert dims(graph, result) == [None, 8]
         assert dims(graph, seen[0]) == [None, 8]
 
     def test_a_long_chain_of_changes_is_given_up_as_a_whole(self, graph: Graph) -> None:
@@ -208,6 +228,20 @@ class TestFunctionalLoops:
         shapes = [PartialTensorShape([None, 8])]
         (result,) = while_loop(graph, [x], doubled, output_shapes=shapes)
         assert dims(graph, result) == [None, 8]
+
+    def test_declared_shapes_that_contradict_count(self, graph: Graph) -> None:
+        """The step that runs the loop tells the error."""
+        shapes = [PartialTensorShape([3, None])]
+        x = placeholder(graph, [2, 8])
+        (result,) = while_loop(graph, [x], lambda g, v: op(g, "Relu", v), output_shapes=shapes)
+        assert dims(graph, result) == [3, None]
+
+    def test_a_long_chain_of_changes_is_given_up_as_a_whole(self, graph: Graph) -> None:
+        variables = [placeholder(graph, [2, 8]) for _ in range(15)]
+        results = while_loop(
+            graph, variables, lambda g, a, *rest: [op(g, "ExpandDims", a, 0), a, *rest[:-1]]
+        )
+        assert [dims(graph, one) for one in results] == [None] * 15
 
     def test_declared_shapes_that_say_less(self, graph: Graph) -> None:
         x = placeholder(graph, [2, 8])

@@ -204,6 +204,78 @@ class TestSourcesOfTheUnknown:
         third = op(graph, "StatelessIf", condition, [x], Tout=[float32], name="if", **branches)
         assert why(graph, third) == ["StatelessIf 'if': its branches differ"]
 
+    def test_no_more_than_three_are_named(self, graph: Graph) -> None:
+        parts = [placeholder(graph, [None], name=f"p{i}") for i in range(5)]
+        both = op(graph, "ConcatV2", parts, 0)
+        assert why(graph, both) == [f"placeholder 'p{i}' dim 0" for i in range(3)]
+
+    def test_of_several_unknown_inputs_only_those_that_decide_are_named(self, graph: Graph) -> None:
+        rows = placeholder(graph, [None], name="rows")
+        x = placeholder(graph, [None, None], name="x")
+        product = op(graph, "MatMul", x, placeholder(graph, [3, None], name="y"))
+        assert why(graph, op(graph, "Sum", product, 0)) == ["placeholder 'y' dim 1"]
+        assert why(graph, op(graph, "Pack", [rows, rows])) == ["placeholder 'rows' dim 0"]
+
+    def test_a_rank_that_an_axis_leaves_open(self, graph: Graph) -> None:
+        z = placeholder(graph, name="z")
+        axis = placeholder(graph, [1], int32, name="axis")
+        assert why(graph, op(graph, "ExpandDims", z, 0)) == ["placeholder 'z'"]
+        x = placeholder(graph, [2, 3], name="x")
+        assert why(graph, op(graph, "Sum", x, axis)) == ["the value of placeholder 'axis'"]
+
+    def test_what_variables_and_lists_hold(self, graph: Graph) -> None:
+        variable = op(graph, "VarHandleOp", dtype=float32, shape=[None, 2], name="v")
+        value = op(graph, "ReadVariableOp", variable, dtype=float32)
+        assert why(graph, value) == ["VarHandleOp 'v' does not say what it holds"]
+        rows = placeholder(graph, [], int32, name="n")
+        shape = op(graph, "Pack", [rows, constant(graph, 2)])
+        held = op(graph, "TensorListReserve", shape, 3, element_dtype=float32, shape_type=int32)
+        item = op(graph, "TensorListGetItem", held, 0, [-1, -1], element_dtype=float32, name="get")
+        assert why(graph, item) == [
+            "TensorListReserve 'TensorListReserve' does not say what it holds"
+        ]
+
+    def test_functions(self, graph: Graph) -> None:
+        x = placeholder(graph, [None], name="x")
+        same = function(graph, "same", [float32], lambda g, v: op(g, "Relu", v))
+        called = op(graph, "PartitionedCall", [x], f=same, Tout=[float32])
+        assert why(graph, called) == ["placeholder 'x' dim 0"]
+        where = function(graph, "where", [float32], lambda g, v: op(g, "Where", v))
+        found = op(graph, "PartitionedCall", [constant(graph, [1.0], float32)], f=where,
+                   Tout=[int64], name="call")  # fmt: skip
+        assert why(graph, found) == ["the function that PartitionedCall 'call' calls"]
+
+    def test_loops_and_branches_over_unknown_shapes(self, graph: Graph) -> None:
+        x = placeholder(graph, [None, 2], name="x")
+        y = placeholder(graph, [None, 2], name="y")
+        first, second = while_loop(graph, [x, y], lambda g, v, w: [op(g, "Relu", v), w])
+        assert why(graph, first) == ["placeholder 'x' dim 0"]
+        assert why(graph, second) == ["placeholder 'y' dim 0"]
+        merged = op(graph, "Merge", [x, y], name="merged")
+        assert why(graph, merged) == ["placeholder 'x' dim 0", "placeholder 'y' dim 0"]
+        known = op(graph, "Merge", [placeholder(graph, [2]), placeholder(graph, [3])], name="m")
+        assert why(graph, known) == ["Merge 'm': its branches differ"]
+
+    def test_values_through_operations(self, graph: Graph) -> None:
+        n = placeholder(graph, [1], int32, name="n")
+        x = placeholder(graph, [None], name="x")
+        assert why(graph, op(graph, "Fill", op(graph, "Mul", n, n), 1.0)) == [
+            "the value of placeholder 'n'"
+        ]
+        both = op(graph, "ConcatV2", [op(graph, "Shape", x), op(graph, "Neg", n)], 0)
+        assert why(graph, op(graph, "Fill", both, 1.0)) == [
+            "placeholder 'x' dim 0", "the value of placeholder 'n'"
+        ]  # fmt: skip
+        noise = op(graph, "RandomUniformInt", [1], 0, 9, name="noise")
+        assert why(graph, op(graph, "Fill", noise, 1.0)) == [
+            "the value of 'noise:0' (RandomUniformInt)"
+        ]
+
+    def test_shapes_of_several_tensors(self, graph: Graph) -> None:
+        x, y = placeholder(graph, [None], name="x"), placeholder(graph, [None], name="y")
+        shapes = graph.create_op("ShapeN", [[x, y]]).outputs
+        assert why(graph, op(graph, "Fill", shapes[1], 1.0)) == ["placeholder 'y' dim 0"]
+
     def test_a_long_chain(self, graph: Graph) -> None:
         """Each convolution makes new dimensions; they all come from the placeholder."""
         x = placeholder(graph, [1, None, 64, 2], name="x")

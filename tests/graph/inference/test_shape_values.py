@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.graph.shape_builders import constant, element, known_dims, op, placeholder
 
+from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Tensor
 from opkernel.types import DataType, float32, int32, int64, uint8
 
@@ -23,6 +24,10 @@ def filled(graph: Graph, sizes: Tensor) -> list[int | None] | None:
     """What is known of the shape of Fill(sizes)."""
     found = op(graph, "Fill", sizes, 1.0).shape
     return None if found.rank is None else found.as_list()
+
+
+def flat(graph: Graph, tensor: Tensor) -> Tensor:
+    return op(graph, "Reshape", tensor, [-1])
 
 
 @pytest.mark.parametrize(
@@ -60,8 +65,48 @@ def filled(graph: Graph, sizes: Tensor) -> list[int | None] | None:
             [None, 6, 4, 1],
         ),
         (lambda g, s: op(g, "Identity", op(g, "StopGradient", s)), [None, 6, 4]),
+        (lambda g, s: op(g, "Slice", s, [1], [-1]), [6, 4]),
+        (lambda g, s: op(g, "Gather", s, [2, 0]), [4, None]),
+        (lambda g, s: op(g, "Reshape", op(g, "GatherV2", [[1, 2], [3, 4]], [1], 1), [-1]), [2, 4]),
+        (lambda g, s: flat(g, op(g, "StridedSlice", [[1, 2, 3], [4, 5, 6]], [0, 1], [0, 3], [1, 1],
+                                 ellipsis_mask=1)), [2, 3, 5, 6]),
+        (lambda g, s: flat(g, op(g, "StridedSlice", [[1, 2], [3, 4]], [1, 0, 0], [0, 0, 2],
+                                 [1, 1, 1], shrink_axis_mask=1, new_axis_mask=2)), [3, 4]),
+        (lambda g, s: op(g, "StridedSlice", s, [2], [0], [-1]), [4, 6]),
+        (lambda g, s: op(g, "StridedSlice", s, [2], [0], [-1], end_mask=1), [4, 6, None]),
+        (lambda g, s: op(g, "StridedSlice", s, [2], [0], [-1], begin_mask=1), [4, 6]),
+        (lambda g, s: flat(g, op(g, "Split", 1, [[1, 2], [3, 4]], num_split=2)), [1, 3]),
+        (lambda g, s: flat(g, op(g, "Pack", [[1, 2], [3, 4]], axis=1)), [1, 3, 2, 4]),
+        (lambda g, s: flat(g, op(g, "ConcatV2", [[[1, 2]], [[3, 4]]], -1)), [1, 2, 3, 4]),
+        (lambda g, s: flat(g, op(g, "Concat", 0, [[[1, 2]], [[3, 4]]])), [1, 2, 3, 4]),
+        (lambda g, s: flat(g, op(g, "Transpose", [[1, 2], [3, 4]], [1, 0])), [1, 3, 2, 4]),
+        (lambda g, s: flat(g, op(g, "ReverseV2", [[1, 2], [3, 4]], [1])), [2, 1, 4, 3]),
+        (lambda g, s: flat(g, op(g, "BroadcastTo", s, [2, 3])), [None, 6, 4] * 2),
+        (lambda g, s: op(g, "Sum", [[1, 2], [3, 4]], [0]), [4, 6]),
+        (lambda g, s: op(g, "Sum", [[1, 2], [3, 4]], [-1]), [3, 7]),
+        (lambda g, s: flat(g, op(g, "Max", [[1, 5], [3, 4]], [1], keep_dims=True)), [5, 4]),
+        (lambda g, s: op(g, "Pack", [op(g, "Min", s, [0])]), [None]),
+        (lambda g, s: op(g, "Pack", [op(g, "Prod", op(g, "Slice", s, [0], [0]), 0)]), [1]),
+        (lambda g, s: op(g, "Pack", [op(g, "Sum", op(g, "Slice", s, [0], [0]), 0)]), [0]),
+        (lambda g, s: op(g, "Cast", op(g, "Less", s, [7, 7, 3]), DstT=int32), [None, 1, 0]),
+        (lambda g, s: op(g, "Cast", op(g, "LessEqual", s, [7, 6, 3]), DstT=int32), [None, 1, 0]),
+        (lambda g, s: op(g, "Cast", op(g, "Greater", s, [7, 6, 3]), DstT=int32), [None, 0, 1]),
+        (lambda g, s: op(g, "Cast", op(g, "GreaterEqual", s, [7, 6, 3]), DstT=int32), [None, 1, 1]),
+        (lambda g, s: op(g, "Cast", op(g, "LogicalNot", op(g, "NotEqual", s, [7, 6, 3])), DstT=int32),
+         [None, 1, 0]),
+        (lambda g, s: op(g, "ZerosLike", s), [0, 0, 0]),
+        (lambda g, s: op(g, "OnesLike", s), [1, 1, 1]),
+        (lambda g, s: op(g, "Select", op(g, "Equal", s, s), s, [7, 8, 9]), [None, 6, 4]),
+        (lambda g, s: op(g, "Pack", [op(g, "Size", placeholder(g, [2, 3])),
+                                     op(g, "Size", placeholder(g, [2, None])),
+                                     op(g, "Size", placeholder(g, [0, None]))]), [6, None, 0]),
+        (lambda g, s: op(g, "Range", 5, 0, -2), [5, 3, 1]),
+        (lambda g, s: op(g, "Merge", [s, s]), [None, 6, 4]),
+        (lambda g, s: op(g, "Merge", [[6, 4], [6, 5]]), [6, None]),
+        (lambda g, s: op(g, "Merge", [[6, 4], [6, 4, 3]]), None),
+        (lambda g, s: op(g, "BroadcastArgs", [7, 1], op(g, "Slice", s, [1], [1])), [7, 6]),
     ],
-)
+)  # fmt: skip
 def test_what_ops_make_of_a_shape(graph: Graph, shape: Tensor, compute, expected) -> None:
     assert filled(graph, compute(graph, shape)) == expected
 
@@ -143,3 +188,53 @@ def test_sizes_of_several_outputs(graph: Graph) -> None:
     assert filled(graph, op(graph, "Pack", list(reversed(parts)))) == [3, None]
     pieces = graph.create_op("SplitV", [shapes[1], [1, 1], 0], attrs={"num_split": 2}).outputs
     assert filled(graph, pieces[1]) == [3]
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda g, s: op(g, "Slice", s, [2], [2]),
+        lambda g, s: op(g, "Slice", s, [-1], [1]),
+        lambda g, s: op(g, "GatherV2", s, [-1], 0),
+        lambda g, s: op(g, "GatherV2", s, [3], 0),
+        lambda g, s: op(g, "Sum", [[1, 2], [3, 4]], [0, 0]),
+        lambda g, s: op(g, "Tile", s, [-1]),
+        lambda g, s: op(g, "Pack", [op(g, "Max", op(g, "Slice", s, [0], [0]), 0)]),
+    ],
+    ids=["slice", "start", "negative index", "index", "axes", "repeats", "largest of none"],
+)
+def test_what_kernels_refuse_is_not_known(graph: Graph, shape: Tensor, compute) -> None:
+    """The step tells the error; nothing is made up of the value."""
+    try:
+        tensor = compute(graph, shape)
+    except InvalidArgumentError:
+        return
+    value = graph.refiner.values.partial_value_of((tensor.op, 0))
+    assert value is None or all(one is None for one in value.flat)
+
+
+@pytest.mark.parametrize("count", [1024, 1025])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda g, n: op(g, "Range", 0, n, 1),
+        lambda g, n: op(g, "Fill", [n], 3),
+        lambda g, n: op(g, "BroadcastTo", 3, [n]),
+        lambda g, n: op(g, "Tile", [3], [n]),
+        lambda g, n: op(g, "Tile", [[3]], [1, n]),
+    ],
+    ids=["range", "fill", "broadcast", "tile", "tile of a matrix"],
+)
+def test_only_small_tensors_are_followed(graph: Graph, make, count: int) -> None:
+    tensor = make(graph, count)
+    value = graph.refiner.values.partial_value_of((tensor.op, 0))
+    assert (value is None) == (count > 1024)
+
+
+def test_what_would_fill_the_memory_is_not_even_begun(graph: Graph) -> None:
+    for tensor in (
+        op(graph, "Fill", [2**20, 2**10], 3),
+        op(graph, "Tile", op(graph, "Fill", [2**5, 2**5], 3), [2**20, 2**10]),
+        op(graph, "Range", 0, 2**30, 1),
+    ):
+        assert graph.refiner.values.partial_value_of((tensor.op, 0)) is None

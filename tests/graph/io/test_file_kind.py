@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import struct
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -23,6 +24,13 @@ def zipped(*names: str) -> bytes:
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in names:
             archive.writestr(name, "{}")
+    return buffer.getvalue()
+
+
+def tarred(name: str) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo(name))
     return buffer.getvalue()
 
 
@@ -70,7 +78,22 @@ CONTENTS = {
     "html": (b"\n<!DOCTYPE html>\n<html lang=en><title>404</title>", FileKind.HTML),
     "html without doctype": (b"<HTML><body>", FileKind.HTML),
     "xml": (b"<?xml version='1.0'?><Error/>", FileKind.XML),
-    "json": (json.dumps({"format": "layers-model"}).encode(), FileKind.JSON),
+    "json": (json.dumps({"format": "figures"}).encode(), FileKind.JSON),
+    "TensorFlow.js graph": (b'{"format": "graph-model", "generatedBy": "2.5.0"', FileKind.TFJS_GRAPH),
+    "TensorFlow.js graph, nodes first": (
+        b'{\n  "modelTopology": {"node": [{"name": "x", "op": "Placeholder"}', FileKind.TFJS_GRAPH),
+    "TensorFlow.js graph, weights first": (
+        b'{"weightsManifest": [{"paths": ["g.bin"], "weights": [', FileKind.TFJS_GRAPH),
+    "TensorFlow.js layers": (b'{"format": "layers-model", "generatedBy": "keras v2.4.0"', FileKind.TFJS_LAYERS),
+    "TensorFlow.js layers of 2018": (
+        b'{"modelTopology":{"keras_version":"2.2.4","model_config":{"class_name":"Model"', FileKind.TFJS_LAYERS),
+    "TensorFlow.js weights": (
+        b'[{"paths":["group1-shard1of1"],"weights":[{"name":"a"', FileKind.TFJS_WEIGHTS),
+    "TensorFlow.js in JavaScript": (
+        b'!function(e){e.exports={format:"graph-model",modelTopology:{node:[{name:"x"', FileKind.TFJS_SCRIPT),
+    "TensorFlow.js as a text in JavaScript": (
+        b"export default JSON.parse('{\\\"modelTopology\\\":{\\\"node\\\":[')", FileKind.TFJS_SCRIPT),
+    "JavaScript": (b"export const load = (a) => ({modelTopology: a.model});", FileKind.TEXT),
     "git lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", FileKind.GIT_LFS),
     "gzip": (gzip.compress(GRAPH), FileKind.GZIP),
     "keras": (zipped("metadata.json", "config.json", "model.weights.h5"), FileKind.KERAS),
@@ -86,6 +109,26 @@ CONTENTS = {
     "checkpoint index": (
         bytes(40) + b"\x57\xfb\x80\x8b\x24\x75\x47\xdb", FileKind.CHECKPOINT_INDEX),
     "checkpoint state": (b'model_checkpoint_path: "ckpt-1"\n', FileKind.CHECKPOINT_STATE),
+    "tar": (tarred("model/saved_model.pb"), FileKind.TAR),
+    "empty zip": (zipped(), FileKind.ZIP),
+    "keras without its configuration": (zipped("model.weights.h5"), FileKind.ZIP),
+    "weights beside something else": (zipped("config.json", "weights.h5"), FileKind.ZIP),
+    "arrays beside something else": (zipped("arr_0.npy", "readme.txt"), FileKind.ZIP),
+    "json of a list": (b" [1, 2]", FileKind.JSON),
+    "json of nothing": (b"{}", FileKind.JSON),
+    "braces around words": (b"{node}", FileKind.TEXT),
+    "graph as text with another first field": (b"library { }", FileKind.GRAPH_DEF_TEXT),
+    "text that begins like a field": (b"nodes: none\n", FileKind.TEXT),
+    "text of one character": (b"a", FileKind.UNKNOWN),
+    "text of two characters": (b"ab", FileKind.TEXT),
+    "text with a control character": (b"a\x01b", FileKind.UNKNOWN),
+    "text with an escape sequence": (b"a\x1b[1mb", FileKind.TEXT),
+    "long text cut within a character": (b"a" + "ö".encode() * (1 << 15), FileKind.TEXT),
+    "text that is not utf-8": (b"a\xff\xff b", FileKind.UNKNOWN),
+    "body of html": (b"<body>", FileKind.HTML),
+    "onnx without anything else": (b"\x08\x08", FileKind.UNKNOWN),
+    "saved model without graphs": (b"\x08\x01", FileKind.UNKNOWN),
+    "message that may be anything": (b"\x2a\x00", FileKind.UNKNOWN),
     "text": ("Ein Wörterbuch.\n".encode(), FileKind.TEXT),
     "empty": (b"", FileKind.EMPTY),
     "noise": (np.random.default_rng(0).bytes(1000), FileKind.UNKNOWN),
@@ -129,10 +172,41 @@ def test_models_that_tensorflow_wrote(shared: Path) -> None:
     assert file_kind(shared / "models" / "saved_dense" / "saved_model") is FileKind.SAVED_MODEL
 
 
+def test_the_data_of_a_checkpoint_are_told_by_their_name(tmp_path: Path) -> None:
+    path = tmp_path / "ckpt-1.data-00000-of-00002"
+    path.write_bytes(GRAPH)
+    assert file_kind(path) is FileKind.CHECKPOINT_DATA
+
+
+def test_archives_and_models_may_be_loaded() -> None:
+    assert {kind.name for kind in FileKind if kind.may_be_saved} == {
+        "SAVED_MODEL", "SAVED_MODEL_FILE", "SAVED_MODEL_TEXT", "META_GRAPH", "META_GRAPH_TEXT",
+        "ZIP", "GZIP", "TAR", "TFJS_GRAPH",
+    }  # fmt: skip
+
+
 def test_directories(tmp_path: Path) -> None:
     assert file_kind(tmp_path) is FileKind.DIRECTORY
     (tmp_path / "saved_model.pbtxt").write_text("")
     assert file_kind(tmp_path) is FileKind.SAVED_MODEL
+
+
+def test_directories_of_tensorflow_js(tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text('{"name": "a package"}')
+    assert file_kind(tmp_path) is FileKind.DIRECTORY
+    (tmp_path / "model.json").write_text('{"format": "layers-model"}')
+    assert file_kind(tmp_path) is FileKind.TFJS_LAYERS
+    (tmp_path / "model.json").write_text('{"format": "graph-model"}')
+    assert file_kind(tmp_path) is FileKind.TFJS_GRAPH
+
+
+def test_a_graph_without_weights_is_known_by_the_list_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "tensorflowjs_model.pb").write_bytes(GRAPH)
+    assert file_kind(tmp_path / "tensorflowjs_model.pb") is FileKind.GRAPH_DEF
+    assert file_kind(tmp_path) is FileKind.DIRECTORY
+    (tmp_path / "weights_manifest.json").write_text("[]")
+    assert file_kind(tmp_path / "tensorflowjs_model.pb") is FileKind.TFJS_GRAPH
+    assert file_kind(tmp_path) is FileKind.TFJS_GRAPH
 
 
 @pytest.mark.parametrize("path", ["nowhere.pb", "no/where.pb"])

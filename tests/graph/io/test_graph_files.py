@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 from tests.graph.builders import BASE_TEXT, REGISTRY, const, identity, parse
 
+from opkernel.device.budget import Budget, spending
 from opkernel.errors import (
     DataLossError,
     InvalidArgumentError,
     NotFoundError,
     OpError,
     PermissionDeniedError,
+    ResourceExhaustedError,
 )
 from opkernel.graph import Graph, load_graph, load_graph_def, save_graph
 from opkernel.graph.io import graph_files
@@ -184,3 +186,22 @@ def test_a_graph_is_written_with_its_functions_and_versions(path: Path) -> None:
     written = GraphDef.FromString(path.read_bytes())
     assert [node.name for node in written.node] == ["n"]
     assert written.versions.producer == 2474
+
+
+def test_a_file_over_the_memory_limit_is_not_read(path: Path) -> None:
+    path.write_bytes(GRAPH.SerializeToString())
+    with spending(Budget(memory_limit_bytes=10)), pytest.raises(ResourceExhaustedError) as raised:
+        load_graph_def(path)
+    assert str(path) in str(raised.value)
+
+
+def test_a_file_without_nodes_that_may_be_anything_is_no_graph(path: Path) -> None:
+    path.write_bytes(b"\x2a\x00")
+    with pytest.raises(InvalidArgumentError, match="is not a GraphDef: it is of no known kind"):
+        load_graph_def(path)
+
+
+def test_a_damaged_library_is_named(path: Path) -> None:
+    path.write_bytes(GRAPH.SerializeToString() + b"\x12\x02\x0a\x05")
+    with pytest.raises(DataLossError, match="its library or versions cannot be read"):
+        load_graph_def(path)

@@ -95,6 +95,76 @@ class TestNodes:
         assert gc.isenabled()
 
 
+class TestNamesThatAreTaken:
+    @pytest.fixture
+    def taken(self) -> Graph:
+        graph = Graph(REGISTRY)
+        for name in ("a", "s/b", "c_1"):
+            graph.create_op("NoOp", name=name)
+        return graph
+
+    def names(self, graph: Graph, *names: str, uniquify: bool = True) -> list[str]:
+        options = ImportOptions(uniquify_names=uniquify)
+        importer = GraphImporter(graph, parse("".join(node(n, "NoOp") for n in names)), options)
+        importer.prepare()
+        importer.commit()
+        return [op.name for op in graph.get_operations()][3:]
+
+    def test_get_a_number(self, taken: Graph) -> None:
+        assert self.names(taken, "a", "b", "s", "c", "s/b") == ["a_1", "b", "s_1", "c", "s/b_1"]
+
+    def test_get_no_number_that_the_import_brings_itself(self, taken: Graph) -> None:
+        assert self.names(taken, "a", "a_1", "a_2") == ["a_3", "a_1", "a_2"]
+
+    def test_are_refused_on_demand(self, taken: Graph) -> None:
+        assert self.names(taken, "b", "s", uniquify=False) == ["b", "s"]
+        with pytest.raises(InvalidArgumentError, match="Node name 'a' already exists in the Graph"):
+            self.names(taken, "new", "a", uniquify=False)
+
+
+class TestVersionsOfProducers:
+    @pytest.mark.parametrize(("ahead", "is_told"), [(0, False), (21, False), (22, True)])
+    def test_an_error_tells_of_producers_that_are_too_far_ahead(
+        self, ahead: int, is_told: bool
+    ) -> None:
+        """TensorFlow promises to read graphs of three weeks ahead."""
+        text = f"versions {{ producer: {2474 + ahead} }}" + node("n", "Nope")
+        with pytest.raises(NotFoundError, match="'Nope'") as raised:
+            load(text)
+        assert ("too far ahead of version 2474" in str(raised.value)) is is_told
+
+    def test_a_graph_has_the_versions_that_suit_all_its_parts(self) -> None:
+        graph = load("versions { producer: 1000 min_consumer: 5 bad_consumers: [9, 7] }")
+        versions = graph.graph_def_versions
+        assert (versions.producer, versions.min_consumer) == (1000, 5)
+        load("versions { producer: 2000 min_consumer: 3 bad_consumers: 8 }", graph)
+        versions = graph.graph_def_versions
+        assert (versions.producer, versions.min_consumer) == (1000, 5)
+        assert list(versions.bad_consumers) == [7, 8, 9]
+
+    def test_the_limits_themselves_are_taken(self) -> None:
+        load("versions { producer: 0 min_consumer: 2474 bad_consumers: [2473, 2475] }")
+
+
+class TestWhatIsNoGraph:
+    def test_long_cycles_are_named_in_part(self) -> None:
+        for count, names in ((8, "'n0', 'n1', .*'n7'"), (9, "'n0', .*'n7', [.]{3}")):
+            text = "".join(node(f"n{i}", "NoOp", f"^n{(i - 1) % count}") for i in range(count))
+            with pytest.raises(InvalidArgumentError, match=rf"{count} nodes .* \({names}\)"):
+                load(text)
+
+    def test_a_file_name_is_none(self) -> None:
+        with pytest.raises(
+            TypeError, match=r"must be a GraphDef, not 'model\.pb'; opkernel\.load_graph"
+        ):
+            import_graph_def("model.pb", graph=Graph(REGISTRY))  # type: ignore[arg-type]  # the mistake
+
+    def test_prefixes_that_lead_to_no_names(self) -> None:
+        for prefix in ("a b", "_a", "/a"):
+            with pytest.raises(InvalidArgumentError, match=r"not a valid|invalid node names"):
+                import_graph_def(parse(const("a")), graph=Graph(REGISTRY), name=prefix)
+
+
 class TestLoops:
     def test_a_loop_leads_back_through_next_iteration_and_merge(self) -> None:
         graph = load(LOOP)

@@ -140,10 +140,26 @@ def test_without_a_default_the_last_branch_is_it() -> None:
     assert ops_of(choose, INT) == ["StatelessCase"]
 
 
-@pytest.mark.parametrize("branches", [[], {}, {0: int, 2: int}, {1: int}])
-def test_branches_are_numbered_without_gaps(branches: Any) -> None:
-    with pytest.raises(ValueError, match="branch_fns"):
+@pytest.mark.parametrize(
+    ("branches", "message"),
+    [
+        ([], "branch_fns is empty"),
+        ({}, "branch_fns is empty"),
+        ({0: int, 2: int}, r"must have the numbers 0 to 1, not \[0, 2\]"),
+        ({1: int}, r"must have the numbers 0 to 0, not \[1\]"),
+        ([(0, int), (2, int)], r"must have the numbers 0 to 1, not \[0, 2\]"),
+    ],
+)
+def test_branches_are_numbered_without_gaps(branches: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         opkernel.switch_case(0, branches)
+
+
+def test_a_value_that_decides_is_a_scalar() -> None:
+    for pred in (np.array([True, False]), [True, False], np.zeros(0)):
+        with pytest.raises(ValueError, match="the predicate of 'choice' must be a scalar"):
+            opkernel.cond(pred, int, int, name="choice")
+    assert opkernel.cond(np.array([True]), lambda: 1, lambda: 2) == 1
 
 
 # while_loop

@@ -60,3 +60,48 @@ def test_flattening_up_to_a_form_leaves_what_is_deeper() -> None:
         flatten_up_to([0, 0], [1])
     with pytest.raises(ValueError, match="keys"):
         flatten_up_to({"a": 0}, {"b": 0})
+
+
+class Tagged:
+    """An object that says what it is made of."""
+
+    def __init__(self, tag: str, *parts: Any) -> None:
+        self.tag, self.parts = tag, parts
+
+    def __tf_flatten__(self) -> tuple[str, tuple[Any, ...]]:
+        return self.tag, self.parts
+
+    @classmethod
+    def __tf_unflatten__(cls, tag: str, parts: tuple[Any, ...]) -> "Tagged":
+        return cls(tag, *parts)
+
+
+def test_objects_with_parts() -> None:
+    value = Tagged("a", 1, [2, 3])
+    assert flatten([value, 4]) == [1, 2, 3, 4]
+    doubled = map_structure(lambda leaf: 2 * leaf, value)
+    assert (type(doubled), doubled.tag, doubled.parts) == (Tagged, "a", (2, [4, 6]))
+    packed = packer(value)([7, 8, 9])
+    assert (packed.tag, packed.parts) == ("a", (7, [8, 9]))
+    assert structure_of(value) == structure_of(Tagged("a", 0, [0, 0]))
+    assert structure_of(value) != structure_of(Tagged("b", 1, [2, 3]))
+    assert flatten(Tagged) == [Tagged]  # the class itself is a leaf
+
+
+def test_objects_with_parts_as_forms() -> None:
+    form = Tagged("a", 0, 0)
+    assert flatten_up_to(form, Tagged("a", [1], 2)) == [[1], 2]
+    with pytest.raises(ValueError, match="is no Tagged"):
+        flatten_up_to(form, [1, 2])
+    with pytest.raises(ValueError, match="is no list of 2"):
+        flatten_up_to(form, Tagged("a", 1))
+
+
+def test_a_list_takes_the_place_of_a_tuple_and_nothing_else_does() -> None:
+    assert flatten_up_to((0, 0), [1, 2]) == [1, 2]
+    assert flatten_up_to(Pair(0, 0), (1, 2)) == [1, 2]
+    for value in ({"a": 1, "b": 2}, 3, "ab", Tagged("a", 1, 2)):
+        with pytest.raises(ValueError, match="is no list of 2"):
+            flatten_up_to((0, 0), value)
+    with pytest.raises(ValueError, match="keys"):
+        flatten_up_to({"a": 0}, [1])

@@ -5,16 +5,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kernel.kernels import make_kernel
 
+from opkernel.device.budget import Budget
 from opkernel.device.local_device import LocalDevice
-from opkernel.errors import DataLossError, InternalError, InvalidArgumentError, NotFoundError
+from opkernel.errors import (
+    DataLossError,
+    DeadlineExceededError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+)
 from opkernel.kernel import (
+    AllocatorAttributes,
+    FunctionKernel,
+    KernelContract,
     KernelRegistry,
     OpKernel,
     OpKernelContext,
     Step,
     create_op_kernel,
     register_kernel,
+    under_budget,
 )
 from opkernel.opdef import OpRegistry, add_defaults_to_node_def, register_op, unknown_shape
 from opkernel.proto import NodeDef
@@ -254,3 +266,196 @@ class TestCallables:
         assert self.run(ops, maker, factory=True, priority=1) == 8
         assert self.run(ops, Callable(), priority=2) == 3
         assert self.run(ops, Factory(), priority=3) == 1
+
+
+def test_an_op_that_is_not_registered_names_the_node(ops: Ops) -> None:
+    with pytest.raises(NotFoundError, match=r"'Absent'(.|\n)*\tIn \{\{node n\}\}"):
+        create_op_kernel(
+            CPU, NodeDef(name="n", op="Absent"), op_registry=ops.ops, registry=ops.kernels
+        )
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [(2**31 - 1, True), (-(2**31), True), (2**31, False), (-(2**31) - 1, False)],
+)
+def test_an_int32_is_one_of_32_bits(ops: Ops, value: int, fits: bool) -> None:
+    class Reads(OpKernel):
+        def __init__(self, construction: Any) -> None:
+            super().__init__(construction)
+            for name, kind in (("one", "int32"), ("many", "list(int32)")):
+                found.append(construction.get_attr(name, kind))
+
+    found: list[Any] = []
+    ops.declare("Test2", attrs=[f"one: int = {value}", f"many: list(int) = [1, {value}]"])
+    ops.register(Reads, "Test2")
+    if fits:
+        ops.create(op="Test2", inputs=0)
+        assert found == [value, [1, value]]
+    else:
+        with pytest.raises(InvalidArgumentError, match="out of range for an int32"):
+            ops.create(op="Test2", inputs=0)
+
+
+def test_an_attr_that_the_op_lacks_is_read_as_what_it_holds(ops: Ops) -> None:
+    """As `_class` and others that graphs put beside an op's own."""
+
+    class Reads(OpKernel):
+        def __init__(self, construction: Any) -> None:
+            super().__init__(construction)
+            found.append(construction.get_attr("_more"))
+            with pytest.raises(NotFoundError, match="No attr named 'mor'"):
+                construction.get_attr("mor")
+
+    found: list[Any] = []
+    ops.register(Reads)
+    node = NodeDef(name="n", op="Test1", input=["a", "b"])
+    node.attr["_more"].i = 3
+    create_op_kernel(CPU, node, op_registry=ops.ops, registry=ops.kernels)
+    assert found == [3]
+
+
+def test_a_construction_allocates_on_its_device(ops: Ops) -> None:
+    class Looks(OpKernel):
+        def __init__(self, construction: Any) -> None:
+            super().__init__(construction)
+            kept = construction.allocate_persistent(float32, [2, 3])
+            assert kept.access_tensor(construction).shape == (2, 3)
+            on_host = AllocatorAttributes(on_host=True)
+            found.append(
+                [construction.allocate_on_host(attr) for attr in (AllocatorAttributes(), on_host)]
+            )
+
+    found: list[Any] = []
+    ops.register(Looks)
+    ops.register(Looks, device="GPU")
+    ops.create()
+    ops.create(GPU)
+    assert found == [[True, True], [False, True]]
+
+
+def test_the_device_is_told_which_memory_is_wanted() -> None:
+    class Device(LocalDevice):
+        def get_allocator(self, attr: AllocatorAttributes) -> Any:
+            asked.append(attr)
+            return super().get_allocator(attr)
+
+    class Asks(OpKernel):
+        def __init__(self, construction: Any) -> None:
+            super().__init__(construction)
+            construction.get_allocator()
+            construction.get_allocator(on_host)
+            construction.allocate_temp(float32, [2])  # of any memory
+            construction.allocate_temp(float32, [2], on_host)
+
+        def compute(self, ctx: Any) -> None:
+            ctx.get_allocator()
+            ctx.get_allocator(on_host)
+            ctx.allocate_output(0, [2])
+            ctx.allocate_temp(float32, [2], on_host)
+
+    asked: list[Any] = []
+    on_host, anywhere = AllocatorAttributes(on_host=True), AllocatorAttributes()
+    kernel = make_kernel(Asks, outputs=["y: float"], device=Device("CPU", np))
+    assert asked == [anywhere, on_host, on_host]
+    asked.clear()
+    OpKernelContext(kernel, [], Step()).run()
+    assert asked == [anywhere, on_host, on_host]
+
+
+class TestForms:
+    """Nodes that are alike are looked at once; nodes that differ are told apart."""
+
+    def registered(self, ops: Ops) -> None:
+        ops.declare(
+            "Test2", inputs=["x: T"], outputs=["y: T"], attrs=["T: {float, int32}", "k: int = 1"]
+        )
+        ops.register(lambda x, *, k: x + np.float32(k), "Test2", types={"T": float32})
+        ops.register(lambda x, *, k: x - k, "Test2", types={"T": int32})
+
+    def made(self, ops: Ops, dtype: DataType, k: int, name: str = "n", **options: Any) -> Any:
+        node = NodeDef(name=name, op="Test2", input=["x"])
+        node.attr["T"].type = dtype
+        node.attr["k"].i = k
+        kernel = create_op_kernel(CPU, node, op_registry=ops.ops, registry=ops.kernels, **options)
+        assert kernel.name == name
+        (output,) = OpKernelContext(kernel, [np.array(10, dtype.numpy_dtype)], Step()).run()
+        return output.item()
+
+    def test_by_types_and_values(self, ops: Ops) -> None:
+        self.registered(ops)
+        for _ in range(2):
+            assert self.made(ops, float32, 1) == 11
+            assert self.made(ops, float32, 2, "m") == 12
+            assert self.made(ops, int32, 2) == 8
+
+    def test_by_a_signature_that_the_graph_knows(self, ops: Ops) -> None:
+        self.registered(ops)
+        for name in ("n", "m"):
+            assert self.made(ops, float32, 1, name, signature="of floats") == 11
+            assert self.made(ops, int32, 1, name, signature="of ints") == 9
+
+    def test_by_the_number_of_inputs(self, ops: Ops) -> None:
+        self.registered(ops)
+        assert self.made(ops, float32, 1) == 11
+        node = NodeDef(name="n", op="Test2", input=["x", "y"])
+        node.attr["T"].type = float32
+        node.attr["k"].i = 1
+        with pytest.raises(InvalidArgumentError, match="expected inputs 'float' do not match 2"):
+            create_op_kernel(CPU, node, op_registry=ops.ops, registry=ops.kernels)
+        del node.input[:]
+        node.input.extend(["x", "^control"])
+        create_op_kernel(CPU, node, op_registry=ops.ops, registry=ops.kernels)
+
+    def test_an_op_that_is_declared_anew_has_new_forms(self, ops: Ops) -> None:
+        self.registered(ops)
+        assert self.made(ops, float32, 1, signature="same") == 11
+        other = Ops()
+        other.kernels = ops.kernels
+        other.declare(
+            "Test2", inputs=["x: T"], outputs=["y: T"], attrs=["T: {float}", "k: float = 1.0"]
+        )
+        for options in ({}, {"signature": "same"}):
+            with pytest.raises(InvalidArgumentError, match="'k'"):
+                self.made(other, float32, 1, **options)
+
+
+class TestGuards:
+    """What is put around a kernel: mostly nothing."""
+
+    def kernel(self, contract: KernelContract) -> Any:
+        def kernel(x: Any) -> Any:
+            return x + np.float32(1)
+
+        made = make_kernel(kernel, inputs=["x: float"], outputs=["y: float"], contract=contract)
+        assert isinstance(made, FunctionKernel)
+        return made, kernel
+
+    def test_a_kernel_that_claims_its_outputs_is_called_directly(self) -> None:
+        made, kernel = self.kernel(KernelContract(outputs_as_declared=True))
+        assert made.function is made.unchecked is kernel
+
+    def test_any_other_is_checked(self) -> None:
+        made, kernel = self.kernel(KernelContract())
+        assert made.function is not kernel
+        assert made.unchecked is kernel
+
+    def test_memory_that_is_limited_is_looked_at(self) -> None:
+        claims = KernelContract(outputs_as_declared=True)
+        for budget, is_bound in ((Budget(1000), True), (Budget(deadline=1e12), False)):
+            with under_budget(budget):
+                made, kernel = self.kernel(claims)
+            assert (made.function is not kernel) is is_bound
+
+    def test_a_late_kernel_is_not_made(self) -> None:
+        with (
+            under_budget(Budget(deadline=0.0)),
+            pytest.raises(DeadlineExceededError, match="while making the kernel of 'n'"),
+        ):
+            self.kernel(KernelContract())
+
+    def test_the_environment_has_claims_verified(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("opkernel.kernel.registry.create._CHECKS_CONTRACTS", True)
+        made, kernel = self.kernel(KernelContract(outputs_as_declared=True))
+        assert made.function is not kernel
+        assert made.contract == KernelContract()

@@ -2,11 +2,11 @@ import pytest
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import func, node_def
+from opkernel.kernel.node_properties import MemoryType, mtype_from_dtype
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.kernel.registry.kernel_registry import KernelRegistry
-from opkernel.kernel.registry.memory_types import MemoryType, mtype_from_dtype
-from opkernel.kernel.registry.node_form import memory_types_for_node
+from opkernel.kernel.registry.lookup import memory_types_for_node
 from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.opdef import NodeDefBuilder, OpDefBuilder, OpRegistry, fake_input
 from opkernel.types import DataType

@@ -190,6 +190,57 @@ def test_what_is_no_kernel_is_refused(kernels):
     assert kernels.registrations() == []
 
 
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"types": [float32]}, "Twice: types must be a dict by attr, such as {'T': ...}, not ["),
+        ({"attrs": "by"}, "Twice: attrs must be a dict by attr, such as {'T': ...}, not 'by'"),
+        (
+            {"host_memory": "x"},
+            "Twice: host_memory must be a list of arguments, not the string 'x'; write ['x']",
+        ),
+    ],
+)
+def test_keywords_of_another_kind_are_refused(keywords, message, kernels):
+    with pytest.raises(TypeError) as raised:
+        register_kernel("Twice", device="CPU", registry=kernels, **keywords)
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize("op", [None, 5, Twice])
+def test_a_kernel_is_for_an_op_or_its_name(op, kernels):
+    with pytest.raises(TypeError) as raised:
+        register_kernel(op, device="CPU", registry=kernels)
+    assert str(raised.value) == (
+        f"register_kernel takes an op or its name, not {op!r}; "
+        'write @register_kernel("Twice", device="CPU")'
+    )
+
+
+def test_a_class_that_computes_derives_from_op_kernel(kernels):
+    class Plain:
+        def compute(self, ctx):
+            pass
+
+    with pytest.raises(
+        TypeError, match=r"Plain, the kernel of Twice, must be a class derived from"
+    ):
+        register_kernel("Twice", device="CPU", registry=kernels)(Plain)
+    assert kernels.registrations() == []
+
+
+def test_an_object_that_is_called_may_have_a_method_compute(ops, kernels):
+    class Doubles:
+        def compute(self, x):
+            return x * 2
+
+        def __call__(self, x):
+            return self.compute(x)
+
+    register_kernel("Twice", device="CPU", registry=kernels, op_registry=ops)(Doubles())
+    assert created(ops, kernels).function(np.ones(2, np.float32)).tolist() == [2, 2]
+
+
 def test_system_kernels_are_marked(kernels):
     register_kernel("Twice", device="CPU", system=True, registry=kernels)(Twice)
     assert kernels.registrations()[0].is_system

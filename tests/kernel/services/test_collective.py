@@ -21,6 +21,7 @@ from opkernel.kernel import (
     FrameAndIter,
     LocalCollectiveExecutor,
 )
+from opkernel.kernel.services.collective import collective_results
 from opkernel.types import DataType
 
 DEVICES = [f"/job:localhost/replica:0/task:0/device:CPU:{index}" for index in range(12)]
@@ -364,9 +365,136 @@ class TestFailures:
     def test_failed_instances_are_not_kept_for_ever(self):
         executor = LocalCollectiveExecutor()
         executor_size = []
-        for number in range(3000):
+        for number in range(1200):
             manager = CancellationManager()
             Group(executor).join(0, params=replace(SUM, instance_key=number), manager=manager)
             manager.start_cancel()
             executor_size.append(len(executor._instances))
         assert max(executor_size) <= 1001
+
+    @pytest.mark.parametrize("ids", [(100, 100), (100, 101)])
+    def test_a_session_uses_an_instance_for_one_kind(self, ids):
+        """Another step of the session may, with the key of another instance."""
+        executor, kinds = LocalCollectiveExecutor(), (SUM, GATHER)
+        for number, (key, params) in enumerate(zip(ids, kinds, strict=True)):
+            group = Group(executor)
+            member = {"session_handle": "s", "step_id": number}
+            group.join(0, params=replace(params, instance_key=key, group_size=1), **member)
+            is_other = number == 1 and ids[0] == ids[1]
+            assert isinstance(group.answers[0], InternalError) is is_other
+        if is_other:
+            assert group.answers[0].message == (
+                "The collective instance 100 of group 1 was used for REDUCTION_COLLECTIVE of float, "
+                "and cannot be for GATHER_COLLECTIVE of float"
+            )
+
+    def test_a_communicator_may_use_its_key_for_any_kind(self):
+        executor = LocalCollectiveExecutor()
+        for params in (SUM, GATHER):
+            group = Group(executor)
+            group.join(0, params=replace(params, instance_key="by name", group_size=1))
+            assert not isinstance(group.answers[0], Exception)
+
+    def test_devices_of_a_group_are_of_one_type(self):
+        group, params = Group(), replace(SUM, group_size=3)
+        group.join(0, params=params)
+        group.join(1, params=params, device=DEVICES[1].replace("CPU", "GPU"))
+        for answer in group.answers.values():
+            assert type(answer) is InternalError
+            assert answer.message == (
+                f"Device {DEVICES[1].replace('CPU', 'GPU')} is joining a group with device type GPU, but "
+                "that group has type CPU (group_key=1, collective instance 100 of group 1)"
+            )
+
+    @pytest.mark.parametrize("change", [{"reduction": "Mul"}, {"final_op": np.negative}])
+    def test_members_reduce_in_one_way(self, change):
+        group, params = Group(), replace(SUM, group_size=3)
+        group.join(0, params=params)
+        group.join(1, params=replace(params, **change))
+        assert [type(answer) for answer in group.answers.values()] == [InvalidArgumentError] * 2
+
+
+class TestFormulas:
+    """The results of each member, by the tensors of all."""
+
+    TENSORS = tuple(np.arange(6, dtype=np.float32).reshape(3, 2) * 10**rank for rank in range(3))
+
+    def results(self, kind, merge_op=None, final_op=None, shape=(3, 2)):
+        params = replace(
+            SUM, type=kind, group_size=3, shape=shape, merge_op=merge_op, final_op=final_op
+        )
+        return collective_results(params, self.TENSORS, [True, False, False])
+
+    def test_sums_in_the_order_of_ranks(self):
+        expected = self.TENSORS[0] * 111
+        for merge_op in (np.add, lambda a, b: a + b):
+            for result in self.results(CollectiveType.REDUCTION_COLLECTIVE, merge_op):
+                np.testing.assert_array_equal(result, expected)
+        found = self.results(CollectiveType.REDUCTION_COLLECTIVE, lambda a, b: a - b)
+        np.testing.assert_array_equal(found[2], self.TENSORS[0] * (1 - 10 - 100))
+
+    def test_the_tensors_of_members_are_left_alone(self):
+        before = [tensor.copy() for tensor in self.TENSORS]
+        for kind in CollectiveType:
+            self.results(kind, np.add)
+        for tensor, copy in zip(self.TENSORS, before, strict=True):
+            np.testing.assert_array_equal(tensor, copy)
+
+    def test_means_divide_by_the_number_of_members(self):
+        def mean(total, size):
+            return total / np.float32(size)
+
+        for result in self.results(CollectiveType.REDUCTION_COLLECTIVE, np.add, mean):
+            np.testing.assert_allclose(result, self.TENSORS[0] * 37)
+
+    def test_parts_are_reduced_and_scattered(self):
+        found = self.results(CollectiveType.REDUCE_SCATTER_COLLECTIVE, np.add)
+        for rank, result in enumerate(found):
+            np.testing.assert_array_equal(result, self.TENSORS[0][rank : rank + 1] * 111)
+
+    def test_rows_change_places_with_members(self):
+        for rank, result in enumerate(self.results(CollectiveType.ALL_TO_ALL_COLLECTIVE)):
+            np.testing.assert_array_equal(result, [one[rank] for one in self.TENSORS])
+
+    def test_tensors_are_gathered(self):
+        for result in self.results(CollectiveType.GATHER_COLLECTIVE):
+            np.testing.assert_array_equal(result, np.concatenate(self.TENSORS))
+
+    def test_a_broadcast_keeps_the_source_s_and_copies_it_for_the_others(self):
+        found = self.results(CollectiveType.BROADCAST_COLLECTIVE)
+        assert found[0] is self.TENSORS[0]
+        for result in found[1:]:
+            assert not np.shares_memory(result, self.TENSORS[0])
+            np.testing.assert_array_equal(result, self.TENSORS[0])
+
+    def test_without_a_way_to_merge_there_is_no_sum(self):
+        with pytest.raises(InternalError, match="collective instance 100 has no merge op"):
+            self.results(CollectiveType.REDUCTION_COLLECTIVE)
+
+    @pytest.mark.parametrize(("rows", "is_right"), [(3, True), (6, True), (4, False), (2, False)])
+    def test_rows_are_divided_among_members(self, rows, is_right):
+        params = replace(
+            SUM, type=CollectiveType.REDUCE_SCATTER_COLLECTIVE, group_size=3, shape=(rows, 2)
+        )
+        tensors = [np.ones((rows, 2), np.float32)] * 3
+        if is_right:
+            results = collective_results(params, tensors, [False] * 3)
+            assert [result.shape for result in results] == [(rows // 3, 2)] * 3
+        else:
+            with pytest.raises(InvalidArgumentError, match=rf"size \({rows}\) must be a multiple"):
+                collective_results(params, tensors, [False] * 3)
+
+    @pytest.mark.parametrize("rows", [2, 4, 6])
+    def test_an_all_to_all_has_a_row_for_each_member(self, rows):
+        params = replace(
+            GATHER, type=CollectiveType.ALL_TO_ALL_COLLECTIVE, group_size=3, shape=(rows,)
+        )
+        with pytest.raises(InvalidArgumentError, match=rf"size \({rows}\) must be the same as"):
+            collective_results(params, [np.ones(rows)] * 3, [False] * 3)
+
+    def test_numbers_out_of_range_are_no_errors(self):
+        params = replace(SUM, group_size=3, shape=())
+        with np.errstate(all="raise"):
+            huge = np.float32(3e38)
+            results = collective_results(params, [huge] * 3, [False] * 3)
+        assert all(np.isinf(result) for result in results)

@@ -59,6 +59,8 @@ def test_old_graphs_may_hold_axes_in_a_matrix(infer):
     old = infer(fn, "[2,4,5]", "[2,1]", attrs=attrs, constants=constants, graph_def_version=20)
     assert old == "[d0_0]"
     with pytest.raises(InvalidArgumentError, match="at most rank 1 but is rank 2"):
+        infer(fn, "[2,4,5]", "[2,1]", attrs=attrs, constants=constants, graph_def_version=21)
+    with pytest.raises(InvalidArgumentError, match="at most rank 1 but is rank 2"):
         infer(fn, "[2,4,5]", "[2,1]", attrs=attrs, constants=constants)
 
 
@@ -92,6 +94,9 @@ def test_concat(infer, shapes, axis, output):
     [
         (["[1,2]", "[1,2,3]"], None, "rank 2 but is rank 3"),
         (["[]", "[]"], None, "Can't concatenate scalars"),
+        (["[]", "[]"], 0, "at least rank 1 but is rank 0"),
+        (["[]", "[]"], -1, "at least rank 1 but is rank 0"),
+        (["[1]", "[1]"], 1, "at least rank 2 but is rank 1"),
         (["[1,2]", "[3,3]"], 0, "must be equal, but are 2 and 3"),
         (["[1,2]", "[1,2]"], 2, "at least rank 3 but is rank 2"),
         (["[1,2]", "[1,2]"], -3, "at least rank 3 but is rank 2"),
@@ -194,6 +199,8 @@ def scatter(c):
         ("[7,?]", "[8,9]", "[4,3]"),
         ("?", "[7]", "[4,3]"),
         ("[0,1]", "[0,3]", "[0,3]"),
+        ("[7,1]", "[7,1]", "[1,1]"),
+        ("[7,1]", "[]", "[4,3]"),
     ],
 )
 def test_scatter_nd(infer, indices, updates, shape):
@@ -206,6 +213,11 @@ def test_scatter_nd(infer, indices, updates, shape):
         ("[7,1]", "[8,3]", "[4,3]", r"Dimensions \[0,1\) of indices\[shape=\[7,1\]\] = \[7\]"),
         ("[7,1]", "[7,5]", "[4,3]", r"Dimensions \[1,2\) of input\[shape=\[4,3\]\] = \[3\]"),
         ("[7,1]", "[7,3]", "[0,3]", "specified for empty input"),
+        ("[0,1]", "[7,3]", "[0,3]", "specified for empty input"),
+        ("[7,1]", "[0,3]", "[0,3]", "specified for empty input"),
+        ("[1,1]", "[0]", "[0,3]", "specified for empty input"),
+        ("[0,1]", "[1]", "[0]", "specified for empty input"),
+        ("[7,1]", "[8]", "[4]", r"Dimensions \[0,1\) of indices"),
     ],
 )
 def test_scatter_nd_refuses(infer, indices, updates, shape, facts):
@@ -256,6 +268,18 @@ def test_sparse_reduce(infer, axes, keep_dims, output):
     attrs = {"keep_dims": keep_dims}
     fn = common_shapes.sparse_reduce_shape
     assert infer(fn, *shapes, attrs=attrs, constants=constants) == output
+
+
+def test_sparse_reductions_of_what_no_tensor_can_be(infer):
+    fn, attrs = common_shapes.sparse_reduce_shape, {"keep_dims": False}
+    shapes = ["[?,3]", "[?]", "[?]", "[?]"]
+    for count, output in ((253, "[1]"), (254, "[1,1]"), (255, "?")):
+        constants = {2: ints(*[1] * count, dtype=np.int64), 3: ints(*range(252))}
+        assert infer(fn, *shapes, attrs=attrs, constants=constants) == output
+    with pytest.raises(InvalidArgumentError, match="Number of dims in shape tensor must not be 0"):
+        infer(fn, *shapes, attrs=attrs, constants={2: ints(dtype=np.int64), 3: ints(0)})
+    assert infer(fn, *shapes, attrs=attrs, constants={2: ints(2, 3)}) == "?"
+    assert infer(fn, *shapes, attrs=attrs, constants={3: ints(0)}) == "?"
 
 
 @pytest.mark.parametrize(

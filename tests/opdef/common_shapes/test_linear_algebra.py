@@ -205,3 +205,85 @@ def test_diagonals_of_another_rank_cannot_be_set(infer):
             "[]",
             constants={2: index(0)},
         )
+
+
+DIAGONALS = {
+    "part": (common_shapes.matrix_diag_part_v2_shape, ["[5,2,3]", "[]", "[]"]),
+    "diag": (common_shapes.matrix_diag_v2_shape, ["[5,2]", "[]", "[]", "[]", "[]"]),
+    "set": (common_shapes.matrix_set_diag_v2_shape, ["[5,2,3]", "[5,2]", "[]"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "shape"),
+    [
+        ("part", 0, "[2]"), ("part", 1, "[1,1]"), ("part", 2, "[1]"),
+        ("diag", 0, "[]"), ("diag", 1, "[1,1]"), ("diag", 2, "[1]"), ("diag", 3, "[1]"),
+        ("diag", 4, "[1]"), ("set", 0, "[2]"), ("set", 1, "[]"), ("set", 2, "[1,1]"),
+    ],
+)  # fmt: skip
+def test_ranks_of_diagonals_and_bands(infer, name, place, shape):
+    fn, shapes = DIAGONALS[name]
+    infer(fn, *shapes)
+    with pytest.raises(InvalidArgumentError, match=r"must be (at (least|most) )?rank"):
+        infer(fn, *shapes[:place], shape, *shapes[place + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("diagonal", "band", "rows", "columns", "output", "is_doubted"),
+    [
+        ("[5,2]", index(0), 2, 2, "[d0_0,2,2]", False),
+        ("[5,2]", index(0), None, 2, "[d0_0,2,2]", True),
+        ("[5,2]", index(0), 2, None, "[d0_0,2,2]", True),
+        ("[5,?]", index(0), None, None, "[d0_0,?,?]", True),
+        ("?", index(0), 2, 2, "?", False),
+        ("[5,2]", None, 2, 2, "?", False),
+    ],
+)
+def test_sizes_of_matrices_that_are_not_known_are_doubted(
+    context, diagonal, band, rows, columns, output, is_doubted
+):
+    constants = {
+        1: band,
+        2: None if rows is None else np.int32(rows),
+        3: None if columns is None else np.int32(columns),
+    }
+    c = context([diagonal, "[]", "[]", "[]", "[]"], constants=constants)
+    common_shapes.matrix_diag_v2_shape(c)
+    sizes = output.replace("d0_0", "5")
+    assert repr(c.output(0)) == sizes
+    assert c.has_doubts is is_doubted
+
+
+@pytest.mark.parametrize(
+    ("matrices", "diagonal", "facts"),
+    [
+        ("[5,2,3]", "[5]", "at least rank 2 but is rank 1"),
+        ("[5,2,3]", "[1,5,2,2]", "at most rank 3 but is rank 4"),
+        ("[5,2,3]", "[6,2]", None),
+        ("[?,2,3]", "[5,2]", None),
+        ("[5,2,3]", "[5,2,2]", None),
+    ],
+)
+def test_diagonals_of_an_unknown_band_may_have_either_rank(infer, matrices, diagonal, facts):
+    fn = common_shapes.matrix_set_diag_v2_shape
+    if facts is None:
+        infer(fn, matrices, diagonal, "[?]")
+    else:
+        with pytest.raises(InvalidArgumentError, match=facts):
+            infer(fn, matrices, diagonal, "[?]")
+
+
+def test_a_band_to_be_set_lies_inside_the_matrix(infer):
+    fn = common_shapes.matrix_set_diag_v2_shape
+    for band, diagonal, fact in (
+        (index(3), "[5,2]", "lower_diag_index is out of bound: 3"),
+        (index(-2), "[5,2]", "lower_diag_index is out of bound: -2"),
+        (index(2), "[5,1]", None),
+        (index(-1), "[5,1]", None),
+    ):
+        if fact is None:
+            assert infer(fn, "[5,2,3]", diagonal, "[]", constants={2: band}) == "in0"
+        else:
+            with pytest.raises(InvalidArgumentError, match=fact):
+                infer(fn, "[5,2,3]", diagonal, "[]", constants={2: band})

@@ -1,7 +1,7 @@
 import pytest
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.opdef.common_shapes.rules import shape_rule
 
 
 @pytest.mark.parametrize(

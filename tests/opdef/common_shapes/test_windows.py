@@ -5,8 +5,8 @@ import pytest
 
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef import InferenceContext, common_shapes
+from opkernel.opdef.common_shapes.windows import Padding
 from opkernel.opdef.shapes.tensor_format import TensorFormat
-from opkernel.opdef.shapes.windowed_output import Padding
 from opkernel.proto import NodeDef, OpDef
 
 C = InferenceContext(OpDef(), NodeDef(), [])
@@ -259,6 +259,23 @@ def test_avg_and_max_pool(infer, image, attrs, output):
 def test_max_pool(infer, image, attrs, output):
     fn = common_shapes.max_pool_shape_with_explicit_padding
     assert infer(fn, image, attrs=attrs) == output
+
+
+def test_max_pool_v2_takes_its_windows_from_the_last_inputs(infer):
+    def with_two_inputs_less(c):
+        common_shapes.max_pool_v2_shape(c, 3)
+
+    attrs = pool_attrs([1, 2, 2, 1], [1, 1, 1, 1])
+    assert infer(with_two_inputs_less, "[1,4,4,1]", attrs=attrs) == "[d0_0,3,3,1]"
+    constants = {2: ints4(1, 2, 2, 1), 3: ints4(1, 1, 1, 1)}
+    images = ["[1,4,4,1]", "[9]", "[4]", "[4]"]
+    fn = common_shapes.max_pool_v2_shape
+    found = infer(fn, *images, attrs={"padding": "VALID"}, constants=constants)
+    assert found == "[d0_0,3,3,1]"
+
+
+def ints4(*values):
+    return np.array(values, np.int32)
 
 
 def test_max_pool_v2_needs_constant_windows(infer):

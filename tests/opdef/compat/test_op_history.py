@@ -194,7 +194,7 @@ def test_files_that_are_not_there(tmp_path):
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch):
-    monkeypatch.setattr("opkernel.opdef.compat.op_history_file._MAX_BYTES", 1000)
+    monkeypatch.setattr("opkernel.opdef.compat.op_history._MAX_BYTES", 1000)
     with pytest.raises(ResourceExhaustedError, match="h is larger than 1000 bytes"):
         parse_op_history(lzma.compress(b" " * 5000), "h")
 
@@ -299,6 +299,52 @@ def test_differences():
         "is_stateful set",
         "deprecated from GraphDef version 9 on",
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differences"),
+    [
+        ("n: int", "n: float", ["n: int -> float"]),
+        ("n: int = 1", "n: int", ["n: default 1 -> no default"]),
+        ("n: int", "n: int = 0", ["n: no default -> default 0"]),
+        ("n: int = 1", "n: int = 1", []),
+        ("n: int >= 0", "n: int", ["n: minimum 0 -> None"]),
+        ("n: int >= 0", "n: int >= 1", ["n: minimum 0 -> 1"]),
+        ("T: {float, int8}", "T: type", ["T: allows any value"]),
+        ("T: type", "T: {float}", ["T: allows only [DT_FLOAT]"]),
+        ("T: {float, int8}", "T: {int8, float}", ["T: allowed values in another order"]),
+        ("T: {float, int8}", "T: {float, int8}", []),
+        ("s: {'a', 'b'}", "s: {'b', 'c'}", ["s: +'c' -'a'"]),
+    ],
+)
+def test_differences_of_an_attr(old, new, differences):
+    assert list(op_differences(op("A", old), op("A", new))) == differences
+
+
+def test_differences_of_many_attrs():
+    assert list(op_differences(op("A", "a: int", "b: int"), op("A", "b: int", "a: int"))) == [
+        "attrs in another order"
+    ]
+    gone = [f"gone{i}: int" for i in range(9)]
+    assert list(op_differences(op("A", *gone, "a: int"), op("A", "a: int"))) == [
+        f"gone{i}: removed" for i in range(9)
+    ]
+    stateful = OpDefBuilder("A").set_is_stateful().finalize().op_def
+    assert list(op_differences(stateful, op("A"))) == ["is_stateful cleared"]
+
+
+def test_steps_that_a_history_refuses_itself():
+    history = OpHistory.of(
+        [op("A", "T: {float, int8}"), op("A", "T: {float}"), op("A", "T: {float, int8}"),
+         op("B", "n: int = 1"), op("B", "n: int = 2"), op("C", "n: int"),
+         op("D", "n: int = 1"), op("D", "n: int = 1", "m: int = 1")]
+    )  # fmt: skip
+    refused = [
+        (revision.op_def == history[change.op][1].op_def, change.op, change.rule.value)
+        for revision, change in refused_steps(history)
+    ]
+    assert [(is_second, name) for is_second, name, _ in refused] == [(True, "A"), (True, "B")]
+    assert refused[0][2] == "attr-values-stricter"
 
 
 TAKEN_BACK = {

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef import attr_from_python, attr_to_python, infer_attr_from_python
-from opkernel.proto import AttrValue, NameAttrList, TensorProto, TensorShapeProto
+from opkernel.opdef import attr_for_op, attr_from_python, attr_to_python, infer_attr_from_python
+from opkernel.opdef.core.attr_value import attr_as_given
+from opkernel.proto import AttrValue, NameAttrList, OpDef, TensorProto, TensorShapeProto
 from opkernel.types import DataType, PartialTensorShape, TensorShape, float32, int32
 
 Dim = TensorShapeProto.Dim
@@ -131,3 +132,36 @@ def test_inferred_from_the_object_alone(python, value):
 def test_an_object_that_no_type_goes_with():
     with pytest.raises(InvalidArgumentError, match="is not a value for an attr of any type"):
         infer_attr_from_python(object())
+
+
+@pytest.mark.parametrize(
+    ("value", "given"),
+    [
+        (AttrValue(s=b"a"), b"a"),
+        (AttrValue(i=3), 3),
+        (AttrValue(type=1), float32),
+        (AttrValue(func=NameAttrList(name="f")), NameAttrList(name="f")),
+        (AttrValue(shape=TensorShapeProto(unknown_rank=True)), TensorShapeProto(unknown_rank=True)),
+        (list_of(type=[1, 3]), [float32, int32]),
+        (list_of(s=[b"a"]), [b"a"]),
+        (list_of(), []),
+        (AttrValue(), []),
+    ],
+)
+def test_as_tensorflow_gives_the_attrs_of_operations(value, given):
+    found = attr_as_given(value)
+    assert found == given
+    assert type(found) is type(given)
+
+
+def test_an_attr_of_an_op_is_named_with_it():
+    declared = OpDef.AttrDef(name="n", type="int")
+    assert attr_for_op("Op", declared, 3) == AttrValue(i=3)
+    with pytest.raises(InvalidArgumentError, match=r"^Attr 'n' of 'Op' Op: 'a' is not a value"):
+        attr_for_op("Op", declared, "a")
+
+
+def test_messages_stay_as_they_are():
+    assert infer_attr_from_python(AttrValue(placeholder="N")) == AttrValue(placeholder="N")
+    proto = TensorShapeProto(dim=[Dim(size=2)])
+    assert attr_from_python(proto, "shape").shape == proto

@@ -8,8 +8,8 @@ from opkernel.opdef import (
     find_attr,
     is_list_arg,
 )
-from opkernel.opdef.core.attr_value_check import with_context
-from opkernel.opdef.core.declarations import find_dtype
+from opkernel.opdef.core.declarations import split_attr_type
+from opkernel.opdef.core.validate import with_context
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import DataType
 
@@ -34,8 +34,13 @@ def test_arguments_that_are_lists():
 
 
 def test_types_by_name():
-    assert find_dtype("half") is DataType.DT_HALF
-    assert find_dtype("Half") is None
+    assert DataType.find("half") is DataType.DT_HALF
+    assert DataType.find("Half") is None
+
+
+def test_the_kind_of_an_attr_type():
+    assert split_attr_type("func") == ("func", False)
+    assert split_attr_type("list(func)") == ("func", True)
 
 
 @pytest.mark.parametrize(

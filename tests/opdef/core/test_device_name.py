@@ -132,6 +132,20 @@ def test_names_that_conflict(one: str, other: str, parts: str) -> None:
         full(one).merge_dev_names(full(other))
 
 
+@pytest.mark.parametrize("part", ["/job:a", "/replica:1", "/task:1", "/device:GPU:*", "/gpu:1"])
+def test_a_specification_has_every_part_that_is_asked_for(part: str) -> None:
+    whole = full("/job:a/replica:1/task:1/gpu:1")
+    other = full("/job:b/replica:2/task:2/cpu:2")
+    asked = full(part)
+    assert whole.is_specification_of(asked)
+    assert not other.is_specification_of(asked)
+    assert not full("").is_specification_of(asked)
+    assert asked.is_specification_of(full(""))
+    assert whole.is_compatible_with(asked)
+    assert not other.is_compatible_with(asked)
+    assert full("").is_compatible_with(asked)
+
+
 def test_soft_placement_opens_what_conflicts() -> None:
     def merged(one: str, other: str) -> str:
         return str(full(one).merge_dev_names(full(other), allow_soft_placement=True))

@@ -108,6 +108,13 @@ def test_types_that_cannot_be_told(attrs, error, message):
     assert message in str(caught.value)
 
 
+def test_a_list_has_a_million_tensors_at_most():
+    most = 2**20
+    assert len(input_types_for_node(node("", N=f"i: {most}", T="type: DT_FLOAT"), SAME)) == most
+    with pytest.raises(InvalidArgumentError, match=f"too big: {most + 1}"):
+        input_types_for_node(node("", N=f"i: {most + 1}", T="type: DT_FLOAT"), SAME)
+
+
 def test_ranges_that_cannot_be_told():
     with pytest.raises(InvalidArgumentError) as caught:
         name_ranges_for_node(node("", N="i: 4294967296"), SAME)

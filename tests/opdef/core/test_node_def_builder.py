@@ -49,6 +49,13 @@ def test_attrs_are_inferred(build):
     )
 
 
+def test_an_empty_list_leaves_its_type_to_the_default(build):
+    specs = ["input a: N * T", "attr N: int >= 0", "attr T: type = DT_INT32"]
+    assert text_of(build(*specs).input_list([])) == "{{node n}} = Op[N=0, T=DT_INT32]()"
+    given = build(*specs).attr("T", string).input_list([])
+    assert text_of(given) == "{{node n}} = Op[N=0, T=DT_STRING]()"
+
+
 def test_attrs_are_given(build):
     builder = build("attr i: int", "attr f: float", "attr s: list(string) = []", "attr d: int = 7")
     builder.attr("i", 3).attr("f", 2).attr("_free", "x")
@@ -156,6 +163,19 @@ def test_fake_inputs_take_what_is_known(build):
     assert text_of(builder.input(fake_input())) == (
         "{{node n}} = Op[L=[DT_INT32, DT_STRING], N=2, T=DT_BOOL](a, b, c, c:1, d, d:1, e)"
     )
+
+
+def test_fake_inputs_are_called_by_letters(build):
+    builder = build(*[f"input i{i}: int32" for i in range(28)])
+    for _ in range(28):
+        builder.input(fake_input())
+    assert list(builder.finalize().input) == [*"abcdefghijklmnopqrstuvwxyzab"]
+
+
+def test_fake_lists_may_be_empty(build):
+    specs = ["input a: N * int32", "input b: L", "attr N: int >= 0", "attr L: list(type) >= 0"]
+    builder = build(*specs).input(fake_input(0)).input(fake_input([]))
+    assert text_of(builder) == "{{node n}} = Op[L=[], N=0]()"
 
 
 def test_fake_inputs_of_a_number_and_a_type(build):

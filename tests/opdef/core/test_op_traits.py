@@ -20,6 +20,26 @@ def test_words_tell_the_traits() -> None:
     assert OpTraits(value_rule=lambda op, index, inputs: None).words() == ""
 
 
+def test_what_traits_say() -> None:
+    assert OpTraits(calls="if").chooses_function
+    assert OpTraits(calls="case").chooses_function
+    assert not OpTraits(calls="while").chooses_function
+    assert not OpTraits().chooses_function
+    assert OpTraits(no_kernel="tpu").why_no_kernel == "needs a TPU"
+    assert OpTraits().why_no_kernel == ""
+    assert repr(OpTraits(even=True, calls="if")) == "OpTraits(even=True, calls='if')"
+
+
+@pytest.mark.parametrize("trait", ["pointwise", "cheap", "reduces", "reshapes"])
+def test_time_follows_from_the_number_of_elements(trait: str) -> None:
+    assert OpTraits.from_words(trait).is_linear
+    assert OpTraits.from_words(f"{trait} cost=linear").is_linear
+    assert not OpTraits.from_words(f"{trait} cost=sort").is_linear
+    assert OpTraits(cost="linear").is_linear
+    assert not OpTraits(even=True).is_linear
+    assert not OpTraits(cost="product").is_linear
+
+
 @pytest.mark.parametrize("wrong", ["pointwize", "pointwise=yes", "calls", "_fields", "words"])
 def test_words_that_are_none_are_refused(wrong: str) -> None:
     with pytest.raises(InvalidArgumentError, match=wrong):

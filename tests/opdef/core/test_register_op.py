@@ -1,3 +1,6 @@
+from pathlib import Path
+from typing import cast
+
 import pytest
 
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError
@@ -9,6 +12,7 @@ from opkernel.opdef import (
     summarize_op_def,
     unknown_shape,
 )
+from opkernel.opdef.common_shapes import scalar_shape
 from opkernel.proto import FullTypeDef
 
 
@@ -149,3 +153,94 @@ def test_one_string_is_no_list_of_specs(registry):
 def test_the_global_registry_is_the_default():
     register_op("OnlyForThisTestOfRegisterOp", shape_fn=unknown_shape)
     assert global_op_registry().has("OnlyForThisTestOfRegisterOp")
+
+
+@pytest.mark.parametrize(
+    ("signature", "inputs", "outputs"),
+    [
+        (
+            "Signed(x: T, axis: int32) -> y: T, at: int64",
+            ["x: T", "axis: int32"],
+            ["y: T", "at: int64"],
+        ),
+        ("Signed(values: N * T) -> out: Ref(T)", ["values: N * T"], ["out: Ref(T)"]),
+        ("Signed(x: T)", ["x: T"], []),
+        ("Signed() -> y: T", [], ["y: T"]),
+        ("Signed()", [], []),
+        ("Signed( x: T,y: T )->z: T", ["x: T", "y: T"], ["z: T"]),
+    ],
+)
+def test_a_signature_stands_for_name_inputs_and_outputs(registry, signature, inputs, outputs):
+    attrs = ["T: {float, int32}"] + ["N: int >= 1"] * ("N *" in signature)
+    short = register_op(signature, attrs=attrs, shape_fn=unknown_shape, registry=registry)
+    whole = register_op(
+        "Signed",
+        inputs=inputs,
+        outputs=outputs,
+        attrs=attrs,
+        shape_fn=unknown_shape,
+        registry=OpRegistry(),
+    )
+    assert short.name == "Signed"
+    assert short.op_def == whole.op_def
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        "Signed(x: T",
+        "Signed(x: T) - y: T",
+        "Signed(x: T) ->",
+        "Signed(x: T) y: T",
+        "Signed(x: T,) -> y: T",
+    ],
+)
+def test_a_broken_signature_is_refused(registry, signature):
+    with pytest.raises(InvalidArgumentError):
+        register_op(signature, attrs=["T: type"], shape_fn=unknown_shape, registry=registry)
+
+
+def test_inputs_do_not_stand_beside_a_signature(registry):
+    with pytest.raises(TypeError, match="the signature names the inputs and outputs"):
+        register_op("Signed(x: T)", inputs=["y: T"], shape_fn=unknown_shape, registry=registry)
+
+
+def test_a_handle_with_another_shape_function_is_not_registered(registry):
+    handle = register_op("Shaped", outputs=["y: float"], shape_fn=unknown_shape, registry=registry)
+    other = handle.with_shape_fn(scalar_shape)
+    assert other.build().shape_inference_fn is scalar_shape
+    assert registry.look_up("Shaped").shape_inference_fn is unknown_shape
+    assert (other.name, other.owner) == (handle.name, handle.owner)
+
+
+def test_specs_are_strings(registry):
+    with pytest.raises(TypeError, match=r"Odd: inputs must be a list of strings .*; 3 is none"):
+        register_op("Odd", inputs=[cast("str", 3)], shape_fn=unknown_shape, registry=registry)
+
+
+def test_the_place_of_a_declaration_is_known(registry):
+    register_op("Placed", shape_fn=unknown_shape, registry=registry)
+    file, line = registry.site("Placed")
+    assert Path(file) == Path(__file__)
+    assert 'register_op("Placed"' in Path(__file__).read_text().splitlines()[line - 1]
+    assert registry.site("NoSuchOpAtAll") is None
+
+
+def test_an_op_may_open_files_unless_its_traits_are_known(registry):
+    for traits, expected in (("reads_files", True), ("writes_files", True), ("", True)):
+        register_op("Files", shape_fn=unknown_shape, traits=traits, registry=registry)
+        assert registry.may_open_files("Files") is expected
+    assert global_op_registry().may_open_files("ReadFile")
+    assert not global_op_registry().may_open_files("MatMul")
+
+
+def test_a_list_of_names_is_no_string(registry):
+    with pytest.raises(TypeError, match="names is a list of ops, not the string 'MatMul'"):
+        registry.select("MatMul")
+
+
+def test_python_objects_are_attrs_on_demand():
+    builder = OpDefBuilder("Any").attr("value: any")
+    with pytest.raises(InvalidArgumentError, match="value: any"):
+        builder.finalize()
+    assert builder.allow_attr_type_any().finalize().op_def.attr[0].type == "any"

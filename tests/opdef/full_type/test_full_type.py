@@ -82,6 +82,22 @@ class TestRelations:
         assert full_type.is_subtype(sub, super_)
         assert not full_type.is_subtype(super_, sub)
 
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            (t("ARRAY"), t("DATASET")),
+            (tensor("INT32"), tensor("FLOAT")),
+            (dataset(tensor("INT32")), dataset(tensor("FLOAT"))),
+            (t("PRODUCT", tensor("INT32")), t("PRODUCT", t("ARRAY"))),
+            (t("ENCODED", tensor("INT32"), t("STRING")), tensor("INT32")),
+        ],
+    )
+    def test_types_that_have_nothing_to_do_with_each_other(self, one, other):
+        for covariant in (True, False):
+            assert not full_type.is_subtype(one, other, covariant)
+            assert not full_type.is_subtype(other, one, covariant)
+        assert not full_type.is_equal(one, other)
+
     def test_contravariant_arguments(self):
         general, special = t("CALLABLE", t("ANY")), t("CALLABLE", tensor("INT32"))
         assert full_type.is_subtype(general, special, covariant=False)
@@ -216,6 +232,7 @@ class TestSpecialize:
             ),
             (t("ARRAY", TENSOR_OF_T, t("ANY")), AttrValue(type=DataType.DT_VARIANT), t("ARRAY")),
             (t("NAMED", s="x"), INT32, t("NAMED", s="x")),
+            (TENSOR_OF_T, types(DataType.DT_INT32), tensor("INT32")),
         ],
     )
     def test_variables_take_the_values_of_attrs(self, declared, value, expected):

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle
-from opkernel.opdef.shapes.dimension_algebra import DimensionAlgebra as A
+from opkernel.opdef.shapes.shape_handles import DimensionAlgebra as A
 
 MAX = 2**63 - 1
 dims = st.builds(DimensionHandle, st.integers(-1, 6))

@@ -15,8 +15,10 @@ from opkernel.opdef import (
     ShapeAndType,
     ShapeHandle,
     UnsetOutputError,
+    infer_call,
     run_shape_fn,
 )
+from opkernel.opdef.full_type import FullTypeId, unary
 from opkernel.opdef.shapes.input_values import InputShape
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
@@ -61,6 +63,51 @@ class TestInputsAndOutputs:
         with pytest.raises(InvalidArgumentError, match="inputs passed: 2 while 1 expected"):
             InferenceContext(op_def, node_def("n", "Test"), [None, None])
 
+    def test_inputs_and_outputs_that_the_node_has_not(self, context):
+        c = context(["?", "?"], outputs=1)
+        for ask, message in (
+            (lambda: c.input(2), "Test has no input 2: it has 2 inputs, numbers 0 to 1"),
+            (lambda: c.output(1), "Test has no output 1: it has 1 output, number 0"),
+            (
+                lambda: c.set_output(3, c.scalar()),
+                "Test has no output 3: it has 1 output, number 0",
+            ),
+            (lambda: c.doubt_output(1), "Test has no output 1: it has 1 output, number 0"),
+            (lambda: c.doubt_output(-1), "Test has no output -1: it has 1 output, number 0"),
+            (lambda: context(outputs=0).output(0), "Test has no output 0: it has 0 outputs"),
+        ):
+            with pytest.raises(InvalidArgumentError) as raised:
+                ask()
+            assert raised.value.message == message
+
+    def test_one_output_has_one_shape(self, context):
+        c = context(["?"])
+        with pytest.raises(
+            InvalidArgumentError, match=r"Output 0 must have exactly 1 shape.*\[2\]"
+        ):
+            c.set_output(0, [2])
+        op_def = OpDefBuilder("Test").output("y: float").finalize().op_def
+        c = InferenceContext(op_def, node_def("n", "Test"), [])
+        c.set_output("y", c.scalar())
+        assert repr(c.output(0)) == "[]"
+
+    def test_shapes_that_are_doubted_are_not_relied_on(self, context):
+        c = context(["[2]"], outputs=3)
+        for i in range(3):
+            c.set_output(i, c.input(0))
+        assert not c.has_doubts
+        c.doubt_output(1)
+        assert c.has_doubts
+        assert c.reliable_outputs() == [c.input(0), None, c.input(0)]
+        assert c.outputs() == [c.input(0)] * 3
+        c.forget_doubts()
+        assert c.reliable_outputs() == [c.input(0)] * 3
+
+    def test_an_input_may_be_replaced(self, context):
+        c = context(["[2]", "[3]"])
+        c.set_input(0, c.input(1))
+        assert c.input(0) is c.input(1)
+
     def test_merge_and_relax_input(self, context):
         c = context(["[1,?]", "[?,2]", "[3,3]"])
         assert not c.merge_input(0, c.input(2))
@@ -86,6 +133,14 @@ class TestAttrs:
         with pytest.raises(NotFoundError, match="No attr named 'm' in NodeDef: node"):
             c.get_attr("m")
 
+    def test_the_full_types_of_outputs_are_those_declared(self):
+        builder = OpDefBuilder("Test").output("y: T").attr("T: type")
+        builder.set_type_constructor(unary(FullTypeId.TFT_RAGGED, "T"))
+        c = InferenceContext(builder.finalize().op_def, node_def("n", "Test", T=F), [])
+        (output,) = c.ret_types().args
+        assert output.type_id == FullTypeId.TFT_RAGGED
+        assert output.args[0].type_id == FullTypeId.TFT_FLOAT
+
 
 class TestShapesFromTensors:
     @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -106,6 +161,32 @@ class TestShapesFromTensors:
         c = context(["[2]"], constants={0: int_vector(8, 9)}, as_shapes={0: "?"})
         assert repr(c.make_shape_from_shape_tensor(0)) == "[8,9]"
         assert c.requested_input_tensor(0)
+
+    def test_values_may_come_once_they_were_asked_for(self, context):
+        c = context(["[2]", "[2]", "[2]"])
+        assert c.requests == set()
+        c.request_input_tensor(0)
+        c.request_input_tensor_as_partial_shape(1)
+        assert c.requests == {(0, False), (1, True)}
+        c.set_input_tensors([int_vector(4, 5), None, None])
+        c.set_input_tensors_as_shapes([None, [6, None], TensorShape([7, 8])])
+        assert repr(c.make_shape_from_shape_tensor(0)) == "[4,5]"
+        assert repr(c.make_shape_from_shape_tensor(1)) == "[6,?]"
+        assert repr(c.make_shape_from_shape_tensor(2)) == "[7,8]"
+        read = c.make_shape_from_shape_tensor_treat_scalar_as_unknown_shape
+        assert repr(read(1)) == "[6,?]"
+
+    def test_more_sizes_than_a_tensor_has_say_nothing(self, context):
+        for count, expected in ((254, 254), (255, None)):
+            sizes = int_vector(*[1] * count)
+            c = context([f"[{count}]", f"[{count}]"], constants={0: sizes})
+            for i in (0, 1):
+                dims = c.make_shape_from_shape_tensor(i).dims
+                assert (None if dims is None else len(dims)) == expected
+        with pytest.raises(InvalidArgumentError, match="-2"):
+            context(["[255]"], constants={0: int_vector(*[-2] * 255)}).make_shape_from_shape_tensor(
+                0
+            )
 
     def test_nothing_is_requested_before_it_is_asked_for(self, context):
         c = context(["[2]", "[2]"])
@@ -173,11 +254,19 @@ class TestDimsFromScalars:
         c = context(["?", "?"], constants={0: int_vector(3), 1: np.float32(3)})
         with pytest.raises(InvalidArgumentError, match="must be scalar but has rank 1"):
             c.make_dim_for_scalar_input(0)
-        with pytest.raises(InvalidArgumentError, match="must be int32 or int64"):
+        with pytest.raises(InvalidArgumentError, match="must be int16, int32 or int64"):
             c.make_dim_for_scalar_input(1)
         assert c.get_scalar_from_tensor(int_vector(3, 4), 1) == 4
-        with pytest.raises(InvalidArgumentError, match="Invalid index 2 for Tensor of size 2"):
-            c.get_scalar_from_tensor(int_vector(3, 4), 2)
+        assert c.get_scalar_from_tensor(int_vector(3, 4), 0) == 3
+        for index in (2, -1):
+            with pytest.raises(InvalidArgumentError, match=f"index {index} for Tensor of size 2"):
+                c.get_scalar_from_tensor(int_vector(3, 4), index)
+        with pytest.raises(InvalidArgumentError, match="must be 1D but has rank 0"):
+            c.get_scalar_from_tensor(np.int32(3), 0)
+
+    def test_an_axis_that_is_not_known(self, context):
+        c = context(["[]"])
+        assert c.make_dim_for_scalar_input_with_negative_indexing(0, 3).value == -1
 
 
 class TestHandles:
@@ -215,6 +304,18 @@ class TestHandles:
         assert c.merge_output_handle_shapes_and_types(0, [ShapeAndType(c.make_shape([1, 4]), F)])
         assert repr(c.output_handle_shapes_and_types(0)[0].shape) == "[1,4]"
 
+    def test_inputs_are_relaxed_too(self, context):
+        c = context(["[]"])
+        held = [ShapeAndType(c.make_shape([1, 2]), F)]
+        assert c.relax_input_handle_shapes_and_merge_types(0, held)
+        assert c.input_handle_shapes_and_types(0) == held
+        new = [ShapeAndType(c.make_shape([1, 3]), F)]
+        assert c.relax_input_handle_shapes_and_merge_types(0, new)
+        assert repr(c.input_handle_shapes_and_types(0)[0].shape) == "[1,?]"
+        assert not c.relax_input_handle_shapes_and_merge_types(0, [*new, *new])
+        c.set_output_handle_shapes_and_types(0, held)
+        assert dict(c.held_by_outputs()) == {0: held}
+
     def test_they_are_given_as_shape_and_dtype(self, context):
         c = context(["[]", "[]"], handle_shapes=[[(TensorShape([2]), F)]])
         assert repr(c.input_handle_shapes_and_types(0)[0].shape) == "[2]"
@@ -222,11 +323,42 @@ class TestHandles:
 
 
 class TestRunShapeFn:
+    def test_one_call(self):
+        def shape_fn(c):
+            c.set_output(0, c.make_shape_from_shape_tensor(1))
+            c.set_output(1, c.vector(c.graph_def_version))
+
+        op = OpDefBuilder("Test").input("x: float").input("s: int32").output("y: float")
+        data = op.output("z: float").set_shape_fn(shape_fn).finalize()
+        node = node_def("n", "Test")
+        for value, found in (
+            (int_vector(2, 3), "[2,3]"), (None, "[?,?]"), (np.array([4, 5]), "[4,5]")
+        ):  # fmt: skip
+            c = infer_call(data, node, [[1], [2]], [None, value], 7)
+            assert [repr(shape) for shape in c.outputs()] == [found, "[7]"]
+        assert repr(infer_call(data, node, [None, None], [], 7).output(0)) == "?"
+        for wrong in (int_vector(-2, 3), np.array([1.5])):
+            with pytest.raises(InvalidArgumentError):
+                infer_call(data, node, [[1], [None]], [None, wrong], 7)
+
     def test_outputs_left_alone_become_unknown(self, context):
         c = context(["[2]"], outputs=2)
         run_shape_fn(OpRegistrationData(c.op_def, lambda c: c.set_output(1, c.input(0))), c)
         assert repr(c.output(0)) == "?"
         assert c.output(1) is c.input(0)
+
+    def test_values_of_a_call_stand_for_shapes_where_they_can(self):
+        seen = []
+        op = OpDefBuilder("Test").input("s: T").attr("T: type")
+        op.set_shape_fn(lambda c: seen.append(c.input_tensors_as_shape(0)))
+        node = node_def("n", "Test", T=I32)
+        for value, found in (
+            (int_vector(2, 0, 3), "[2,0,3]"), (np.array([4]), "[4]"), (int_vector(), "[]"),
+            (int_vector(2, -1), "None"), (np.array([1.5]), "None"), (np.int32(3), "None"),
+            (np.array([1], np.int16), "None"), (None, "None"),
+        ):  # fmt: skip
+            infer_call(op.finalize(), node, [None], [value], 7)
+            assert repr(seen.pop()) == found
 
     def test_an_error_names_node_shapes_and_the_constants_used(self, context):
         def shape_fn(c):
@@ -248,6 +380,17 @@ class TestRunShapeFn:
             "with input tensors computed as partial shapes: input[2] = [7]."
         )
         assert (error.value.node, error.value.op) == ("test", "Test")
+
+    def test_an_error_shows_the_first_values_of_long_constants(self, context):
+        def shape_fn(c):
+            c.input_tensor(0)
+            c.with_rank(c.input(0), 2)
+
+        for count, end in ((256, " 254 255>."), (257, " 254 255...>."), (300, " 254 255...>.")):
+            c = context([f"[{count}]"], constants={0: np.arange(count)})
+            with pytest.raises(InvalidArgumentError) as error:
+                run_shape_fn(OpRegistrationData(c.op_def, shape_fn), c)
+            assert str(error.value).endswith(end)
 
     def test_an_op_without_a_shape_function_says_so(self, context):
         c = context()

@@ -166,6 +166,34 @@ def test_what_is_left_by_relax_agrees_with_both(first, second):
     assert known_part(relaxed) == known_part(A.relax(second, first))
 
 
+def test_relax_keeps_what_both_say():
+    one = shape(2, None)
+    for same in (one, shape(2, None)):
+        assert known_part(A.relax(one, same)) == [2, -1]
+    assert A.relax(one, one) is one
+    old, unknown = shape(2, 3), A.unknown_shape()
+    assert A.relax(old, shape(2, 3)) is old
+    assert known_part(A.relax(old, shape(2, 4))) == [2, -1]
+    assert A.relax(old, unknown) is unknown
+    assert known_part(A.relax(unknown, old)) is None
+    assert known_part(A.relax(old, shape(2))) is None
+    other = shape(2, None)
+    assert A.dim(A.relax(old, other), 1) is A.dim(other, 1)
+
+
+def test_a_rank_is_none_that_no_shape_can_have():
+    for check in (A.with_rank, A.with_rank_at_least, A.with_rank_at_most):
+        for rank, message in (
+            (-2, "Rank must be >= 0, got -2"),
+            (2**31, "cannot exceed kint32max"),
+        ):
+            with pytest.raises(InvalidArgumentError, match=message):
+                check(A.unknown_shape(), rank)
+        assert A.rank_known(check(A.unknown_shape(), 0)) == (check is A.with_rank)
+    unknown = A.unknown_shape()
+    assert A.with_rank(unknown, -1) is unknown
+
+
 def test_merge_prefix():
     first, prefix = shape(1, None, 3), shape(None, 2)
     merged, merged_prefix = A.merge_prefix(first, prefix)

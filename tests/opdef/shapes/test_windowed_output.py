@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.opdef.shapes.windowed_output import (
+from opkernel.opdef.common_shapes.windows import (
     Padding,
     get_windowed_output_size,
     get_windowed_output_size_verbose,

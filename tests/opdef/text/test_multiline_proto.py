@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from opkernel.opdef import pb_txt_from_multiline, pb_txt_to_multiline
-from opkernel.opdef.text.multiline_proto import parse_multiline, read_multiline
+from opkernel.opdef.text.text_proto import parse_multiline, read_multiline
 from opkernel.proto import ApiDefs
 
 

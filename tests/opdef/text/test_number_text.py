@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opkernel.opdef.text.number_text import double_text, float_text
+from opkernel.opdef.text.debug_string import double_text, float_text
 
 
 @pytest.mark.parametrize(

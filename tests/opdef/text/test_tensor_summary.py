@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from opkernel.opdef.text.tensor_summary import summarize_tensor, summarize_values, tensor_byte_size
+from opkernel.opdef.text.summary import summarize_tensor, summarize_values, tensor_byte_size
 from opkernel.proto import TensorProto, TensorShapeProto
 from opkernel.types import DataType, ResourceHandle, tensor_to_proto
 

@@ -117,6 +117,18 @@ def test_a_take_waits() -> None:
         barrier.take(1, options=RunOptions(timeout_in_ms=100))
 
 
+def test_a_take_ends_though_the_insertion_that_it_waits_for_fails_later() -> None:
+    barrier = Barrier()
+    barrier.insert(0, [b"a", b"b"], [[1, 2], [3, 4]])
+    barrier.insert(1, [b"b"], [20])
+    barrier.take(1)
+    barrier.insert(1, [b"c"], [30])
+    future = started(barrier.take, 1)
+    with pytest.raises(InvalidArgumentError, match="already has a value"):
+        barrier.insert(1, [b"a", b"c"], [10, 31])
+    assert future.result(WAIT_S) == [[0], [b"a"], [[1, 2]], [10]]
+
+
 def test_a_closed_barrier_completes_the_keys_that_it_has() -> None:
     barrier = Barrier()
     barrier.insert(0, [b"a"], [[1, 2]])

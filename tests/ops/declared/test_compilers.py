@@ -20,6 +20,12 @@ INFERRED = [
 
 REFUSED = [
     ("RiscAdd", {"T": DataType.DT_FLOAT}, "[2,2] [2,3]", "Mismatch shapes for input."),
+    (
+        "XlaDot",
+        {"T": DataType.DT_FLOAT, "dimension_numbers": "\n\x05\x01", "precision_config": ""},
+        "[2,3] [3,2]",
+        "same number of contracting dimensions",  # and the field ends before its length
+    ),
     ("KernelLabelRequired", {}, "[]", "Shape must be rank 1 but is rank 0"),
 ]
 

@@ -1,7 +1,7 @@
 """Every op of TensorFlow is known, whether or not it has a kernel."""
 
 from opkernel.opdef import global_op_registry
-from opkernel.ops.declared.table import tensorflow_op_defs
+from opkernel.ops.declared import tensorflow_op_defs
 
 
 def test_an_op_without_a_kernel_is_known():

@@ -183,3 +183,9 @@ def test_of_the_largest():
     check_gradient("TopKV2", [SIGNED, np.array(2, np.int32)])
     check_gradient("TopKV2", [ROWS.reshape(5, 1, 2), np.array(1, np.int32)])
     check_gradient("NthElement", [SIGNED, np.array(1, np.int32)])
+
+
+@pytest.mark.parametrize("op", ["Xdivy", "Xlogy", "Xlog1py"])
+def test_of_products_that_are_zero_where_the_first_operand_is(op):
+    """It counts where it is 1, as any other number does."""
+    check_gradient(op, [np.array([1.0, 2.0, -1.0]), Y])

@@ -16,10 +16,10 @@ OPS = Path(opkernel.__file__).parent / "ops"
 ACTIVATIONS = ("Relu", "Relu6", "Elu", "Selu")
 READ_THE_OP = {
     "array/matrix_diag.py": "the third version alone has the attr `align`",
-    "linalg/gradients/decompositions.py": "a message names it",
-    "math/gradients/matmul.py": "the op of the gradient, which may be sparse",
+    "linalg/gradients.py": "a message names it",
+    "math/gradients/products.py": "the op of the gradient, which may be sparse",
     "sparse/merge.py": "a message names it",
-    "tensor_array/gradients/gradient_array.py": "an array of gradients has the version of its array",
+    "tensor_array/creation.py": "an array of gradients has the version of its array",
 }
 """The modules that read the type of a node, and why."""
 

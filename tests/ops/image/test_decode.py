@@ -18,7 +18,7 @@ import pytest
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.ops.image.codecs import jpeg as jpeg_pixels
-from opkernel.ops.image.codecs import png_pixels as png_rows
+from opkernel.ops.image.codecs import png
 
 pytest.importorskip("PIL")
 pytest.importorskip("simplejpeg")
@@ -47,7 +47,7 @@ def test_pixels_are_tensorflow_s(name: str) -> None:
 
 
 def test_png_needs_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(png_rows, "library_or_none", lambda module: None)
+    monkeypatch.setattr(png, "library_or_none", lambda module: None)
     for op, name, attrs, answer in RECORDED["calls"]:
         if name.startswith("png") and op == "DecodeImage":
             same(op, name, attrs, answer)

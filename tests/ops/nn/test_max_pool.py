@@ -6,7 +6,7 @@ import pytest
 
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.ops.nn import window_reductions
+from opkernel.ops.nn import pooling
 from opkernel.types import int32
 
 NAN, INF = np.nan, np.inf
@@ -180,7 +180,7 @@ def test_gradients_of_overlapping_windows_are_added():
 
 @pytest.mark.parametrize("tile_bytes", [1, 500, 4000, 1 << 20])
 def test_images_and_lines_are_pooled_in_tiles_of_any_size(tile_bytes, monkeypatch):
-    monkeypatch.setattr(window_reductions, "_TILE_BYTES", tile_bytes)
+    monkeypatch.setattr(pooling, "_TILE_BYTES", tile_bytes)
     x = np.random.default_rng(0).integers(-99, 99, (5, 11, 4, 3)).astype(np.float32)
     attrs = {"ksize": [1, 3, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 2), (1, 2))[:, ::2, ::2]

@@ -8,7 +8,7 @@ import pytest
 import opkernel
 from opkernel import raw_ops
 from opkernel.kernel import intra_op_parallelism
-from opkernel.ops.philox import Philox, words_one_by_one
+from opkernel.ops.random.philox import Philox, words_one_by_one
 
 KEY = {"key": np.array([5], np.uint64), "alg": np.int32(1)}
 

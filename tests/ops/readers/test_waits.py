@@ -21,7 +21,7 @@ from opkernel.errors import (
     PermissionDeniedError,
     ResourceExhaustedError,
 )
-from opkernel.ops.readers.formats import TextLineReader
+from opkernel.ops.files.reader_formats import TextLineReader
 from opkernel.types import float32, int32, string
 
 SOON = RunOptions(timeout_in_ms=100)

@@ -32,12 +32,17 @@ CASES: list[tuple[Any, Any, Any, Any, Any]] = [
 ]
 """Pattern, rewrite, text; TensorFlow's result with all and with the first match replaced."""
 
+KERAS_PUNCTUATION = r"""[!"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~\']"""
+"""What keras.layers.TextVectorization removes by default."""
+
 SIMPLE = [
     ("[^a-z ]*", "", "Hi, thé 1.", "i th ", None),
     ("a*", "x", "baac", "xbxcx", "xbaac"),
     ("[A-Z!.]", "-", "Ab!c.", "-b-c-", "-b!c."),
     (".", "x", "é\nb", "x\nx", "x\nb"),
     ("b+$", "x", "abb\n", "abb\n", "abb\n"),
+    (KERAS_PUNCTUATION, "", "It's (a) [b]-c^d|e~f\\g_h: é!", "Its a bcdefgh é", None),
+    ("[^a-z,-.]", "", "a-B,é.", "a-,.", "a-,é."),
 ]
 
 
@@ -145,3 +150,25 @@ def test_what_python_matches_means_the_same_to_re2(pattern: bytes, text: bytes) 
     quick = regex.quick_substitution(pattern, b"\\x")
     if quick is not None:
         assert quick(text) == compiled.sub(b"\\\\x", text)
+
+
+ITEMS = st.one_of(
+    st.sampled_from([chr(code) for code in range(32, 127)]),
+    st.sampled_from(["\\" + chr(code) for code in range(32, 127)]),
+)
+CLASSES = st.lists(st.tuples(ITEMS, st.sampled_from(["", "-"])), min_size=1, max_size=5).map(
+    lambda parts: f"[{''.join(map(''.join, parts))}]".encode()
+)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("re2") is None, reason="needs google-re2")
+@pytest.mark.filterwarnings("error")
+@given(CLASSES, st.text(st.characters(codec="utf-8"), max_size=8))
+def test_classes_of_punctuation_mean_the_same_to_re2(pattern: bytes, text: str) -> None:
+    try:
+        compiled = regex.compiled_pattern(pattern)
+    except InvalidArgumentError:
+        reject()
+    quick = regex.quick_substitution(pattern, b"")
+    if quick is not None:
+        assert quick(text.encode()) == compiled.sub(b"", text.encode())

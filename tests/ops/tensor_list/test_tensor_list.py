@@ -12,8 +12,7 @@ from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from opkernel.graph import Graph
 from opkernel.kernel import allocation_limit
-from opkernel.ops.tensor_list.persistent_list import PersistentList
-from opkernel.ops.tensor_list.value import TensorList
+from opkernel.ops.tensor_list.value import PersistentList, TensorList
 from opkernel.proto import VariantTensorDataProto
 from opkernel.types import DataType, OpaqueVariant, PartialTensorShape, variant_from_proto
 

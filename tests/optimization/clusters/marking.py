@@ -6,8 +6,7 @@ from opkernel.graph import Graph, Operation
 from opkernel.graph.edit.jit_options import JitOptions
 from opkernel.optimization.clusters.mark_for_compilation import mark_for_compilation
 from opkernel.optimization.clusters.marks import CLUSTER
-from opkernel.optimization.optimize import copy_to_optimize
-from opkernel.optimization.pass_registry import Grouping
+from opkernel.optimization.optimize import Grouping, copy_to_optimize
 from opkernel.proto import NodeDef
 from opkernel.runtime.engines.engine import engine_named
 

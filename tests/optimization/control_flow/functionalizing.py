@@ -11,11 +11,10 @@ from tests.runtime.dataflow.loop_builders import Builder
 import opkernel
 from opkernel.engines import ClusterArgument, CompiledCluster, Engine
 from opkernel.graph import FunctionBody, Operation, Tensor
-from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.edit.jit_options import JitOptions
 from opkernel.optimization import OptimizedGraph
-from opkernel.optimization.optimize import copy_to_optimize
-from opkernel.optimization.pass_registry import Grouping
+from opkernel.optimization.optimize import Grouping, copy_to_optimize
 
 
 class TakesLoops(Engine):

@@ -7,8 +7,6 @@ from tests.runtime.dataflow.loop_builders import FLOAT, INT32, Builder
 
 import opkernel
 from opkernel.graph import Operation
-from opkernel.optimization import GraphEditor
-from opkernel.optimization.folding.constant_folding import fold_constants
 from opkernel.types import tensor_from_proto
 
 
@@ -40,14 +38,6 @@ def test_what_depends_on_constants_is_computed():
     assert name2.startswith("m2__cf__")
     assert name1[8:] != name2[8:]
     assert (value1, value2) == ([[1, 2], [3, 4]], [[2, 1], [4, 3]])
-
-
-def test_only_what_is_to_be_considered_is_folded():
-    b, _, s1, s2 = matrices()
-    editor = GraphEditor(b.graph, [s1.op, s2.op])
-    fold_constants(editor, consider=lambda op: op.name != "m2")
-    assert s1.op.inputs[1].op.type == "Const"
-    assert s2.op.inputs[1].op.name == "m2"
 
 
 def test_of_two_outputs_both_are_folded_or_the_one_that_is_taken():

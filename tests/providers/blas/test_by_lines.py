@@ -5,12 +5,10 @@ import pytest
 from tests.providers.convolution_by_definition import by_definition, whole_numbers
 
 from opkernel.kernel import intra_op_parallelism
-from opkernel.ops.nn.epilogue import Epilogue
+from opkernel.ops.nn.fused_matmul import Epilogue
 from opkernel.ops.nn.windows import Geometry
-from opkernel.providers.blas import products
-from opkernel.providers.blas.conv import by_lines, forward
-from opkernel.providers.blas.conv.forward import convolve
-from opkernel.providers.blas.conv.gradients import by_input
+from opkernel.providers.blas import convolutions, im2col, products
+from opkernel.providers.blas.convolutions import by_input, convolve
 
 
 @pytest.fixture(autouse=True)
@@ -19,18 +17,18 @@ def lines(monkeypatch):
     said = []
 
     def noted(*args):
-        weights = by_lines.weights_for(*args)
+        weights = im2col.lines_for(*args)
         said.append(weights is not None)
         return weights
 
-    monkeypatch.setattr(forward, "_ALGORITHMS", [(noted, by_lines.convolve)])
-    monkeypatch.setattr(by_lines, "has_small_kernels", lambda: True)
-    monkeypatch.setattr(by_lines, "LARGEST", 1200)
-    monkeypatch.setattr(by_lines, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(convolutions, "_ALGORITHMS", [(noted, im2col.convolve_by_lines)])
+    monkeypatch.setattr(im2col, "has_small_kernels", lambda: True)
+    monkeypatch.setattr(im2col, "LARGEST", 1200)
+    monkeypatch.setattr(im2col, "_LEAST_ROWS", 1)
     monkeypatch.setattr(products, "_SMALL", 0)
-    by_lines._lines_together.cache_clear()
+    im2col._lines_together.cache_clear()
     yield said
-    by_lines._lines_together.cache_clear()
+    im2col._lines_together.cache_clear()
 
 
 SAME = Geometry((3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), (6, 5))

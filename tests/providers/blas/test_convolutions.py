@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from opkernel.errors import ResourceExhaustedError
 from opkernel.kernel import allocation_limit
 from opkernel.ops.nn.conv.reference import REFERENCE, correlate
-from opkernel.ops.nn.epilogue import Epilogue
+from opkernel.ops.nn.fused_matmul import Epilogue
 from opkernel.ops.nn.windows import Geometry, clipped, meetings
-from opkernel.providers.blas.conv import im2col
+from opkernel.providers.blas import im2col
 from opkernel.providers.blas.convolutions import ALGORITHMS
 
 of_both = pytest.mark.parametrize("algorithms", [REFERENCE, ALGORITHMS], ids=["numpy", "blas"])

@@ -6,9 +6,8 @@ from tests.providers.convolution_by_definition import by_definition, whole_numbe
 
 from opkernel.kernel import intra_op_parallelism
 from opkernel.ops.nn.windows import Geometry
-from opkernel.providers.blas import products
-from opkernel.providers.blas.conv import im2col
-from opkernel.providers.blas.conv.gradients import by_filters
+from opkernel.providers.blas import im2col, products
+from opkernel.providers.blas.convolutions import by_filters
 
 
 def convolve(x, filters, geometry):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import opkernel
-from opkernel.ops.nn.epilogue import Epilogue
-from opkernel.providers.blas import panels
+from opkernel.ops.nn.fused_matmul import Epilogue
+from opkernel.providers.blas import products
 from opkernel.providers.blas.products import product
 from opkernel.state.lasting_values import note_lasting
 from opkernel.types import float32
@@ -14,7 +14,7 @@ from opkernel.types import float32
 @pytest.fixture(autouse=True)
 def small_kernels(monkeypatch):
     """As on processors for which OpenBLAS has them."""
-    monkeypatch.setattr(panels, "has_small_kernels", lambda: True)
+    monkeypatch.setattr(products, "has_small_kernels", lambda: True)
 
 
 def random(*shape, seed=0):
@@ -39,7 +39,7 @@ def check(found, a, b):
 )
 def test_products_by_panels(rows, terms, columns, threads):
     a, b = random(rows, terms), constant(random(terms, columns, seed=1))
-    layout = panels.layout_of_panels(rows, terms, columns)
+    layout = products.layout_of_panels(rows, terms, columns)
     assert layout is not None
     splits, width = layout
     assert rows * (terms // splits) * width <= 10**6
@@ -60,14 +60,14 @@ def test_parts_are_finished_where_they_are():
     [(1, 4096, 1024), (65, 512, 512), (49, 512, 1000), (49, 2047, 512), (8, 64, 64)],
 )
 def test_what_panels_do_not_pay_for_has_none(rows, terms, columns):
-    assert panels.layout_of_panels(rows, terms, columns) is None
+    assert products.layout_of_panels(rows, terms, columns) is None
 
 
 def test_matrices_that_may_change_have_none():
     matrix = random(512, 1024)
-    assert panels.panels_of(matrix, 16) is None
-    assert panels.panels_of(constant(matrix.astype(np.float64)), 16) is None
-    assert panels.panels_of(constant(matrix), 16) is not None
+    assert products.panels_of(matrix, 16) is None
+    assert products.panels_of(constant(matrix.astype(np.float64)), 16) is None
+    assert products.panels_of(constant(matrix), 16) is not None
 
 
 @pytest.mark.parametrize(("window", "stride"), [(1, 1), (1, 2), (5, 1)])

@@ -5,7 +5,7 @@ import pytest
 
 from opkernel.errors import ResourceExhaustedError
 from opkernel.kernel import allocation_limit, cut, intra_op_parallelism
-from opkernel.ops.nn.epilogue import Epilogue
+from opkernel.ops.nn.fused_matmul import Epilogue
 from opkernel.providers.blas import products
 from opkernel.providers.blas.products import batch_product, product
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from opkernel.providers.blas import small_kernels
-from opkernel.providers.blas.small_kernels import multiply, multiply_transposed
+from opkernel.providers.blas import products
+from opkernel.providers.blas.products import multiply, multiply_transposed
 
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch):
     """As on processors for which OpenBLAS has such kernels, but for smaller products."""
-    monkeypatch.setattr(small_kernels, "has_small_kernels", lambda: True)
-    monkeypatch.setattr(small_kernels, "LARGEST", 1500)
-    monkeypatch.setattr(small_kernels, "_LEAST_ADDED", 8)
+    monkeypatch.setattr(products, "has_small_kernels", lambda: True)
+    monkeypatch.setattr(products, "LARGEST", 1500)
+    monkeypatch.setattr(products, "_LEAST_ADDED", 8)
 
 
 def whole_numbers(*shape, dtype=np.float32):
@@ -35,7 +35,7 @@ def shapes(monkeypatch):
             seen.append(a.shape)
             return matmul(a, b, out=out)
 
-    monkeypatch.setattr(small_kernels, "np", Recording())
+    monkeypatch.setattr(products, "np", Recording())
     return seen
 
 

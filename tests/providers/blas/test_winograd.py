@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 import opkernel
-from opkernel.ops.nn.epilogue import Epilogue
-from opkernel.ops.nn.geometry import windows_from_attrs
-from opkernel.providers.blas import panels
-from opkernel.providers.blas.conv import winograd
+from opkernel.ops.nn.fused_matmul import Epilogue
+from opkernel.ops.nn.windows import windows_from_attrs
+from opkernel.providers.blas import products, winograd
 from opkernel.state.lasting_values import note_lasting
 from opkernel.types import float32
 
@@ -21,7 +20,7 @@ from opkernel.types import float32
 @pytest.fixture(autouse=True)
 def small_kernels(monkeypatch):
     """As on processors for which OpenBLAS has them."""
-    monkeypatch.setattr(panels, "has_small_kernels", lambda: True)
+    monkeypatch.setattr(products, "has_small_kernels", lambda: True)
 
 
 def constant(array):

@@ -12,11 +12,11 @@ from opkernel.runtime.adaptive.adaptive import (
     DOUBLING,
     Adaptive,
     Candidate,
+    Finding,
     Patience,
     Search,
     take_turns,
 )
-from opkernel.runtime.adaptive.findings import Finding
 
 
 class Tries(Adaptive):
@@ -194,6 +194,4 @@ def test_patience_doubles() -> None:
 
 def test_findings_say_what_was_measured() -> None:
     found = Finding("engines", ["y:0"], "fed [2]", {"plan": 0.002, "xla": 0.001}, "xla", 30)
-    assert str(found) == (
-        "y:0 fed [2]: xla since step 30 (engines; tried plan 2.000 ms, xla 1.000 ms)"
-    )
+    assert str(found) == ("y:0 fed [2]: auto: xla 1.000 ms, kernels 2.000 ms: xla since step 30")

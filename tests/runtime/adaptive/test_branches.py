@@ -12,17 +12,12 @@ from tests.runtime.deadlines import error_at_deadline
 
 import opkernel
 from opkernel.device.budget import Budget
-from opkernel.errors import (
-    InvalidArgumentError,
-    OpError,
-    ResourceExhaustedError,
-)
+from opkernel.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from opkernel.graph import Graph, Tensor
 from opkernel.kernel import allocate, intra_op_parallelism, shard, under_budget
 from opkernel.opdef import unchanged_shape
 from opkernel.runtime import CompiledPlan
-from opkernel.runtime.adaptive import branches
-from opkernel.runtime.staged import stages
+from opkernel.runtime.adaptive import branches, stages
 
 SLEEP_S = 0.003
 ENOUGH_STEPS = 25  # for everything to be measured

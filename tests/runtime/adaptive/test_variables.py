@@ -18,8 +18,7 @@ from opkernel.errors import FailedPreconditionError
 from opkernel.graph import apply_op
 from opkernel.kernel import OpKernel, OpKernelContext, register_kernel
 from opkernel.opdef import register_op, scalar_shape
-from opkernel.runtime.calls import program_of_values
-from opkernel.runtime.calls.program_of_values import VariablesOfProgram
+from opkernel.runtime.adaptive.variables import VariablesOfProgram
 from opkernel.types import tensor_from_proto
 
 FLOAT = opkernel.float32
@@ -34,11 +33,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     programs: list[Any] = []
     make = VariablesOfProgram.program
 
-    def noted(self: VariablesOfProgram) -> Any:
-        programs.append(make(self))
+    def noted(self: VariablesOfProgram, *args: Any) -> Any:
+        programs.append(make(self, *args))
         return programs[-1]
 
-    monkeypatch.setattr(program_of_values.VariablesOfProgram, "program", noted)
+    monkeypatch.setattr(VariablesOfProgram, "program", noted)
     return programs
 
 
@@ -144,7 +143,7 @@ def test_an_assignment_counts_at_the_next_step_where_batch_norm_was_folded(
         values[name] = values[name] + np.float32(0.5)
         network.assign(name, values[name])
     assert made
-    types = {op.type for op in made[0].program.part.operations}
+    types = {op.type for op in made[0].executable.program.part.operations}
     assert "FusedBatchNormV3" not in types
     assert "ReadVariableOp" not in types
 
@@ -403,7 +402,7 @@ def test_weights_are_not_copied(made: list[Any]) -> None:
     product = opkernel.function(lambda x: raw_ops.MatMul(a=x, b=weights.value))
     for _ in range(STEPS):
         product(np.ones((64, 64), np.float32))
-    constants = [op for op in made[0].program.part.operations if op.type == "Const"]
+    constants = [op for op in made[0].executable.program.part.operations if op.type == "Const"]
     values = [tensor_from_proto(op.attr["value"].tensor) for op in constants]
     ((_, array),) = made[0].kept
     assert [np.shares_memory(one, array) for one in values if one.nbytes >= 4096] == [True]

@@ -15,32 +15,15 @@ from tests.graph.function_builders import (
     graph_of,
     library_of,
 )
-from tests.runtime.function_kernels import (
-    COUNTER,
-    FLOAT,
-    RUN,
-    TIMES,
-    X,
-    noted,
-    run,
-    runtime_of,
-)
+from tests.runtime.function_kernels import COUNTER, FLOAT, RUN, TIMES, X, noted, run, runtime_of
 
 import opkernel
-from opkernel.errors import (
-    InvalidArgumentError,
-    NotFoundError,
-)
-from opkernel.kernel import (
-    InstantiateOptions,
-)
+from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.kernel import InstantiateOptions
 from opkernel.proto import AttrValue
-from opkernel.runtime import (
-    FunctionCallFrame,
-    FunctionLibraryRuntime,
-)
-from opkernel.runtime.calls.called_functions import CalledFunctions
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime import FunctionCallFrame, FunctionLibraryRuntime
+from opkernel.runtime.calls.function_library_runtime import CalledFunctions
+from opkernel.runtime.program.run_step import RunStep
 from opkernel.types import DataType
 
 

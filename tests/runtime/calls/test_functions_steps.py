@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.graph.function_builders import (
-    define,
-    graph_of,
-    library_of,
-    node,
-)
+from tests.graph.function_builders import define, graph_of, library_of, node
 from tests.runtime.function_kernels import (
     COUNTER,
     FLOAT,
@@ -42,12 +37,9 @@ from opkernel.kernel import (
     create_key,
     parse_key,
 )
-from opkernel.runtime import (
-    FunctionLibraryRuntime,
-    Session,
-)
-from opkernel.runtime.calls.function_step import FunctionStep
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime import FunctionLibraryRuntime, Session
+from opkernel.runtime.calls.function_options import FunctionStep
+from opkernel.runtime.program.run_step import RunStep
 
 
 class TestKernelsThatCallFunctions:

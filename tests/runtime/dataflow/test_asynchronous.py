@@ -17,7 +17,7 @@ from opkernel.graph import Graph, graph_to_function_def
 from opkernel.kernel import AsyncOpKernel, OpKernel
 from opkernel.proto import NameAttrList
 from opkernel.runtime import DataflowExecutor, RunOptions
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.program.run_step import RunStep
 
 LATER, WAITS, FAILS = "DataflowLater", "DataflowWaits", "DataflowFails"
 TOGETHER = "DataflowTogether"

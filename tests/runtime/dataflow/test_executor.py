@@ -12,11 +12,7 @@ from tests.runtime.deadlines import error_at_deadline
 
 import opkernel
 from opkernel.device.local_device import CPU
-from opkernel.errors import (
-    AbortedError,
-    InternalError,
-    InvalidArgumentError,
-)
+from opkernel.errors import AbortedError, InternalError, InvalidArgumentError
 from opkernel.kernel import (
     FrameAndIter,
     OpKernel,
@@ -28,12 +24,11 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.runtime import DataflowExecutor
-from opkernel.runtime.calls.called_functions import CalledFunctions
-from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
+from opkernel.runtime.calls.function_library_runtime import CalledFunctions, FunctionLibraryRuntime
 from opkernel.runtime.program.executors import new_executor
 from opkernel.runtime.program.kernels import KernelCache
-from opkernel.runtime.program.subgraph import ExecutorArgs
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.program.request import ExecutorArgs, Subgraph
+from opkernel.runtime.program.run_step import RunStep
 
 ALICE, BOB = "/job:j/replica:0/task:0/cpu:0", "/job:j/replica:0/task:0/cpu:1"
 
@@ -73,7 +68,7 @@ class Rig:
         version = graph.graph_def_versions.producer
         kernels = KernelCache(version, graph.op_registry)
         library = CalledFunctions(FunctionLibraryRuntime(graph.function_library, version, CPU))
-        args = ExecutorArgs([], fetches, targets, kernels, library)
+        args = ExecutorArgs(Subgraph([], fetches, targets), kernels, library)
         return new_executor("DATAFLOW", args).run(self.step)
 
 

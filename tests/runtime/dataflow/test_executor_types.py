@@ -12,7 +12,7 @@ from opkernel.errors import (
     UnimplementedError,
 )
 from opkernel.runtime import CompiledPlan, ExecutorArgs, register_executor, registered_executors
-from opkernel.runtime.dataflow import DataflowExecutor
+from opkernel.runtime.dataflow.run import DataflowExecutor
 
 
 def looping():

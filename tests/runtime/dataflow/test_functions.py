@@ -23,7 +23,7 @@ from opkernel.kernel import AsyncOpKernel
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.proto import NameAttrList
 from opkernel.runtime import CompiledPlan, DataflowExecutor
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.program.run_step import RunStep
 
 LATER, WAITS, FAILS = "FunctionLater", "FunctionWaits", "FunctionFails"
 TOGETHER = "FunctionTogether"

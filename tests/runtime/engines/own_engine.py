@@ -10,7 +10,7 @@ from opkernel.engines import Engine, register_engine
 from opkernel.errors import UnimplementedError
 from opkernel.registrations import Registrations
 from opkernel.runtime.engines import engine as registry
-from opkernel.runtime.engines.background import in_background
+from opkernel.runtime.engines.late_work import in_background
 
 __all__ = ["OwnEngine", "registered"]
 

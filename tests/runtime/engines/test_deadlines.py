@@ -11,7 +11,7 @@ from tests.runtime.engines.own_engine import OwnEngine, registered
 
 import opkernel
 from opkernel import raw_ops
-from opkernel.device.recycling import recycled
+from opkernel.device.ownership import recycled
 from opkernel.errors import CancelledError, DeadlineExceededError, InternalError
 from opkernel.graph import Graph
 from opkernel.kernel import CancellationManager

@@ -95,7 +95,7 @@ def test_an_unknown_precision_is_refused():
 @pytest.fixture
 def patient(monkeypatch):
     """Steps of any length are worth a trial."""
-    monkeypatch.setattr("opkernel.runtime.adaptive.engines._SHORTEST_S", 0.0)
+    monkeypatch.setattr("opkernel.runtime.adaptive.shapes._SHORTEST_S", 0.0)
 
 
 def run_until(session, holds):

@@ -17,7 +17,7 @@ from opkernel.engines import clusters_of
 from opkernel.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from opkernel.graph import Graph
 from opkernel.proto import ConfigProto
-from opkernel.runtime.engines.background import in_background
+from opkernel.runtime.engines.late_work import in_background
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
 
@@ -329,7 +329,7 @@ def is_decided(session):
 @pytest.fixture
 def patient(monkeypatch):
     """Steps of any length are worth a trial."""
-    monkeypatch.setattr("opkernel.runtime.adaptive.engines._SHORTEST_S", 0.0)
+    monkeypatch.setattr("opkernel.runtime.adaptive.shapes._SHORTEST_S", 0.0)
 
 
 def test_auto_takes_no_slower_engine_than_the_plan(patient):

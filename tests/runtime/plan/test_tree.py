@@ -13,7 +13,6 @@ import opkernel
 from opkernel import raw_ops
 from opkernel.kernel import FunctionKernel
 from opkernel.runtime import CompiledPlan, PlanTree
-from opkernel.runtime.plan.renaming import names_in, renamed
 from opkernel.runtime.plan.tree import (
     Branch,
     Branches,
@@ -21,8 +20,10 @@ from opkernel.runtime.plan.tree import (
     Condition,
     Plain,
     PlanFunction,
+    names_in,
+    renamed,
 )
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.program.run_step import RunStep
 
 MODELS = Path(__file__).parents[4] / "shared" / "models"
 

@@ -39,6 +39,8 @@ def interpret(
     run = _Run(plan, {name: bound.value for name, bound in plan.globals.items()} | (replaced or {}))
     run.locals.update(zip(plan.parameters, [step, *feeds], strict=True))
     run.block(plan.block)
+    unread = {*plan.parameters} - {*tree.names_in(plan.block)}
+    assert set(run.locals) <= {*plan.results, *unread, "step"}  # everything else was let go
     return [run.value(name) for name in plan.results]
 
 

@@ -351,3 +351,36 @@ def test_the_cause_and_the_traceback_of_an_error_are_kept(is_async: bool) -> Non
     assert isinstance(cause, KeyError)
     functions = [frame.name for frame in traceback.extract_tb(cause.__traceback__)]
     assert functions[-1] == kernel.__name__
+
+
+# The program that steps come to run.
+
+
+def test_variables_are_constants_in_the_program_of_later_steps_while_they_keep_their_values():
+    with Graph().as_default() as graph:
+        x = opkernel.raw_ops.Placeholder(dtype=FLOAT, shape=[2], name="x")
+        v = opkernel.raw_ops.VarHandleOp(dtype=FLOAT, shape=[2], shared_name="v", name="v")
+        opkernel.raw_ops.AssignVariableOp(resource=v, value=floats(1, 2), name="init")
+        opkernel.raw_ops.AssignVariableOp(resource=v, value=floats(5, 7), name="change")
+        value = opkernel.raw_ops.ReadVariableOp(resource=v, dtype=FLOAT)
+        opkernel.raw_ops.Mul(x=x, y=value, name="y")
+        opkernel.raw_ops.AssignAddVariableOp(resource=v, value=x, name="add")
+
+    def ops(program) -> set[str]:
+        return {op.type for op in program.request.part.operations}
+
+    def held(program) -> list[float]:
+        constants = [op for op in program.request.part.operations if op.type == "Const"]
+        return opkernel.types.tensor_from_proto(constants[0].attr["value"].tensor).tolist()
+
+    with opkernel.Session(graph) as session:
+        assert "VarHandleOp" in ops(session.program("y:0", ["x:0"]))  # there is no value yet
+        session.run("init")
+        program = session.program("y:0", ["x:0"])
+        assert ops(program) == {"Const", "Identity", "Mul"}
+        assert held(program) == [1, 2]
+        for _ in range(4):
+            session.run("y:0", {"x:0": floats(1, 1)})
+        session.run("change")
+        assert held(session.program("y:0", ["x:0"])) == [5, 7]
+        assert "VarHandleOp" in ops(session.program(["y:0", "add"], ["x:0"]))  # it is assigned to

@@ -23,7 +23,7 @@ from opkernel.errors import (
 from opkernel.kernel import OpKernel
 from opkernel.proto import ConfigProto, RunMetadata
 from opkernel.proto import RunOptions as RunOptionsProto
-from opkernel.runtime.step.inter_op_pools import ThreadPoolOption
+from opkernel.runtime.program.inter_op_pool import ThreadPoolOption
 
 WAITS, THREAD, SEES, KEEPS = "OptionsWaits", "OptionsThread", "OptionsSees", "OptionsKeeps"
 CPU = "/job:localhost/replica:0/task:0/device:CPU:{}"
@@ -125,7 +125,7 @@ class TestSessionConfig:
             use_per_session_threads=True,
         )
         with opkernel.Session(b.graph, config=config) as session:
-            assert session.run(sees, {"x:0": 1.0}) == len(session._steps.services.handle)
+            assert session.run(sees, {"x:0": 1.0}) == len(session._runtime.services.handle)
             run_metadata = RunMetadata()
             session.run(sees, {"x:0": 1.0}, run_metadata=run_metadata)
         assert Sees.seen == (metadata, CPU.format(1))

@@ -5,7 +5,9 @@ take the inputs of the op, by keywords the attrs that they look at, and use NumP
 They are written to be read; the kernels of the catalogue are faster, and refuse wrong inputs.
 """
 
+import functools
 import re
+import sys
 from collections.abc import Callable
 from inspect import isfunction
 from typing import Any
@@ -14,24 +16,21 @@ import numpy as np
 
 from opkernel.decompile.numpy_functions import (
     array,
-    control_flow,
-    convolution,
+    convolutions_pools_images,
     elementwise,
-    fused,
-    image,
     linalg,
-    lists,
+    lists_and_control_flow,
     nn,
-    reductions,
+    reductions_scans_segments,
 )
 from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.registrations import OpRules, declaring_site
 
-__all__ = ["BY_NAME", "NEEDED_ATTRS", "NUMPY_FUNCTIONS"]
+__all__ = ["BY_NAME", "NEEDED_ATTRS", "NUMPY_FUNCTIONS", "numpy_functions"]
 
-_OF_OPS = (array, convolution, elementwise, fused, image, linalg, lists, nn, reductions)
-
-_NAMED = (array, elementwise, linalg, nn, reductions)
+_NAMED = (array, elementwise, linalg, nn, reductions_scans_segments)
 """The modules whose functions are named like ops, except for those in `FUNCTIONS`."""
+_OF_OPS = (*_NAMED, convolutions_pools_images, lists_and_control_flow)
 _WORD = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -43,23 +42,35 @@ def _named_as(op: str) -> Callable[..., Any] | None:
     return function if own or isinstance(function, np.ufunc) else None
 
 
-NUMPY_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{op: function for op in MODULE_OF_OP if (function := _named_as(op)) is not None},
-    **{op: function for module in _OF_OPS for op, function in module.FUNCTIONS.items()},
-}
+def _register(op: str) -> None:
+    listed = [module.FUNCTIONS[op] for module in _OF_OPS if op in module.FUNCTIONS]
+    function = listed[0] if listed else _named_as(op) if op in MODULE_OF_OP else None
+    if function is not None:
+        NUMPY_FUNCTIONS.put(op, function, declaring_site(sys._getframe()))
+
+
+NUMPY_FUNCTIONS = OpRules[Callable[..., Any]]("NumPy", _register)
 """The function of each op that has one, some of them NumPy's own."""
+
+
+@functools.cache
+def numpy_functions() -> OpRules[Callable[..., Any]]:
+    """The functions of all ops."""
+    for op in MODULE_OF_OP:
+        NUMPY_FUNCTIONS.find(op)
+    return NUMPY_FUNCTIONS
+
 
 NEEDED_ATTRS: dict[str, dict[str, Any]] = {
     **array.NEEDED_ATTRS,
-    **convolution.NEEDED_ATTRS,
-    **fused.NEEDED_ATTRS,
+    **convolutions_pools_images.NEEDED_ATTRS,
     **nn.NEEDED_ATTRS,
 }
 """The values that attrs must have: the functions know no others."""
 
 BY_NAME: dict[str, Callable[..., Any]] = {
     name: function
-    for module in (*_OF_OPS, control_flow)
+    for module in _OF_OPS
     for name, function in vars(module).items()
     if isfunction(function)
 }

@@ -22,8 +22,8 @@ import numpy as np
 
 from opkernel.checkpoint.atomic_files import MARK, write_whole
 from opkernel.checkpoint.crc32c import crc32c
-from opkernel.distributed.batches.outcome import Failure, Outcome
-from opkernel.distributed.batches.rows import Array, Batch
+from opkernel.distributed.batches.rows import Batch
+from opkernel.distributed.batches.workers import Failure, Outcome
 from opkernel.errors import (
     AlreadyExistsError,
     Code,
@@ -33,6 +33,7 @@ from opkernel.errors import (
 )
 from opkernel.escaping import archive_name, json_text, json_value
 from opkernel.file_errors import checked_path, file_errors
+from opkernel.types import Array
 
 _MANIFEST, _PARTS, _FAILED = "manifest.json", "parts.jsonl", "failed.jsonl"
 _LINE_TYPES = {"number": int, "rows": int, "crc32c": int, "failed": list}
@@ -78,11 +79,12 @@ class PartFolder:
         if data is None:
             raise DataLossError(f"{self._part(batch.number)} changed while it was used")
         with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
-            outputs = {name: _read(loaded[name]) for name in loaded.files}
-        failures = [
-            Failure(one["row"], Code[one["code"]], one["message"])
-            for one in self._lines[batch.number]["failed"]
-        ]
+            outputs = {name: loaded[name] for name in loaded.files}
+        for name, array in outputs.items():
+            if array.dtype.kind == "S":
+                outputs[name] = array.astype(object)  # as the model gave it
+        failed = self._lines[batch.number]["failed"]
+        failures = [Failure(one["row"], Code[one["code"]], one["message"]) for one in failed]
         return Outcome(outputs, tuple(failures))
 
     def _content(self, batch: Batch) -> bytes | None:
@@ -114,7 +116,10 @@ class PartFolder:
             "first_row": batch.first_row,
             "rows": len(batch.rows),
             "crc32c": crc32c(data),
-            "failed": [_as_json(one) for one in outcome.failures],
+            "failed": [
+                {"row": one.row, "code": one.code.name, "message": one.message}
+                for one in outcome.failures
+            ],
         }
         with file_errors(self._file(_PARTS)), open(self._file(_PARTS), "ab") as file:
             file.write(_json(line))
@@ -190,10 +195,6 @@ def _difference(name: str, manifest: Any, value: Any) -> str:
     return f"{name} was {earlier!r}, and is {value!r}"
 
 
-def _as_json(failure: Failure) -> dict[str, Any]:
-    return {"row": failure.row, "code": failure.code.name, "message": failure.message}
-
-
 def _json(value: Mapping[str, Any]) -> bytes:
     return f"{json_text(value)}\n".encode()
 
@@ -205,11 +206,6 @@ def _npz(arrays: Mapping[str, Array]) -> bytes:
             with archive.open(f"{archive_name(name)}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, _stored(name, array), allow_pickle=False)
     return data.getvalue()
-
-
-def _read(array: Array) -> Array:
-    """An array as the model gave it: strings as objects."""
-    return array.astype(object) if array.dtype.kind == "S" else array
 
 
 def _stored(name: str, array: Array) -> Array:

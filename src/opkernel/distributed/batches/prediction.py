@@ -7,18 +7,24 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from opkernel.device.budget import current_budget
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.distributed.batches.data_files import DataSet, data_set, digest_of_files
-from opkernel.distributed.batches.mapped_model import MappedModel, ModelRequest
-from opkernel.distributed.batches.outcome import Outcome
+from opkernel.distributed.batches.mapped_model import MappedModel, ModelSource
 from opkernel.distributed.batches.parts import PartFolder
-from opkernel.distributed.batches.ray_data import on_ray
-from opkernel.distributed.batches.rows import Array, Batch, cut
-from opkernel.distributed.batches.workers import Compute, in_processes, in_this_process
+from opkernel.distributed.batches.rows import Batch, cut
+from opkernel.distributed.batches.workers import (
+    Compute,
+    Outcome,
+    in_processes,
+    in_this_process,
+    on_ray,
+)
 from opkernel.errors import Code, InvalidArgumentError
+from opkernel.interrupts import Closing
+from opkernel.types import Array
 
 
 def predict(
@@ -48,7 +54,7 @@ def predict(
     Args:
         model: The path of a SavedModel, or of a graph.
         data: A mapping of names to arrays, whose first axes count the rows; an iterable of such mappings; an
-            `.npz` or Parquet file; a folder of such files or of images, which are taken by their names.
+            `.npz`, `.npy`, Parquet, CSV or JSON lines file; a folder of such files or of images, in the order of names.
         batch_size: How many rows the model gets at once; the last batch may have fewer.
         concurrency: How many workers compute. By default this process does; of Ray, all processors.
         workers: Processes of this machine, or those of a Ray cluster (the extra `ray`).
@@ -88,9 +94,9 @@ def _request(
     jit: str,
     permissions: Permissions | None,
     libraries: Sequence[str],
-) -> ModelRequest:
+) -> ModelSource:
     budget = current_budget()
-    return ModelRequest(
+    return ModelSource(
         os.path.abspath(model),
         tuple(tags) if isinstance(tags, list) else tags,
         signature,
@@ -102,7 +108,7 @@ def _request(
 
 
 def _compute(
-    loaded: MappedModel, request: ModelRequest, workers: str, concurrency: int | None
+    loaded: MappedModel, request: ModelSource, workers: str, concurrency: int | None
 ) -> AbstractContextManager[Compute]:
     """What computes; the model stays loaded here if it is this process."""
     if workers == "processes" and concurrency is None:
@@ -118,20 +124,18 @@ def _check(batch_size: int, concurrency: int | None, on_error: str, workers: str
         raise InvalidArgumentError(
             f"batch_size is {batch_size} and concurrency {concurrency}; neither may be less than 1"
         )
-    _check_word("on_error", on_error, ("raise", "skip"))
-    _check_word("workers", workers, ("processes", "ray"))
-
-
-def _check_word(name: str, value: str, words: tuple[str, str]) -> None:
-    if value not in words:
-        first, second = words
-        raise InvalidArgumentError(f"{name} is {value!r}, and may be {first!r} or {second!r}")
+    for name, value, first, second in (
+        ("on_error", on_error, "raise", "skip"),
+        ("workers", workers, "processes", "ray"),
+    ):
+        if value not in (first, second):
+            raise InvalidArgumentError(f"{name} is {value!r}, and may be {first!r} or {second!r}")
 
 
 def _folder(
     output: str | os.PathLike[str] | None,
     overwrite: bool,
-    request: ModelRequest,
+    request: ModelSource,
     source: DataSet,
     batch_size: int,
     image_size: tuple[int, int] | None,
@@ -159,7 +163,7 @@ def _files_of(model: str) -> list[str]:
     return sorted(found)
 
 
-class Predictions(Iterator[dict[str, Array]]):
+class Predictions(Closing, Iterator[dict[str, Array]]):
     """The outputs of batches, in order; closing it ends the workers.
 
     A batch of which every row is left out gives none. The next one raises UnavailableError where a
@@ -195,12 +199,6 @@ class Predictions(Iterator[dict[str, Array]]):
     def close(self) -> None:
         """End the work that is under way."""
         self._outputs.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _run(
         self, batches: Iterator[Batch], compute: AbstractContextManager[Compute]

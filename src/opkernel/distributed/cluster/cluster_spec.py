@@ -1,6 +1,7 @@
-"""ClusterSpec: the jobs of a cluster, and the tasks of each.
+"""ClusterSpec: the jobs of a cluster, and the tasks of each, by their names.
 
-Source: TensorFlow python/training/server_lib.py (ClusterSpec), TFConfigClusterResolver.
+Source: TensorFlow python/training/server_lib.py (ClusterSpec), TFConfigClusterResolver,
+core/util/device_name_utils.cc.
 """
 
 from __future__ import annotations
@@ -10,12 +11,41 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.escaping import json_value
 from opkernel.messages import short_repr
 from opkernel.opdef import DeviceName
 from opkernel.proto import ClusterDef
+from opkernel.records import dataclass
+
+
+@dataclass(frozen=True)
+class TaskName:
+    """A task of a job; as text `/job:worker/replica:0/task:1`.
+
+    Attributes:
+        job: The name of the job.
+        index: The index of the task in it.
+    """
+
+    job: str
+    index: int
+
+    @classmethod
+    def parse(cls, text: str) -> TaskName:
+        """The task of the name of a task or a device.
+
+        Raises:
+            InvalidArgumentError: the text names no task.
+        """
+        name = DeviceName.parse_full_name(text)
+        if name.job is None or name.task is None:
+            raise InvalidArgumentError(f"{text!r} does not name a task: /job:worker/task:1")
+        return cls(name.job, name.task)
+
+    def __str__(self) -> str:
+        return f"/job:{self.job}/replica:0/task:{self.index}"
+
 
 Jobs = Mapping[str, "int | Sequence[str] | Mapping[int, str]"]
 """The tasks of each job: how many; or their addresses, in order or by index."""

@@ -6,6 +6,10 @@ semantics: TensorFlow core/distributed_runtime/rpc/grpc_server_lib.cc.
 
 from __future__ import annotations
 
+import asyncio
+import importlib
+import sys
+import tempfile
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -14,18 +18,64 @@ from pathlib import Path
 from typing import Any
 
 from opkernel.distributed.cluster.cluster import Cluster
-from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
-from opkernel.distributed.cluster.task_libraries import TaskLibrary, task_libraries
-from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.distributed.collectives.messages import TaskLinks
-from opkernel.distributed.collectives.ray_object_store import RayObjectStore
-from opkernel.distributed.coordination.coordination_config import CoordinationConfig
+from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs, TaskName
+from opkernel.distributed.collectives.exchange import RayObjectStore, TaskLinks
+from opkernel.distributed.coordination.coordination_service import CoordinationService
 from opkernel.distributed.coordination.coordination_service_agent import Coordination
-from opkernel.distributed.coordination.service_calls import CoordinationActor
+from opkernel.distributed.coordination.coordination_state import CoordinationConfig, settle
 from opkernel.distributed.ray_library import start_ray
-from opkernel.errors import OpError, UnavailableError, as_op_error
+from opkernel.errors import NotFoundError, OpError, UnavailableError, as_op_error
 from opkernel.libraries import library
+from opkernel.records import dataclass
 from opkernel.runtime import SessionConfig
+
+
+@dataclass(frozen=True)
+class TaskLibrary:
+    """A module, and its files where tasks cannot find it by its name.
+
+    Ray's runtime environments upload files of this machine for a whole job alone, and not for the actors of one
+    that runs. So the files travel with the actors.
+
+    Attributes:
+        module: Its name.
+        files: The content of its files, by path.
+    """
+
+    module: str
+    files: dict[str, bytes]
+
+    def load(self) -> None:
+        """Import it; raises what it raises."""
+        if self.files:
+            root = Path(tempfile.mkdtemp(prefix="opkernel-library-"))
+            for name, content in self.files.items():
+                path = root / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            sys.path.insert(0, str(root))
+        importlib.import_module(self.module)
+
+
+def _task_library(library: str | Path) -> TaskLibrary:
+    """The library of the name of a module, of a Python file or of a folder that is a package.
+
+    Raises:
+        NotFoundError: there is no such file or folder.
+    """
+    path = Path(library)
+    if path.is_dir():
+        files = [one for one in sorted(path.rglob("*")) if one.is_file() and one.suffix != ".pyc"]
+        return TaskLibrary(
+            path.resolve().name,
+            {str(one.relative_to(path.parent)): one.read_bytes() for one in files},
+        )
+    if path.suffix == ".py" or isinstance(library, Path):
+        if not path.is_file():
+            raise NotFoundError(f"There is no library {library}")
+        return TaskLibrary(path.stem, {path.name: path.read_bytes()})
+    return TaskLibrary(str(library), {})
+
 
 __all__ = ["RayCluster"]
 
@@ -110,7 +160,7 @@ class RayCluster(Cluster):
     ) -> None:
         for job in resources:
             self.spec.num_tasks(job)  # which tells of a job that is none
-        loaded = task_libraries(libraries)
+        loaded = [_task_library(one) for one in libraries]
         actor = self._ray.remote(**_ACTOR_OPTIONS)(TaskActor)
         for task in self.spec.tasks:
             options = {"num_cpus": 0, **resources.get(task.job, {})}
@@ -151,11 +201,30 @@ class RayCluster(Cluster):
         self._ray.kill(self._actors[task], no_restart=False)
 
 
-_ACTOR_OPTIONS = {
-    "max_restarts": _RESTARTS,
-    "max_task_retries": 0,
-    "concurrency_groups": _THREADS,
-}
+_ACTOR_OPTIONS = {"max_restarts": _RESTARTS, "max_task_retries": 0, "concurrency_groups": _THREADS}
+
+
+class CoordinationActor:
+    """An actor of Ray that has the coordination service. Those who wait for it take no thread.
+
+    The actor has the service's incarnation for its life alone: when it dies, agents are in error, as they are
+    when TensorFlow's service dies.
+
+    Args:
+        tasks: The tasks of the cluster.
+        config: How the service behaves.
+    """
+
+    def __init__(self, tasks: Sequence[TaskName], config: CoordinationConfig) -> None:
+        self._service = CoordinationService(tasks, config)
+        self._service.start()
+
+    async def call(self, method: str, args: Sequence[Any]) -> tuple[OpError | None, Any]:
+        """Call a method of the service: its error, and its result."""
+        try:
+            return None, await asyncio.wrap_future(self._service.call(method, *args))
+        except OpError as error:
+            return error, None
 
 
 class TaskActor:
@@ -239,10 +308,7 @@ def _complete(future: Future[Any], task: TaskName | str, answered: Future[Any]) 
         error, result = answered.result()
     except Exception as failure:
         error, result = _ray_error(task, failure), None
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+    settle(future, error, result)
 
 
 def _ray_error(task: TaskName | str, failure: Exception) -> OpError:

@@ -16,16 +16,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from opkernel.device.device_mgr import new_devices
-from opkernel.device.local_device import DeviceAttributes
-from opkernel.device.origins import adopt_marks
-from opkernel.device.permissions import Permissions
-from opkernel.distributed.cluster.remote_rendezvous import Outbox, RemoteRendezvous, SentTensor
-from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.device.local_device import DeviceAttributes, DeviceMgr, new_devices
+from opkernel.device.permissions import Permissions, adopt_marks
+from opkernel.distributed.cluster.cluster_spec import TaskName
+from opkernel.distributed.cluster.registered_graph import (
+    Outbox,
+    RegisteredGraph,
+    RemoteRendezvous,
+    SentTensor,
+)
 from opkernel.distributed.collectives.cluster_collective_executor import (
     ClusterCollectiveExecutor,
+    StepCollectiveExecutor,
 )
-from opkernel.distributed.collectives.messages import TaskLinks
+from opkernel.distributed.collectives.exchange import TaskLinks, remember
 from opkernel.distributed.coordination.coordination_service_agent import (
     Coordination,
     CoordinationServiceAgent,
@@ -42,17 +46,13 @@ from opkernel.opdef import UnregisteredOpError
 from opkernel.proto import GraphDef, StepStats
 from opkernel.records import replace
 from opkernel.runtime import OpSegment, SessionConfig
-from opkernel.runtime.placement.device_set import DeviceSet
-from opkernel.runtime.program.builder import Program, build_program
-from opkernel.runtime.program.op_segment import SessionSegment
+from opkernel.runtime.placement.placer import DeviceSet
+from opkernel.runtime.program.builder import StepProgram, build_program
+from opkernel.runtime.program.kernels import SessionSegment
 from opkernel.runtime.program.request import ProgramRequest
-from opkernel.runtime.session.registered_graph import RegisteredGraph
-from opkernel.runtime.session.session_runtime import SessionRuntime
-from opkernel.runtime.session.step_options import Recording, StepOptions
-from opkernel.runtime.session.target import TargetOptions
+from opkernel.runtime.session.session_config import Recording, StepOptions
+from opkernel.runtime.session.session_runtime import SessionRuntime, TargetOptions
 
-_MOST_ENDED = 10_000
-"""The ended steps that are remembered, so that a tensor that comes late is dropped."""
 _GRACE_S = 20.0
 """How long the end of cancelled steps is waited for: of a kernel under way, say."""
 
@@ -111,11 +111,9 @@ class Worker:
         coordination: Coordination | None = None,
     ) -> None:
         self.task = task
-        self.devices = new_devices(
-            config.device_count,
-            name_prefix=str(task),
-            intra_op_threads=config.intra_op_parallelism_threads,
-        )
+        threads = config.intra_op_parallelism_threads
+        devices = new_devices(config.device_count, name_prefix=str(task), intra_op_threads=threads)
+        self.devices = DeviceMgr(devices)
         self.incarnation = secrets.randbits(63)
         to_executors = TaskLinks(
             links.leader,
@@ -140,9 +138,7 @@ class Worker:
 
     def get_status(self) -> list[DeviceAttributes]:
         """The devices of the task."""
-        return [
-            DeviceAttributes(one.name, one.device_type, 0, one.incarnation) for one in self.devices
-        ]
+        return [DeviceAttributes(d.name, d.device_type, 0, d.incarnation) for d in self.devices.all]
 
     def get_incarnation(self) -> int:
         """The number of this start of the task."""
@@ -186,11 +182,7 @@ class Worker:
         return any(s.is_running and key.startswith(f"{session}:") for key, s in self._steps.items())
 
     def register_graph(
-        self,
-        session: str,
-        graph: str,
-        graph_def: bytes,
-        marks: Mapping[bytes, Permissions | None],
+        self, session: str, graph: str, graph_def: bytes, marks: Mapping[bytes, Permissions | None]
     ) -> None:
         """Make a part of a graph ready for steps.
 
@@ -209,8 +201,8 @@ class Worker:
             raise self._has_restarted(f"session {session}")
         adopt_marks(marks)
         try:
-            found.steps.check_open()
-            registered = RegisteredGraph(GraphDef.FromString(graph_def), found.runner)
+            found.check_open()
+            registered = RegisteredGraph(GraphDef.FromString(graph_def), found)
         except UnregisteredOpError as error:
             error.message += " (libraries=[...] of a cluster has its tasks import modules with ops)"
             raise
@@ -224,10 +216,7 @@ class Worker:
 
     def clear_containers(self, containers: Sequence[str]) -> None:
         """Drop the resources in some containers; in the default ones if none is named."""
-        for device in self.devices:
-            manager = device.resource_manager
-            for container in containers or (manager.default_container,):
-                manager.cleanup(container)
+        self.devices.clear_containers(containers)
 
     # Steps.
 
@@ -247,7 +236,9 @@ class Worker:
         stats = StepStats() if request.is_traced else None
         services = {
             "rendezvous": step.rendezvous,
-            "collective_executor": self.collectives.for_step(request.session, request.step),
+            "collective_executor": StepCollectiveExecutor(
+                self.collectives, request.session, request.step
+            ),
             "coordination_service_agent": self._agent,
         }
         if request.permissions is not None:
@@ -268,10 +259,8 @@ class Worker:
         for sent in tensors:
             step = self._find(sent.step)
             if step is not None:
-                try:
+                with suppress(OpError):  # it was aborted meanwhile: nobody waits
                     step.rendezvous.deliver(sent)
-                except OpError:
-                    continue  # it was aborted meanwhile: nobody waits
 
     def collective(self, method: str, *args: Any) -> Any:
         """Call a method of the task's collective executor."""
@@ -303,8 +292,7 @@ class Worker:
         for handle in list(self._sessions):
             self._end_session(handle)
         self._outbox.close()
-        for device in self.devices:
-            device.close()
+        self.devices.close()
 
     def _begin(self, key: str) -> _TaskStep:
         step = self._find(key)
@@ -324,9 +312,7 @@ class Worker:
     def _end(self, key: str, reason: OpError | None) -> None:
         with self._lock:
             step = self._steps.pop(key, None)
-            self._ended[key] = reason
-            if len(self._ended) > _MOST_ENDED:
-                self._ended.popitem(last=False)
+            remember(self._ended, key, reason)
             self._step_ended.notify_all()
         if step is not None:
             step.cancellation.close()
@@ -359,14 +345,14 @@ class _TaskTarget:
 
     def __init__(self, worker: Worker, op_segment: SessionSegment) -> None:
         self._worker = worker
-        self.devices = DeviceSet(worker.devices)
+        self.devices = DeviceSet(worker.devices.all)
         self.op_segment = op_segment
 
     def new_session(self, options: TargetOptions) -> _TaskTarget:
         """The target itself: it is for one session."""
         return self
 
-    def build_program(self, request: ProgramRequest) -> Program:
+    def build_program(self, request: ProgramRequest) -> StepProgram:
         """Build a program."""
         return build_program(request)
 

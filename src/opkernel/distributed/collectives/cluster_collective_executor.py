@@ -16,24 +16,31 @@ import itertools
 import math
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.distributed.collectives.exchange import Exchange, send_failure
-from opkernel.distributed.collectives.messages import (
+from opkernel.distributed.cluster.cluster_spec import TaskName
+from opkernel.distributed.collectives.exchange import (
+    Exchange,
     Join,
     Part,
     Resolution,
     TaskLinks,
     Token,
     failure,
+    remember,
+    send_failure,
 )
-from opkernel.distributed.collectives.participant import Participant
-from opkernel.distributed.collectives.peer_watch import Peers, PeerWatch
-from opkernel.distributed.collectives.resolver import CollectiveResolver
-from opkernel.errors import OpError, UnavailableError, as_op_error
+from opkernel.distributed.collectives.resolver import CollectiveResolver, Peers, PeerWatch
+from opkernel.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    OpError,
+    UnavailableError,
+    as_op_error,
+)
 from opkernel.kernel import (
     CancellationManager,
     CollectiveDone,
@@ -41,14 +48,74 @@ from opkernel.kernel import (
     CollectiveMember,
     CollectiveParams,
 )
-from opkernel.kernel.services.collective_results import collective_result
+from opkernel.kernel.services.collective import collective_result
 from opkernel.logs import logger
 from opkernel.records import replace
 
+
+class Participant:
+    """A member.
+
+    Attributes:
+        params: The collective.
+        tensor: What it brings; None where it only receives.
+        exchange: Its exchange with the other members, once they have all come.
+    """
+
+    def __init__(self, params: CollectiveParams, tensor: Any, done: CollectiveDone) -> None:
+        self.params = params
+        self.tensor = tensor
+        self.exchange: Exchange | None = None
+        self._done = done
+        self._ends: list[Callable[[], object]] = []
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def wait(
+        self, manager: CancellationManager | None, fail: Callable[[OpError], object]
+    ) -> OpError | None:
+        """Have `fail` called at its cancellation, and when it has waited too long.
+
+        Returns:
+            Why it was cancelled, where it was already.
+        """
+        if manager is not None:
+            token = manager.get_cancellation_token()
+            if not manager.register_callback(token, lambda: fail(_reason(manager))):
+                return _reason(manager)
+            self.add_end(partial(manager.try_deregister_callback, token))
+        if self.params.timeout_seconds > 0:
+            late = DeadlineExceededError("Collective has timed out waiting for other workers.")
+            timer = threading.Timer(self.params.timeout_seconds, fail, (late,))
+            timer.daemon = True
+            timer.start()
+            self.add_end(timer.cancel)
+        return None
+
+    def add_end(self, end: Callable[[], object]) -> None:
+        """Have a function called when it is complete, or now if it is already."""
+        with self._lock:
+            if not self._is_over:
+                self._ends.append(end)
+                return
+        end()
+
+    def complete(self, error: OpError | None, result: Any) -> None:
+        """Tell it the outcome; to be called once."""
+        with self._lock:
+            self._is_over = True
+            ends, self._ends = self._ends, []
+        for end in ends:
+            end()
+        self._done(error, result)
+
+
+def _reason(manager: CancellationManager) -> OpError:
+    return manager.status or CancelledError("op cancelled")
+
+
 SMALL_BYTES = 8 * 1024 * 1024
 """Measured with Ray on one machine: an exchange of parts pays from 4 to 8 MB a tensor on."""
-_MOST_ENDED = 10_000
-"""The ended members and exchanges that are remembered for what comes late."""
 
 
 class ClusterCollectiveExecutor(CollectiveExecutor):
@@ -70,11 +137,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
     """
 
     def __init__(
-        self,
-        task: TaskName,
-        incarnation: int,
-        links: TaskLinks,
-        small_bytes: int = SMALL_BYTES,
+        self, task: TaskName, incarnation: int, links: TaskLinks, small_bytes: int = SMALL_BYTES
     ) -> None:
         self.task = task
         self.incarnation = incarnation
@@ -90,10 +153,6 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         self._left: OrderedDict[Token, OpError] = OrderedDict()
         self._over: OrderedDict[tuple[str, int], None] = OrderedDict()
         self._status: OpError | None = None
-
-    def for_step(self, session: str, step: str) -> StepCollectiveExecutor:
-        """The executor for one step of a session; both names are the same in all tasks."""
-        return StepCollectiveExecutor(self, session, step)
 
     def execute_async(
         self,
@@ -213,7 +272,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
             participant = self._participants.get(token)
             reason = self._left.pop(token, None)
             if participant is None:
-                self._remember(self._over, key, None)
+                remember(self._over, key, None)
                 self._early.pop(key, None)
             else:
                 exchange = participant.exchange = Exchange(
@@ -234,7 +293,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         self._depend_on({place.task: place.incarnation for place in resolution.places}, token)
         for part in early:
             exchange.receive(part)
-        exchange.start()
+        exchange.advance()
 
     def _fail(self, token: Token, error: OpError) -> None:
         """End a member by what has happened here, and tell the others."""
@@ -269,18 +328,12 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
                 resolution = participant.exchange.resolution
                 key = resolution.exchange, resolution.rank
                 del self._exchanges[key]
-                self._remember(self._over, key, None)
+                remember(self._over, key, None)
             elif error is not None:
-                self._remember(self._left, token, _from_task(error, self.task))
+                remember(self._left, token, _from_task(error, self.task))
             if not self._participants:
                 self._early.clear()  # what has come for members that will never exchange
         return participant
-
-    @staticmethod
-    def _remember(ended: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-        ended[key] = value
-        if len(ended) > _MOST_ENDED:
-            ended.popitem(last=False)
 
     def _send(self, task: TaskName, part: Part) -> None:
         """Send a part; raises what keeps it from being sent."""
@@ -308,8 +361,8 @@ class StepCollectiveExecutor(CollectiveExecutor):
 
     Args:
         executor: The executor of the task.
-        session: The name of the session.
-        step: The name of the step.
+        session: The name of the session, the same in all tasks.
+        step: The name of the step, the same in all tasks.
     """
 
     def __init__(self, executor: ClusterCollectiveExecutor, session: str, step: str) -> None:

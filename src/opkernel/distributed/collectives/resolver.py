@@ -1,6 +1,7 @@
-"""CollectiveResolver: where members of all tasks are brought together, in the leader.
+"""CollectiveResolver: where members of all tasks are brought together, in the leader; PeerWatch: notices dead tasks.
 
-Source: TensorFlow core/distributed_runtime/collective_param_resolver_distributed.cc.
+Source: TensorFlow core/distributed_runtime/collective_param_resolver_distributed.cc,
+CollectiveRemoteAccess::CheckPeerHealth in core/framework/collective.h.
 """
 
 from __future__ import annotations
@@ -8,18 +9,105 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, NamedTuple
 
-from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.distributed.collectives.messages import Join, Place, Resolution, Tell, Token
-from opkernel.distributed.collectives.peer_watch import Peers, PeerWatch
-from opkernel.errors import OpError
+from opkernel.distributed.cluster.cluster_spec import TaskName
+from opkernel.distributed.collectives.exchange import (
+    Join,
+    MemberPlace,
+    Resolution,
+    Tell,
+    Token,
+    failure,
+    remember,
+)
+from opkernel.errors import OpError, UnavailableError
 from opkernel.kernel import CancellationManager, CollectiveParams, LocalCollectiveExecutor
-from opkernel.kernel.services.collective_results import check_collective
+from opkernel.kernel.services.collective import check_collective
 
-_MOST_GONE = 10_000
-"""The members that are remembered as gone before they have joined."""
+Peers = Mapping[TaskName, int]
+"""The incarnations of tasks."""
+
+
+class _Watched(NamedTuple):
+    peers: Peers
+    lost: Callable[[OpError], object]
+
+
+class PeerWatch:
+    """Asks tasks from time to time for their incarnation, as long as somebody depends on them.
+
+    Args:
+        task: The own task, which is not asked.
+        ask: Asks a task for its incarnation.
+        period_s: The time between questions, in seconds.
+    """
+
+    def __init__(
+        self, task: TaskName, ask: Callable[[TaskName], Future[int]], period_s: float = 1.0
+    ) -> None:
+        self._task = task
+        self._ask = ask
+        self._period_s = period_s
+        self._lock = threading.Lock()
+        self._keys = itertools.count()
+        self._watched: dict[int, _Watched] = {}
+        self._asked: set[TaskName] = set()
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def watch(self, peers: Peers, lost: Callable[[OpError], object]) -> Callable[[], object]:
+        """Have `lost` called with UnavailableError, once, if one of some tasks dies or has died.
+
+        Returns:
+            What ends that.
+        """
+        with self._lock:
+            key = next(self._keys)
+            self._watched[key] = _Watched(peers, lost)
+            if self._thread is None and not self._closed.is_set():
+                self._thread = threading.Thread(target=self._run, name="opkernel peer watch")
+                self._thread.daemon = True
+                self._thread.start()
+        return partial(self._watched.pop, key, None)
+
+    def close(self) -> None:
+        """Watch no more."""
+        self._closed.set()
+
+    def check(self) -> None:
+        """Ask all tasks now, but those that still owe an answer."""
+        with self._lock:
+            tasks = {task for one in list(self._watched.values()) for task in one.peers}
+            tasks -= self._asked | {self._task}
+            self._asked |= tasks
+            asked = next(self._keys)
+        for task in tasks:
+            self._ask(task).add_done_callback(partial(self._answered, task, asked))
+
+    def _run(self) -> None:
+        """Ask until there has been nothing to ask for a whole period."""
+        while not self._closed.wait(self._period_s):
+            with self._lock:
+                if not self._watched:
+                    self._thread = None
+                    return
+            self.check()
+
+    def _answered(self, task: TaskName, asked: int, answer: Future[int]) -> None:
+        """Tell those who depend on a task what has become of it; not those who came after the question."""
+        self._asked.discard(task)
+        error = failure(answer)
+        for key, one in list(self._watched.items()):
+            known = one.peers.get(task)
+            is_well = error is None and answer.result() == known
+            if known is None or is_well or key > asked:
+                continue
+            if self._watched.pop(key, None) is not None:
+                one.lost(error or UnavailableError(f"{task} has restarted"))
 
 
 class CollectiveResolver:
@@ -73,9 +161,7 @@ class CollectiveResolver:
         with self._lock:
             manager = self._waiting.get((task, token))
             if manager is None:
-                self._gone[task, token] = error
-                if len(self._gone) > _MOST_GONE:
-                    self._gone.popitem(last=False)
+                remember(self._gone, (task, token), error)
         if manager is not None:
             manager.start_cancel(error)
 
@@ -91,7 +177,7 @@ class CollectiveResolver:
         with self._lock:
             self._groups[params.group_key] = {j.task: j.token.incarnation for j in joins}
         places = [
-            Place(join.task, join.token.incarnation, source)
+            MemberPlace(join.task, join.token.incarnation, source)
             for join, source in zip(joins, is_source, strict=True)
         ]
         tensors: list[Any] | None = [join.tensor for join in joins]

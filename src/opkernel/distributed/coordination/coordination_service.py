@@ -13,15 +13,19 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from operator import attrgetter
 from typing import Any
 
 from opkernel.device.local_device import DeviceAttributes
-from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.distributed.coordination.barrier import Barrier
-from opkernel.distributed.coordination.coordination_config import CoordinationConfig
-from opkernel.distributed.coordination.key_value_store import KeyValueStore
-from opkernel.distributed.coordination.outcomes import Outcomes
-from opkernel.distributed.coordination.task_state import CoordinatedTaskState, TaskStateInfo
+from opkernel.distributed.cluster.cluster_spec import TaskName
+from opkernel.distributed.coordination.coordination_state import (
+    CoordinatedTaskState,
+    CoordinationConfig,
+    KeyValueStore,
+    Outcomes,
+    TaskStateInfo,
+    settle,
+)
 from opkernel.errors import (
     AbortedError,
     CancelledError,
@@ -31,7 +35,9 @@ from opkernel.errors import (
     InvalidArgumentError,
     OpError,
     UnavailableError,
+    as_op_error,
 )
+from opkernel.records import dataclass, field
 
 _DISCONNECTED = CoordinatedTaskState.DISCONNECTED
 _CONNECTED = CoordinatedTaskState.CONNECTED
@@ -62,7 +68,7 @@ class CoordinationService:
         self._config = config
         self._clock = clock
         self._tasks = {task: _Task() for task in tasks}
-        self._barriers: dict[str, Barrier] = {}
+        self._barriers: dict[str, _Barrier] = {}
         self._outcomes = Outcomes()
         self._closed = threading.Event()
         self._changed = threading.Event()
@@ -76,6 +82,19 @@ class CoordinationService:
         """End the thread; the service takes no more notice of time."""
         self._closed.set()
         self._changed.set()
+
+    def call(self, method: str, *args: Any) -> Future[Any]:
+        """The result of a method, such as `values.get`, whether it is one that waits or not."""
+        future: Future[Any] = Future()
+        try:
+            result = attrgetter(method)(self)(*args)
+        except Exception as error:
+            future.set_exception(as_op_error(error))
+        else:
+            if isinstance(result, Future):
+                return result
+            future.set_result(result)
+        return future
 
     # Tasks.
 
@@ -100,7 +119,7 @@ class CoordinationService:
             if state.state is _ERROR and not may_come_again:
                 raise AbortedError(
                     f"{task} unexpectedly tried to connect while it is already in error: "
-                    f"{_message(state.error)}. It must be reset first."
+                    f"{state.error.message if state.error else ''}. It must be reset first."
                 )
             state.state, state.error = _CONNECTED, None
             state.incarnation = incarnation
@@ -140,12 +159,8 @@ class CoordinationService:
         barrier = self.wait_at_barrier(task, f"WaitForAllTasks::{self.incarnation}", timeout_s)
 
         def complete(answer: Future[None]) -> None:
-            error = answer.exception()
-            if error is None:
-                found = [one for state in self._tasks.values() for one in state.devices]
-                passed.set_result(found)
-            else:
-                passed.set_exception(error)
+            found = [one for state in self._tasks.values() for one in state.devices]
+            settle(passed, answer.exception(), found)
 
         barrier.add_done_callback(complete)
         return passed
@@ -189,14 +204,10 @@ class CoordinationService:
             return future
 
         def complete(answer: Future[None]) -> None:
-            error = answer.exception()
             with self._outcomes.locked():
                 if self._known(task).state is not _DISCONNECTED:
                     self._disconnect(task)
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
+            settle(future, answer.exception())
 
         barrier = self.wait_at_barrier(task, f"Shutdown::{self.incarnation}", timeout_s)
         barrier.add_done_callback(complete)
@@ -248,10 +259,11 @@ class CoordinationService:
         with self._outcomes.locked():
             barrier = self._barriers.get(name)
             if barrier is None:
-                barrier = self._barriers[name] = Barrier(name, (), 0.0, math.inf)
+                barrier = self._barriers[name] = _Barrier(name, frozenset(), 0.0, math.inf)
             if barrier.is_passed:
+                code = "OK" if barrier.error is None else barrier.error.code.name
                 raise FailedPreconditionError(
-                    f"Barrier ({name}) has already been passed with status code: {_code(barrier.error)}"
+                    f"Barrier ({name}) has already been passed with status code: {code}"
                 )
             self._pass(barrier, CancelledError(f"Barrier ({name}) is cancelled by task: {task}"))
 
@@ -297,15 +309,18 @@ class CoordinationService:
         info = TaskStateInfo(task, _ERROR, error)
         for other, one in self._tasks.items():
             if other == task or not is_recoverable:
-                polls, one.polls = one.polls, []
-                for poll in polls:
-                    self._outcomes.complete(poll, None, info)
+                self._answer_polls(one, None, info)
+
+    def _answer_polls(
+        self, state: _Task, error: OpError | None, info: TaskStateInfo | None = None
+    ) -> None:
+        for poll in state.polls:
+            self._outcomes.complete(poll, error, info)
+        state.polls.clear()
 
     def _disconnect(self, task: TaskName) -> None:
         state = self._tasks[task]
-        polls, state.polls = state.polls, []
-        for poll in polls:
-            self._outcomes.complete(poll, CancelledError(f"{task} has disconnected"))
+        self._answer_polls(state, CancelledError(f"{task} has disconnected"))
         state.state, state.error = _DISCONNECTED, None
         self._fail_barriers(task, f"a task has disconnected: {task}")
 
@@ -315,28 +330,20 @@ class CoordinationService:
                 message = f"Barrier failed because {reason}. Barrier Id: {barrier.name}"
                 self._pass(barrier, InternalError(message))
 
-    def _new_barrier(self, name: str, timeout_s: float, tasks: Sequence[TaskName]) -> Barrier:
-        members = tasks or tuple(self._tasks)
-        barrier = Barrier(name, members, timeout_s, self._clock() + timeout_s)
+    def _new_barrier(self, name: str, timeout_s: float, tasks: Sequence[TaskName]) -> _Barrier:
+        members = frozenset(tasks or self._tasks)
+        barrier = _Barrier(name, members, timeout_s, self._clock() + timeout_s)
         self._barriers[name] = barrier
         for one in members:
             if one not in self._tasks:
-                self._pass(
-                    barrier,
-                    InvalidArgumentError(
-                        f"Unexpected task {one} that is not in the cluster is to take part in barrier {name}"
-                    ),
-                )
+                error = f"Unexpected task {one} that is not in the cluster is to take part in barrier {name}"
+                self._pass(barrier, InvalidArgumentError(error))
             elif self._tasks[one].state is _ERROR:
-                self._pass(
-                    barrier,
-                    InternalError(
-                        f"Task {one} is already in error before the barrier was called. Barrier Id: {name}"
-                    ),
-                )
+                error = f"Task {one} is already in error before the barrier was called. Barrier Id: {name}"
+                self._pass(barrier, InternalError(error))
         return barrier
 
-    def _come(self, barrier: Barrier, task: TaskName, tasks: Sequence[TaskName]) -> None:
+    def _come(self, barrier: _Barrier, task: TaskName, tasks: Sequence[TaskName]) -> None:
         """A task has come to a barrier that is not over."""
         if task not in barrier.tasks:
             error = f"A non-participating task ({task}) called the barrier: {barrier.name}"
@@ -349,7 +356,7 @@ class CoordinationService:
             if not barrier.missing:
                 self._pass(barrier, None)
 
-    def _pass(self, barrier: Barrier, error: OpError | None) -> None:
+    def _pass(self, barrier: _Barrier, error: OpError | None) -> None:
         if not barrier.is_passed:
             barrier.is_passed, barrier.error = True, error
             for future in barrier.waiting:
@@ -357,16 +364,41 @@ class CoordinationService:
             barrier.waiting.clear()
 
 
+@dataclass
 class _Task:
     """A task."""
 
-    def __init__(self) -> None:
-        self.state = _DISCONNECTED
+    state: CoordinatedTaskState = _DISCONNECTED
+    error: OpError | None = None
+    incarnation: int = 0
+    last_heartbeat: float = 0.0
+    devices: list[DeviceAttributes] = field(default_factory=list)
+    polls: list[Future[Any]] = field(default_factory=list)
+
+
+class _Barrier:
+    """Where tasks wait for each other, once: it is passed by all that take part, or with an error.
+
+    Attributes:
+        name: Its name.
+        tasks: Those that take part.
+        timeout_s: The time that it was given, in seconds.
+        deadline: By when it must be passed, by the service's clock.
+        missing: Those that have not come.
+        is_passed: Whether it is over.
+        error: Why it failed, if it has.
+        waiting: What to complete when it is over.
+    """
+
+    def __init__(
+        self, name: str, tasks: frozenset[TaskName], timeout_s: float, deadline: float
+    ) -> None:
+        self.name, self.tasks = name, tasks
+        self.timeout_s, self.deadline = timeout_s, deadline
+        self.missing = set(tasks)
+        self.is_passed = False
         self.error: OpError | None = None
-        self.incarnation = 0
-        self.last_heartbeat = 0.0
-        self.devices: list[DeviceAttributes] = []
-        self.polls: list[Future[Any]] = []
+        self.waiting: list[Future[Any]] = []
 
 
 def _no_heartbeat(task: TaskName, timeout_s: float) -> OpError:
@@ -376,17 +408,9 @@ def _no_heartbeat(task: TaskName, timeout_s: float) -> OpError:
     )
 
 
-def _timed_out(barrier: Barrier) -> OpError:
+def _timed_out(barrier: _Barrier) -> OpError:
     return DeadlineExceededError(
         f"Barrier timed out. Id: {barrier.name}, timeout: {barrier.timeout_s:g} s. "
         f"{len(barrier.missing)} of {len(barrier.tasks)} tasks have not come: "
-        f"{barrier.names_of_missing()}"
+        f"{', '.join(sorted(map(str, barrier.missing)))}"
     )
-
-
-def _message(error: OpError | None) -> str:
-    return "" if error is None else error.message
-
-
-def _code(error: OpError | None) -> str:
-    return "OK" if error is None else error.code.name

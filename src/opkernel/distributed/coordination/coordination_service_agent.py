@@ -13,10 +13,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from opkernel.device.local_device import DeviceAttributes
-from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.distributed.coordination.coordination_config import CoordinationConfig
-from opkernel.distributed.coordination.task_state import CoordinatedTaskState, TaskStateInfo
-from opkernel.errors import FailedPreconditionError, OpError, UnavailableError, as_op_error
+from opkernel.distributed.cluster.cluster_spec import TaskName
+from opkernel.distributed.coordination.coordination_state import (
+    CoordinatedTaskState,
+    CoordinationConfig,
+    TaskStateInfo,
+)
+from opkernel.errors import (
+    FailedPreconditionError,
+    OpError,
+    UnavailableError,
+    UnimplementedError,
+    as_op_error,
+)
 
 ServiceCall = Callable[..., Future[Any]]
 """Calls a method of the service: `call(method, *args)`."""
@@ -84,11 +93,8 @@ class CoordinationServiceAgent:
         with self._lock:
             self._state = _State.CONNECTED
         poll.add_done_callback(partial(self._polled, stopped))
-        heartbeats = threading.Thread(
-            target=self._send_heartbeats, args=(stopped,), name=f"opkernel heartbeats {self._task}"
-        )
-        heartbeats.daemon = True
-        heartbeats.start()
+        name, send = f"opkernel heartbeats {self._task}", partial(self._send_heartbeats, stopped)
+        threading.Thread(target=send, name=name, daemon=True).start()
 
     def wait_for_all_tasks(self, devices: Sequence[DeviceAttributes]) -> None:
         """Wait until all tasks have called this, each with its devices.
@@ -115,8 +121,7 @@ class CoordinationServiceAgent:
         Raises:
             InvalidArgumentError: the cluster has no such task.
         """
-        found: list[TaskStateInfo] = self._ask("get_task_state", list(tasks))
-        return found
+        return list(self._ask("get_task_state", list(tasks)))
 
     def is_connected(self) -> bool:
         """Whether the task is connected, and nothing is wrong."""
@@ -216,8 +221,7 @@ class CoordinationServiceAgent:
 
     def get_key_value_dir(self, directory: str) -> dict[str, str | bytes]:
         """The values of all keys below a path, by key."""
-        values: dict[str, str | bytes] = self._ask("values.get_dir", directory)
-        return values
+        return dict(self._ask("values.get_dir", directory))
 
     def delete_key_value(self, key: str) -> None:
         """Forget a key, and all keys below it."""
@@ -318,3 +322,26 @@ def _told_of(task: TaskName, error: OpError) -> OpError:
     if str(task) in error.message:
         return error
     return type(error)(f"{task} has failed: {error.message}")
+
+
+class TaskAgent:
+    """Has the methods of CoordinationServiceAgent, and calls those of the task's agent.
+
+    Args:
+        call: Calls a method of the task's worker.
+    """
+
+    def __init__(self, call: Callable[..., Future[Any]]) -> None:
+        self._call = call
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name == "add_error_callback":
+            raise UnimplementedError("Only in its own task does an agent take callbacks")
+
+        def method(*args: Any, **others: Any) -> Any:
+            answer = self._call("coordinate", name.removesuffix("_async"), args, others)
+            return answer if name.endswith("_async") else answer.result()
+
+        return method

@@ -1,21 +1,30 @@
-"""OpenVinoCluster: a compiled cluster, with the requests of OpenVINO that threads run it with."""
+"""OpenVinoCluster: a compiled cluster, with the requests of OpenVINO that threads run it with.
+
+A small tensor is copied into the memory of OpenVINO's request and out of it, which takes less time than to hand over
+another memory. A large one is not copied: the request reads the caller's array and writes to a new one, and gets its own
+memory back when it is done, so that it holds nobody's array.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.device.intra_op import intra_op_threads
-from opkernel.engines.openvino.infer_request import Array, InferRequest
-from opkernel.engines.openvino.library import core
-from opkernel.engines.openvino.model_builder import ModelBuilder, translated
-from opkernel.errors import InvalidArgumentError
+from opkernel.engines.openvino.library import core, openvino
+from opkernel.engines.openvino.model_builder import ModelBuilder, operation_of, translated
 from opkernel.graph import FunctionBody
-from opkernel.runtime.engines.engine import ClusterArgument, ResourceUpdate
+from opkernel.kernel import allocate
+from opkernel.runtime.engines.engine import ClusterArgument, OperationTime, ResourceUpdate
 from opkernel.runtime.engines.late_work import current_work
+from opkernel.types import Array, as_dtype
+
+_LARGE = 1 << 16
+"""Bytes from which on a copy takes longer than to hand over memory: some 5 us."""
 
 
 class OpenVinoCluster:
@@ -28,7 +37,10 @@ class OpenVinoCluster:
         body: FunctionBody,
         arguments: Sequence[ClusterArgument],
         precision: str = "float32",
+        *,
+        counts_time: bool = False,
     ) -> None:
+        self._counting = partial(OpenVinoCluster, body, arguments, precision, counts_time=True)
         self._arguments = tuple(arguments)
         builder = ModelBuilder(body, arguments)
         self._arrays = builder.arrays  # constants of the model show their memory
@@ -36,8 +48,12 @@ class OpenVinoCluster:
         parameters = [one.output(0) for one in builder.parameters.values()]
         computed, self._constants, self._results = _sorted(builder.results, parameters)
         self._num_computed = len(computed)
-        self._compiled = _compiled(builder.model(computed), precision) if computed else None
+        self._compiled = (
+            _compiled(builder.model(computed), precision, counts_time) if computed else None
+        )
         self._free: deque[InferRequest] = deque()
+        self._counts_time = counts_time
+        self._times: Sequence[OperationTime] = ()
 
     def run(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Run it, as CompiledCluster says.
@@ -53,6 +69,23 @@ class OpenVinoCluster:
             for place, is_shared in self._results
         ], []
 
+    def prepare_to_measure(self) -> None:
+        """Compile the cluster again, with counters."""
+        _ = self._measuring
+
+    def run_measured(
+        self, inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any], Sequence[OperationTime]]:
+        """Run it with counters, as MeasuringCluster says; those of OpenVINO count microseconds."""
+        measuring = self._measuring
+        results, updates = measuring.run(inputs)
+        return results, updates, [*measuring._times]
+
+    @cached_property
+    def _measuring(self) -> OpenVinoCluster:
+        """The same with counters, which cost time at each operation."""
+        return self._counting()
+
     def _computed(self, given: Sequence[Array]) -> list[Array]:
         if self._compiled is None:
             return []
@@ -67,16 +100,14 @@ class OpenVinoCluster:
             results = request.run(given)
         except RuntimeError as error:  # the request is dropped
             raise translated(error) from error
+        if self._counts_time:
+            self._times = request.times()
         self._free.append(request)
         return results
 
     def _checked(self, index: int, value: Any) -> Array:
-        argument, array = self._arguments[index], np.asarray(value)
-        if array.shape != argument.shape or array.dtype != argument.dtype.numpy_dtype:
-            raise InvalidArgumentError(
-                f"Argument {index} of a compiled function is {array.dtype}{list(array.shape)}, and it "
-                f"was compiled for {argument.dtype.string}{list(argument.shape)}"
-            )
+        array = np.asarray(value)
+        self._arguments[index].check(index, array)
         return array
 
 
@@ -97,10 +128,8 @@ def _sorted(
     outputs = [*computed, *parameters]
     places, seen, remaining = [], set[int](), iter(range(len(constants)))
     for one in results:
-        if isinstance(one, np.ndarray):
-            place = len(outputs) + next(remaining)
-        else:
-            place = outputs.index(one)
+        is_constant = isinstance(one, np.ndarray)
+        place = len(outputs) + next(remaining) if is_constant else outputs.index(one)
         places.append((place, place in seen or place >= len(computed)))
         seen.add(place)
     return computed, constants, places
@@ -109,16 +138,86 @@ def _sorted(
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
 
 
-def _compiled(model: Any, precision: str) -> Any:
+def _compiled(model: Any, precision: str, counts_time: bool) -> Any:
     """The model, compiled for this machine: results in float32, soon, on the threads that kernels may use."""
     settings = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_PRECISION_HINT": _HINTS[precision],
         "EXECUTION_MODE_HINT": "ACCURACY",
         "INFERENCE_NUM_THREADS": intra_op_threads(),
+        "PERF_COUNT": counts_time,
         "ENABLE_CPU_PINNING": False,  # a thread that may not move waits for whoever has its processor
     }
     try:
         return core().compile_model(model, "CPU", settings)
     except RuntimeError as error:
         raise translated(error) from error
+
+
+class InferRequest:
+    """Runs a compiled model; for one thread at a time.
+
+    Args:
+        compiled: OpenVINO's compiled model.
+        num_inputs, num_outputs: How many tensors it takes and gives.
+    """
+
+    def __init__(self, compiled: Any, num_inputs: int, num_outputs: int) -> None:
+        self._request = request = compiled.create_infer_request()
+        inputs = [request.get_input_tensor(i) for i in range(num_inputs)]
+        outputs = [request.get_output_tensor(i) for i in range(num_outputs)]
+        self._own_inputs = {i: one for i, one in enumerate(inputs) if one.byte_size >= _LARGE}
+        self._own_outputs = {i: one for i, one in enumerate(outputs) if one.byte_size >= _LARGE}
+        self._inputs = [one.data for one in inputs]
+        self._outputs = [one.data for one in outputs]
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """The outputs, in memory that only the caller has, for inputs of the right shapes and types."""
+        request = self._request
+        held = []  # OpenVINO keeps no array alive
+        for index, (own, array) in enumerate(zip(self._inputs, arrays, strict=True)):
+            if index in self._own_inputs:
+                held.append(_tensor_over(np.require(array, requirements=["C", "A"])))
+                request.set_input_tensor(index, held[-1])
+            else:
+                own[...] = array
+        results = [
+            allocate(own.shape, as_dtype(own.dtype)) if index in self._own_outputs else own
+            for index, own in enumerate(self._outputs)
+        ]
+        for index in self._own_outputs:
+            request.set_output_tensor(index, _tensor_over(results[index]))
+        request.infer(share_outputs=True)
+        self._take_back()
+        return [
+            own.copy() if own is result else result
+            for own, result in zip(self._outputs, results, strict=True)
+        ]
+
+    def times(self) -> list[OperationTime]:
+        """What operations took in the last run, where the model counts; what is fused has one time."""
+        took: dict[str, OperationTime] = {}
+        for one in self._request.profiling_info:
+            if one.status == one.EXECUTED:
+                name = operation_of(one.node_name)
+                known = took.get(name)
+                seconds = one.real_time.total_seconds() + (known.seconds if known else 0.0)
+                took[name] = OperationTime(name, one.node_type, seconds)
+        return [*took.values()]
+
+    def cancel(self) -> None:
+        """Have a run that is under way on another thread end with RuntimeError, once its node is computed."""
+        self._request.cancel()
+
+    def _take_back(self) -> None:
+        """Give the request its own memory again."""
+        for index, tensor in self._own_inputs.items():
+            self._request.set_input_tensor(index, tensor)
+        for index, tensor in self._own_outputs.items():
+            self._request.set_output_tensor(index, tensor)
+
+
+def _tensor_over(array: Array) -> Any:
+    """A tensor over the memory of an array, whose elements are in order; it holds the array."""
+    ov = openvino()
+    return ov.Tensor(array, list(array.shape), ov.Type(array.dtype))

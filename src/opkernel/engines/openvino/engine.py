@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opkernel.engines.openvino.library import NEED
-from opkernel.engines.openvino.op_rule import CONSTANT_OPS, rule_of
+from opkernel.engines.openvino.op_rule import CONSTANT_OPS, RULES
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.libraries import check_installed
-from opkernel.registrations import no_rule
 from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster, Engine
 from opkernel.types import DataType
 
@@ -36,14 +35,14 @@ class OpenVinoEngine(Engine):
         if op.type in CONSTANT_OPS:
             dtype = op.output_types[0]
             return "" if dtype in _CONSTANTS else f"constants of {dtype.string} stay outside"
-        rule = rule_of(op.type)
-        return no_rule("OpenVINO", op.type) if rule is None else rule.refusal(op)
+        rule = RULES.find(op.type)
+        return RULES.missing(op.type) if rule is None else rule.refusal(op)
 
     def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
         """The arguments that are axes, shapes and the like."""
         found = set()
         for op in body.graph.get_operations():
-            rule = rule_of(op.type)
+            rule = RULES.find(op.type)
             if rule is not None:
                 places = rule.constant_places(op) if rule.constants else ()
                 sources = [op.inputs[place].op for place in places]
@@ -52,8 +51,7 @@ class OpenVinoEngine(Engine):
 
     def compile(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
         """Compile a cluster for arguments of these shapes."""
-        from opkernel.engines.openvino.compiled_cluster import (
-            OpenVinoCluster,
-        )  # not to be loaded before
+        # Not to be loaded before.
+        from opkernel.engines.openvino.compiled_cluster import OpenVinoCluster
 
         return OpenVinoCluster(body, arguments, self.precision)

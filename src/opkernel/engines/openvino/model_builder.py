@@ -13,28 +13,23 @@ from typing import Any
 import numpy as np
 
 from opkernel.engines.openvino.library import openvino, opset
-from opkernel.engines.openvino.op_rule import (
-    CONSTANT_OPS,
-    OpRule,
-    attrs_of,
-    properties_of,
-    rule_of,
-)
+from opkernel.engines.openvino.op_rule import CONSTANT_OPS, RULES, OpRule, attrs_of, properties_of
 from opkernel.engines.openvino.tensors import as_output, constant, shape_of
 from opkernel.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import FunctionBody, Operation
-from opkernel.graph.edit.prune import DataNeeds, prune_and_order
+from opkernel.graph.edit.subgraph import DataNeeds, prune_and_order
 from opkernel.kernel import check_allocation
 from opkernel.kernel.node_properties import by_arg
-from opkernel.opdef.shapes.run_shape_fn import infer_call
-from opkernel.registrations import no_rule
 from opkernel.runtime.engines.engine import ClusterArgument
-from opkernel.runtime.engines.limits import CompileLimits
+from opkernel.runtime.engines.late_work import CompileLimits, output_shapes
 from opkernel.runtime.program.error_report import at_node
-from opkernel.types import tensor_from_proto
+from opkernel.types import Array, tensor_from_proto
 
-Array = np.ndarray[Any, Any]
 Shapes = list[tuple[int, ...] | None]
+
+
+PART_OF_NAME = "|"
+"""Behind the name of an operation: the node is one of several that it became. OpenVINO adds numbers to equal names."""
 
 
 class ModelBuilder:
@@ -90,21 +85,19 @@ class ModelBuilder:
     def _outputs(self, op: Operation, inputs: list[Any]) -> list[Any]:
         if op.type in CONSTANT_OPS:
             return [np.asarray(tensor_from_proto(op.node_def.attr["value"].tensor))]
-        rule = rule_of(op.type)
+        rule = RULES.find(op.type)
         if rule is None:
-            raise UnimplementedError(f"There is {no_rule('OpenVINO', op.type)}")
+            raise UnimplementedError(f"There is {RULES.missing(op.type)}")
         reason = rule.refusal(op)
         if reason:
             raise UnimplementedError(f"OpenVINO does not compile this {op.type}: {reason}")
-        shapes = _output_shapes(op, inputs)
+        shapes = output_shapes(op, inputs)
         for shape, dtype in zip(shapes, op.output_types, strict=True):
             if shape is not None:  # as the kernel asks
                 check_allocation(shape, dtype)
         if all(shape is not None and 0 in shape for shape in shapes):
-            types = [dtype.numpy_dtype for dtype in op.output_types]
-            return [
-                np.empty(shape or (), dtype) for shape, dtype in zip(shapes, types, strict=True)
-            ]
+            pairs = zip(shapes, op.output_types, strict=True)
+            return [np.empty(shape or (), dtype.numpy_dtype) for shape, dtype in pairs]
         return self._built(op, rule, inputs, shapes)
 
     def _built(self, op: Operation, rule: OpRule, inputs: list[Any], shapes: Shapes) -> list[Any]:
@@ -116,9 +109,8 @@ class ModelBuilder:
         for place in constants:
             if not isinstance(given[place], np.ndarray):
                 raise InvalidArgumentError(f"input {place} must be a compile-time constant")
-        if not rule.takes_empty and any(
-            0 in shape_of(one) for one in given if not isinstance(one, np.ndarray)
-        ):
+        nodes = [one for one in given if not isinstance(one, np.ndarray)]
+        if not rule.takes_empty and any(0 in shape_of(one) for one in nodes):
             raise UnimplementedError(f"OpenVINO does not compile {op.type} of an empty tensor")
         fillers = {"output_shapes": shapes} if "output_shapes" in rule.keywords else {}
         attrs = attrs_of(op, (name for name in rule.keywords if name not in fillers))
@@ -144,24 +136,19 @@ class ModelBuilder:
 
 
 def _name(node: Any, op: Operation) -> None:
-    """Have messages of OpenVINO name the operation that a node was made for."""
-    if node.get_type_name() not in ("Parameter", "Constant"):
-        node.friendly_name = op.name
+    """Have messages and counters of OpenVINO name the operation that a node, and those before it, were made for."""
+    unnamed = [node]
+    while unnamed:
+        one = unnamed.pop()
+        kind = one.get_type_name()
+        if kind not in ("Parameter", "Constant") and one.friendly_name == one.name:  # as made
+            one.friendly_name = op.name if one is node else f"{op.name}{PART_OF_NAME}{kind}"
+            unnamed += [value.get_node() for value in one.input_values()]
 
 
-def _output_shapes(op: Operation, inputs: Sequence[Any]) -> Shapes:
-    """The shapes of the outputs; None where the inputs' shapes and the constants among them do not tell it."""
-    registration = op.graph.function_library.look_up(op.type)
-    known = [value if isinstance(value, np.ndarray) else None for value in inputs]
-    shapes = [_shape(value) for value in inputs]
-    version = op.graph.graph_def_versions.producer
-    context = infer_call(registration, op.node_def, shapes, known, version)
-    return [
-        tuple(dim.value for dim in shape.dims or ())
-        if shape is not None and context.fully_defined(shape)
-        else None
-        for shape in context.reliable_outputs()
-    ]
+def operation_of(name: str) -> str:
+    """The name of the operation that a node of OpenVINO was made for, from the node's name."""
+    return name.partition(PART_OF_NAME)[0]
 
 
 def _check(outputs: Sequence[Any], shapes: Shapes) -> None:
@@ -186,12 +173,6 @@ def translated(error: Exception) -> OpError | Exception:
     """The error of OpenVINO, which raises RuntimeError, in short."""
     if not isinstance(error, RuntimeError) or isinstance(error, OpError):
         return error
-    return InternalError(f"OpenVINO: {_without_places(str(error))}")
-
-
-def _without_places(text: str) -> str:
-    """A message of OpenVINO without the lines of its sources."""
-    lines = [
-        line for line in text.splitlines() if not line.startswith(("Exception from", "Check "))
-    ]
-    return " ".join(" ".join(lines).split()) or text
+    text, places = str(error), ("Exception from", "Check ")  # the lines of its sources
+    lines = [line for line in text.splitlines() if not line.startswith(places)]
+    return InternalError(f"OpenVINO: {' '.join(' '.join(lines).split()) or text}")

@@ -12,8 +12,6 @@ function of the op says.
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -24,7 +22,7 @@ from opkernel.kernel.function_kernel import keywords_of
 from opkernel.kernel.node_properties import NodeProperties
 from opkernel.opdef import attr_to_python
 from opkernel.records import dataclass
-from opkernel.registrations import Registrations, declaring_site
+from opkernel.registrations import OpRules, declaring_site, import_modules
 from opkernel.runtime.program.request import is_deterministic
 from opkernel.types import DataType
 
@@ -105,9 +103,6 @@ def attrs_of(op: Operation, names: Iterable[str]) -> dict[str, Any]:
     return {name: attr_to_python(op.attr[name], types[name]) for name in names}
 
 
-_rules = Registrations[OpRule]("The OpenVINO rule of")
-
-
 def openvino_op(
     *ops: str,
     constants: Sequence[str] = (),
@@ -120,32 +115,23 @@ def openvino_op(
     site = declaring_site(sys._getframe(1))
 
     def register(build: _B) -> _B:
-        rule = OpRule(
-            build,
-            keywords_of(build),
-            frozenset(constants),
-            types or {},
-            takes_empty,
-            differs_for_non_finite,
-            refuses,
-        )
+        flags = takes_empty, differs_for_non_finite, refuses
+        rule = OpRule(build, keywords_of(build), frozenset(constants), types or {}, *flags)
         for op in ops:
-            _rules.add(op, rule, site)
+            RULES.add(op, rule, site)
         return build
 
     return register
 
 
 @functools.cache
-def rules() -> Registrations[OpRule]:
-    """The rules, by op; the modules that have them are imported at the first call."""
+def rules() -> OpRules[OpRule]:
+    """The rules of all ops; the modules that have them are imported at the first call."""
     from opkernel.engines.openvino import ops  # its modules need this one
 
-    for module in pkgutil.iter_modules(ops.__path__, f"{ops.__name__}."):
-        importlib.import_module(module.name)
-    return _rules
+    import_modules(ops)
+    return RULES
 
 
-def rule_of(op: str) -> OpRule | None:
-    """The rule of an op; None for one that is not taken."""
-    return rules().get(op)
+RULES = OpRules[OpRule]("OpenVINO", lambda _: rules())
+"""The rules, by op."""

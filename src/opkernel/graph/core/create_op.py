@@ -12,11 +12,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
-from opkernel.graph.core.elements import graph_element
 from opkernel.graph.core.graph import Graph
-from opkernel.graph.core.node import NodeRequest
-from opkernel.graph.core.node_signature import NodeSignature
+from opkernel.graph.core.node import NodeRequest, graph_element
 from opkernel.graph.core.operation import Operation, check_inputs
+from opkernel.graph.core.signature import NodeSignature
 from opkernel.graph.core.tensor import Tensor, tensors_in
 from opkernel.messages import did_you_mean, short_repr
 from opkernel.opdef import (
@@ -42,7 +41,11 @@ def build_node(
     graph: Graph, name: str, request: NodeRequest, control_inputs: Sequence[Operation]
 ) -> Operation:
     """An operation that is valid for its op, not yet part of the graph."""
-    registration = _registration(graph, request)
+    registration = (
+        op_named(graph, request.op_type)
+        if request.op_def is None
+        else OpRegistrationData(op_def=request.op_def, shape_inference_fn=unknown_shape)
+    )
     try:
         arguments = Arguments(name, registration.op_def, request)
         tensors = arguments.tensors(graph)
@@ -106,23 +109,15 @@ def op_named(graph: Graph, op_type: str) -> OpRegistrationData:
         raise not_registered(op_type, [*library, *graph.op_registry.names()]) from None
 
 
-def _registration(graph: Graph, request: NodeRequest) -> OpRegistrationData:
-    if request.op_def is None:
-        return op_named(graph, request.op_type)
-    return OpRegistrationData(op_def=request.op_def, shape_inference_fn=unknown_shape)
-
-
 def _check_types(op: Operation, request: NodeRequest) -> None:
     for what, asked, have in (
         ("input", request.input_types, op.signature.input_types),
         ("output", request.dtypes, op.signature.output_types),
     ):
         if asked is not None and [as_dtype(t).base for t in asked] != [t.base for t in have]:
-            raise InvalidArgumentError(
+            raise op.error(
                 f"Node '{op.name}' ({op.type}) has {what} types {[t.string for t in have]}, not "
-                f"{[as_dtype(t).string for t in asked]}",
-                node=op.name,
-                op=op.type,
+                f"{[as_dtype(t).string for t in asked]}"
             )
 
 
@@ -227,8 +222,11 @@ def as_tensor(graph: Graph, name: str, value: Any, arg_name: str, dtype: DataTyp
     """The tensor itself, a list of tensors packed, or a constant that holds the value."""
     if isinstance(value, list | tuple):
         first = next(tensors_in(value), None)
-        if first is not None:
-            return _packed(graph, name, value, arg_name, first.dtype)
+        if first is not None:  # at any depth
+            scope = f"{name}/{arg_name}"
+            items = [as_tensor(graph, scope, v, str(i), first.dtype) for i, v in enumerate(value)]
+            with graph.scopes.in_name(name):
+                return graph.create_op("Pack", [items], name=arg_name).outputs[0]
     value = graph_element(value)
     if isinstance(value, Tensor):
         return graph.as_own(value)
@@ -248,13 +246,3 @@ def as_tensor(graph: Graph, name: str, value: Any, arg_name: str, dtype: DataTyp
     attrs = {"dtype": DataType(proto.dtype), "value": AttrValue(tensor=proto)}
     with graph.scopes.in_name(name):
         return graph.create_op("Const", name=arg_name, attrs=attrs).outputs[0]
-
-
-def _packed(
-    graph: Graph, name: str, values: Sequence[Any], arg_name: str, dtype: DataType
-) -> Tensor:
-    """The tensor of a list that has tensors in it, at any depth."""
-    scope = f"{name}/{arg_name}"
-    items = [as_tensor(graph, scope, value, str(i), dtype) for i, value in enumerate(values)]
-    with graph.scopes.in_name(name):
-        return graph.create_op("Pack", [items], name=arg_name).outputs[0]

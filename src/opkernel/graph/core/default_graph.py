@@ -32,6 +32,13 @@ def graph_of_call(tensors: Iterable[Tensor]) -> Graph | None:
     return graph if first is None else first.graph
 
 
+def graph_of_tensors(tensors: Iterable[Tensor]) -> Graph:
+    """The graph that a call with these tensors, of which there is one at least, adds to."""
+    graph = graph_of_call(tensors)
+    assert graph is not None
+    return graph
+
+
 def get_default_graph() -> Graph:
     """The graph of the innermost `with graph.as_default()` of this thread, or else a global one."""
     graph = innermost_default()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias, TypeVar
 
-from opkernel.graph.core.control_flow_ops import LOOP_HEAD_OPS, NEXT_ITERATION_OPS
 from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.structural_ops import MERGE_OPS, NEXT_ITERATION_OPS
 
 _T = TypeVar("_T")
 
@@ -22,20 +22,34 @@ def edges_of(op: Operation) -> list[Edge]:
 
 def is_head_of_loop(op: Operation) -> bool:
     """Whether it is a Merge with a back edge; its outputs change from turn to turn."""
-    return op.type in LOOP_HEAD_OPS and any(s.type in NEXT_ITERATION_OPS for s in op.edges[::2])
+    return op.type in MERGE_OPS and any(s.type in NEXT_ITERATION_OPS for s in op.edges[::2])
 
 
-def reached(start: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> set[_T]:
-    """The things that can be reached from some things, these included."""
-    stack = list(start)
-    found = set(stack)
+def origin(edge: Edge) -> Edge:
+    """The tensor that comes through operations that pass it on."""
+    op, index = edge
+    while op.traits.passes_on and op.edges:
+        op, index = op.edges[:2]
+    return op, index
+
+
+def reached(start: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> dict[_T, None]:
+    """The things that can be reached from some things, these included; an ordered set."""
+    found = dict.fromkeys(start)
+    stack = list(found)
     while stack:
-        new = set(following(stack.pop())) - found
-        found |= new
-        stack += new
+        for one in following(stack.pop()):
+            if one not in found:
+                found[one] = None
+                stack.append(one)
     return found
+
+
+def leading_to(ops: Iterable[Operation]) -> set[Operation]:
+    """Some operations, and all operations that they depend on."""
+    return set(reached(ops, lambda op: (*op.edges[::2], *op.control_inputs)))
 
 
 def behind(ops: Iterable[Operation]) -> set[Operation]:
     """Some operations, and all operations that depend on them, also by a back edge."""
-    return reached(ops, lambda op: [consumer for consumer, _ in op.consumer_edges()])
+    return set(reached(ops, lambda op: [consumer for consumer, _ in op.consumer_edges()]))

@@ -14,23 +14,22 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.graph.core.control_flow_context import BuildsInContext
-from opkernel.graph.core.definition_site import capture_site
-from opkernel.graph.core.elements import graph_element, node_named, output_named
-from opkernel.graph.core.node import NodeRequest
-from opkernel.graph.core.node_signature import NodeSignature
+from opkernel.graph.core.node import (
+    NodeRequest,
+    capture_site,
+    graph_element,
+    node_named,
+    output_named,
+)
 from opkernel.graph.core.operation import Operation, as_operation
 from opkernel.graph.core.operation_table import OperationTable
 from opkernel.graph.core.scopes import DeviceFunction
-from opkernel.graph.core.signature import SignatureResolver
+from opkernel.graph.core.signature import NodeSignature, SignatureResolver
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.interrupts import contextmanager, setting
-from opkernel.opdef import (
-    GRAPH_DEF_VERSION,
-    GRAPH_DEF_VERSION_MIN_CONSUMER,
-    OpRegistrationData,
-)
+from opkernel.messages import short_repr
+from opkernel.opdef import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER, OpRegistrationData
 from opkernel.proto import FullTypeDef, GraphDef, NodeDef, OpDef, VersionDef
 from opkernel.slots import Slot
 
@@ -62,7 +61,7 @@ _SHAPES: Slot[Callable[[Graph, Mapping[Any, Any] | None, bool], room.GraphShapes
 )
 
 
-class Graph(OperationTable[Operation], BuildsInContext):
+class Graph(OperationTable[Operation]):
     """A dataflow graph: operations, and the tensors between them.
 
     Attributes:
@@ -115,6 +114,20 @@ class Graph(OperationTable[Operation], BuildsInContext):
         except OpError:
             return False
         return True
+
+    def __getitem__(self, name: str) -> Tensor | Operation:
+        """The operation of a name, or the tensor of a name such as `node:0`.
+
+        Raises:
+            NotFoundError: there is none.
+            InvalidArgumentError: `name` is no text.
+        """
+        if not isinstance(name, str):
+            raise InvalidArgumentError(
+                f"A graph finds operations and tensors by name, not by {short_repr(name)}: "
+                f"graph['x'] is an operation, and graph['x:0'] its first output"
+            )
+        return self.as_graph_element(name)
 
     def __repr__(self) -> str:
         parts = [f"{len(self):,} operation{'' if len(self) == 1 else 's'}"]
@@ -228,6 +241,27 @@ class Graph(OperationTable[Operation], BuildsInContext):
             op_type_map: from names of ops to names of registered gradient functions.
         """
         return self.scopes.with_gradients(op_type_map)
+
+    def _get_control_flow_context(self) -> Any:
+        """The control-flow context of new operations of this thread; None for none."""
+        return self.scopes.control_flow_context
+
+    def _set_control_flow_context(self, context: Any) -> None:
+        """Put new operations of this thread into a context, or into none."""
+        self.scopes.control_flow_context = context
+
+    _control_flow_context = property(_get_control_flow_context, _set_control_flow_context)
+
+    def enter_context(self, op: Operation) -> None:
+        """Put a new operation into the control-flow context, if there is one.
+
+        Code that builds control flow of TensorFlow 1 by hand sets the contexts, whose method `AddOp` gets each
+        operation made in them. Nothing else reads them: `control_flow_info` finds frames from the edges.
+        """
+        context = self.scopes.control_flow_context
+        if context is not None:
+            self.control_flow_contexts[op] = context
+            context.AddOp(op)
 
     @contextmanager
     def as_default(self) -> Iterator[Graph]:

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.escaping import terminal_text
-from opkernel.graph.core.control_flow_context import MadeInContext
-from opkernel.graph.core.elements import graph_element
-from opkernel.graph.core.node import Node
-from opkernel.graph.core.node_signature import (
+from opkernel.graph.core.node import Node, copied, graph_element
+from opkernel.graph.core.signature import (
     NO_SIGNATURE,
     NodeSignature,
     input_type_error,
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
 
 
-class Operation(Node, MadeInContext):
+class Operation(Node):
     """A node of a graph. Made by `Graph.create_op` and `import_graph_def`.
 
     Attributes:
@@ -85,7 +83,7 @@ class Operation(Node, MadeInContext):
         if self.stale:
             with self.graph.lock:
                 if self.stale:
-                    self.message = _copy(self.message)
+                    self.message = copied(self.message)
                     self.write_inputs()
         return self.message
 
@@ -144,14 +142,14 @@ class Operation(Node, MadeInContext):
     def set_device(self, device: str) -> None:
         """Have it ask for another device."""
         self.graph.changing(self)
-        self.message = _copy(self.message)
+        self.message = copied(self.message)
         self.message.device = str(device)
         self.graph.edits += 1
 
     def set_full_type(self, full_type: FullTypeDef) -> None:
         """Have it carry the full types of its outputs."""
         self.graph.changing(self)
-        self.message = _copy(self.message)
+        self.message = copied(self.message)
         self.message.experimental_type.CopyFrom(full_type)
 
     def update_input(self, index: int, tensor: Tensor) -> None:
@@ -162,10 +160,8 @@ class Operation(Node, MadeInContext):
         """
         self.graph.changing(self)
         if not 0 <= index < len(self.edges) // 2:
-            raise InvalidArgumentError(
-                f"Node {self.name!r} has no input {index}: it has {len(self.edges) // 2}",
-                node=self.name,
-                op=self.type,
+            raise self.error(
+                f"Node {self.name!r} has no input {index}: it has {len(self.edges) // 2}"
             )
         check_input(self, index, tensor, self.signature)
         self.graph.fanout.forget(self.edges[2 * index], self, index)
@@ -228,7 +224,7 @@ class Operation(Node, MadeInContext):
         Raises:
             InvalidArgumentError: as `become`.
         """
-        node = _copy(self.message)
+        node = copied(self.message)
         for name, value in attrs.items():
             node.attr[name].CopyFrom(value)
         self.become(node, self.inputs if inputs is None else inputs)
@@ -251,7 +247,10 @@ class Operation(Node, MadeInContext):
         check_outputs(self, signature)
         self.message, self.signature = node, signature
         self._lead(inputs)
-        self._resize_outputs()
+        if self._outputs is not None:  # existing tensors stay the same objects
+            count = len(signature.output_types)
+            kept = self._outputs[:count]
+            self._outputs = kept + tuple([Tensor(self, i) for i in range(len(kept), count)])
 
     def cut_off(self) -> None:
         """Remove all inputs of an operation that is not needed."""
@@ -262,6 +261,19 @@ class Operation(Node, MadeInContext):
     _set_device, _set_attr = set_device, set_attr
     _add_control_input, _add_control_inputs = add_control_input, add_control_inputs
     _update_input = update_input
+
+    def _get_control_flow_context(self) -> Any:
+        """The conditional or loop that it was made in, or was put into; None for none."""
+        return self.graph.control_flow_contexts.get(self)
+
+    def _set_control_flow_context(self, context: Any) -> None:
+        """Put it into another context; into none if None."""
+        if context is None:
+            self.graph.control_flow_contexts.pop(self, None)
+        else:
+            self.graph.control_flow_contexts[self] = context
+
+    _control_flow_context = property(_get_control_flow_context, _set_control_flow_context)
 
     def _tf_output(self, output_idx: int) -> TF_Output:
         """One of its outputs by number."""
@@ -279,13 +291,6 @@ class Operation(Node, MadeInContext):
         self._rewire(_edges_from(inputs))
         for index, source in enumerate(self.edges[::2]):
             fanout.note(source, self, index)
-
-    def _resize_outputs(self) -> None:
-        """Let there be a tensor for each output; existing tensors stay the same objects."""
-        if self._outputs is not None:
-            count = len(self.signature.output_types)
-            kept = self._outputs[:count]
-            self._outputs = kept + tuple([Tensor(self, i) for i in range(len(kept), count)])
 
     def _rewire(self, edges: tuple[Any, ...]) -> None:
         self.edges = edges
@@ -331,23 +336,14 @@ def check_outputs(op: Operation, signature: NodeSignature) -> None:
         return
     taken = {c.edges[2 * at + 1] for c, at in op.consumer_edges() if at >= 0}
     if any(before[index : index + 1] != after[index : index + 1] for index in taken):
-        raise InvalidArgumentError(
+        raise op.error(
             f"Node '{op.name}' ({op.type}) cannot become a {signature.op_type}: its outputs "
-            f"are of other types",
-            node=op.name,
-            op=op.type,
+            f"are of other types"
         )
 
 
 def _edges_from(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
     return tuple([part for tensor in tensors for part in (tensor.op, tensor.value_index)])
-
-
-def _copy(node: NodeDef) -> NodeDef:
-    """A node for changing: a copy of the operation may share the present message."""
-    copy = NodeDef()
-    copy.CopyFrom(node)
-    return copy
 
 
 @dataclass(frozen=True)

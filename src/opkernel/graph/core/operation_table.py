@@ -1,24 +1,151 @@
-"""OperationTable: the operations of a graph in their order and by name, the names that are taken, collections.
+"""OperationTable: the operations of a graph in their order and by name, the names that are taken, collections, consumers.
 
-State: `_operations` in the order of making, which is topological but for the back edges of loops.
+Nodes that are imported are put in order: inputs first, and otherwise as they were given.
 
-Source: TensorFlow python/framework/ops.py (Graph.unique_name).
+State: `_operations` in the order of making, which is topological but for the back edges of loops. `Fanout` tells which
+operations take the outputs of each one: `_fanout` holds, for each producer, the edges to the first `_indexed` operations
+in order, as (consumer, input index), with CONTROL_SLOT for control edges. The first question adds the other edges, so
+that bulk imports need not pay for them.
+
+Source: TensorFlow python/framework/ops.py (Graph.unique_name), core/common_runtime/graph_constructor.cc.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, Generic
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
-from opkernel.graph.core.fanout import Fanout
 from opkernel.graph.core.node import AnyNode, Node
-from opkernel.graph.core.node_order import order_by_inputs
 from opkernel.graph.core.scopes import Scopes
-from opkernel.graph.core.tensor_name import is_valid_node_name
+from opkernel.graph.core.structural_ops import MERGE_OPS, NEXT_ITERATION_OPS
+from opkernel.graph.core.tensor_name import CONTROL_SLOT, is_valid_node_name
+
+_NOTHING: Mapping[Any, Sequence[Any]] = MappingProxyType({})
+
+_MAX_NAMED = 8
+"""So many nodes of a cycle does the error name."""
+
+
+def order_by_inputs(
+    ops: list[AnyNode], behind: Mapping[AnyNode, Sequence[AnyNode]] = _NOTHING
+) -> list[AnyNode]:
+    """The operations with each after its inputs; as far as that leaves a choice, as they stand.
+
+    Edges from NextIteration to Merge may lead back. Takes linear time where the operations stand in
+    order already, and n log n at worst.
+
+    Args:
+        ops: linked operations, each with its position as its number. They may have inputs that are
+            not among them; those do not count.
+        behind: others that an operation comes after.
+
+    Raises:
+        InvalidArgumentError: operations depend on each other in a cycle.
+    """
+    if all(
+        source.number < op.number or not _is_among(ops, source)
+        for op in ops
+        for source in _awaited(op, behind)
+    ):
+        return ops
+    pending = [0] * len(ops)
+    dependents: list[list[int]] = [[] for _ in ops]
+    for op in ops:
+        for source in _awaited(op, behind):
+            if _is_among(ops, source):
+                pending[op.number] += 1
+                dependents[source.number].append(op.number)
+    ready = [position for position, count in enumerate(pending) if count == 0]
+    order = []
+    while ready:
+        position = heapq.heappop(ready)
+        order.append(ops[position])
+        for dependent in dependents[position]:
+            pending[dependent] -= 1
+            if pending[dependent] == 0:
+                heapq.heappush(ready, dependent)
+    if len(order) < len(ops):
+        raise _cycle_error([op for op, count in zip(ops, pending, strict=True) if count], behind)
+    return order
+
+
+def _awaited(op: AnyNode, behind: Mapping[AnyNode, Sequence[AnyNode]]) -> Iterator[AnyNode]:
+    """The operations that must come before it: all that it has edges from but back edges, and others."""
+    back_edges_may_enter = op.message.op in MERGE_OPS
+    for source in op.edges[::2]:
+        if not (back_edges_may_enter and source.message.op in NEXT_ITERATION_OPS):
+            yield source
+    yield from op.control_inputs
+    yield from behind.get(op, ())
+
+
+def _is_among(ops: Sequence[Node], op: Node) -> bool:
+    return op.number < len(ops) and ops[op.number] is op
+
+
+def _cycle_error(
+    stuck: list[AnyNode], behind: Mapping[AnyNode, Sequence[AnyNode]]
+) -> InvalidArgumentError:
+    """The error that names the operations of a cycle, in the order in which they take each other."""
+    waiting, op = set(stuck), stuck[0]
+    path: dict[AnyNode, None] = {}
+    while op not in path:
+        path[op] = None
+        op = next(s for s in _awaited(op, behind) if s in waiting)
+    ops = list(path)
+    cycle = ops[ops.index(op) :][::-1]
+    first = cycle.index(min(cycle, key=lambda op: op.number))
+    names = [repr(op.name) for op in cycle[first:] + cycle[:first]]
+    if len(names) > _MAX_NAMED:
+        names[_MAX_NAMED:] = ["..."]
+    return InvalidArgumentError(
+        f"{len(stuck)} nodes in a cycle or behind one ({', '.join(names)}); only edges from "
+        f"NextIteration to Merge may lead back",
+        node=cycle[first].name,
+    )
+
+
+class Fanout(Generic[AnyNode]):
+    """The edges of a growing list of operations, each with its position as its number."""
+
+    def __init__(self, operations: Sequence[AnyNode]) -> None:
+        self._operations = operations
+        for op in operations:
+            op._fanout = None
+        self._indexed = 0
+
+    def of(self, op: AnyNode) -> list[tuple[AnyNode, int]]:
+        """The edges that leave an operation, as (consumer, input index)."""
+        for position in range(self._indexed, len(self._operations)):
+            consumer = self._operations[position]
+            for index, source in enumerate(consumer.edges[::2]):
+                _add(source, consumer, index)
+            for source in consumer.control_inputs:
+                _add(source, consumer, CONTROL_SLOT)
+        self._indexed = len(self._operations)
+        return list(op._fanout or ())
+
+    def note(self, source: Node, consumer: Node, index: int) -> None:
+        """Record a new edge of an operation."""
+        if consumer.number < self._indexed:
+            _add(source, consumer, index)
+
+    def forget(self, source: Node, consumer: Node, index: int) -> None:
+        """Drop an edge of an operation."""
+        if source._fanout is not None and consumer.number < self._indexed:
+            del source._fanout[consumer, index]
+
+
+def _add(source: Node, consumer: Node, index: int) -> None:
+    if source._fanout is None:
+        source._fanout = {}
+    source._fanout[consumer, index] = None
 
 
 class OperationTable(Generic[AnyNode]):

@@ -120,7 +120,7 @@ class Scopes(threading.local, Generic[AnyNode]):
             op.message.device = self.device_for(op)
         if op.type in self.gradients:
             op.attr[GRADIENT_OP_TYPE_ATTR].s = self.gradients[op.type].encode()
-        groups = self._colocation_groups()
+        groups = sorted({group for op in self.colocated for group in op.colocation_groups()})
         if groups:
             op.attr[COLOCATION_ATTR].CopyFrom(attr_from_python(groups, "list(string)"))
             devices = [other.device for other in reversed(self.colocated) if other.device]
@@ -150,10 +150,6 @@ class Scopes(threading.local, Generic[AnyNode]):
             if block.made_inside.isdisjoint(producers):
                 needed.update(dict.fromkeys(op for op in block.inputs if op not in producers))
         return list(needed)
-
-    def _colocation_groups(self) -> list[bytes]:
-        """The colocation groups of a new operation."""
-        return sorted({group for op in self.colocated for group in op.colocation_groups()})
 
     def note_made(self, op: AnyNode) -> None:
         """Remember in which blocks of control dependencies an operation was made."""

@@ -1,4 +1,4 @@
-"""SignatureResolver: checks nodes against their ops, and finds the types of inputs and outputs.
+"""SignatureResolver: checks nodes against their ops, and finds the types of inputs and outputs: a NodeSignature.
 
 Most nodes of a graph have the attrs of another node of the same op. Nodes with the same op, number of
 inputs and attrs share the result of one check. Any two tensors count as the same attr.
@@ -11,17 +11,59 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from opkernel.graph.core.node_signature import NodeSignature
-from opkernel.opdef import (
-    OpRegistrationData,
-    in_out_types_for_node,
-    validate_node_def,
-)
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import OpRegistrationData, OpTraits, in_out_types_for_node, validate_node_def
+from opkernel.opdef.core.op_traits import NO_TRAITS
 from opkernel.records import dataclass, field
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
     from opkernel.proto import AttrValue, NodeDef
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeSignature:
+    """The facts that nodes of one op with the same attrs share.
+
+    Attributes:
+        op_type: the name of the op.
+        registration: the op; None where it is not registered, and the types are DT_INVALID.
+        input_types, output_types: one for each tensor.
+    """
+
+    op_type: str
+    registration: OpRegistrationData | None
+    input_types: tuple[DataType, ...]
+    output_types: tuple[DataType, ...]
+
+    @property
+    def traits(self) -> OpTraits:
+        """The traits of the op: facts that passes may assume."""
+        return NO_TRAITS if self.registration is None else self.registration.traits
+
+
+NO_SIGNATURE = NodeSignature("", None, (), ())
+"""The signature of an operation that is still being made."""
+
+
+def types_compatible(expected: DataType, actual: DataType) -> bool:
+    """Whether an input of one type takes a tensor of another: references pass as values."""
+    if expected == actual or DataType.DT_INVALID in (expected, actual):
+        return True
+    return not expected.is_ref and expected == actual.base
+
+
+def input_type_error(
+    node: str, signature: NodeSignature, index: int, tensor: str, dtype: DataType
+) -> InvalidArgumentError:
+    """The error for an input that gets a tensor of the wrong type."""
+    return InvalidArgumentError(
+        f"Input {index} of node {node} was passed {dtype.string} from {tensor} "
+        f"incompatible with expected {signature.input_types[index].string}.",
+        node=node,
+        op=signature.op_type,
+    )
+
 
 _MAX_ENTRIES_PER_OP = 4096
 
@@ -73,7 +115,9 @@ class SignatureResolver:
         """
         known = self._known.get(node.op)
         if known is None or (registration is not None and registration is not known.registration):
-            known = self._add_op(node.op, registration or self._look_up(node.op))
+            registration = registration or self._look_up(node.op)
+            declared = frozenset(attr.name for attr in registration.op_def.attr)
+            known = self._known[node.op] = _KnownOp(registration, declared)
         key = (num_inputs, _attr_key(node, known.declared))
         entry = known.entries.get(key)
         if entry is None:
@@ -83,11 +127,6 @@ class SignatureResolver:
         for name, default in entry.defaults:
             node.attr[name].CopyFrom(default)
         return entry.signature
-
-    def _add_op(self, op_type: str, registration: OpRegistrationData) -> _KnownOp:
-        declared = frozenset(attr.name for attr in registration.op_def.attr)
-        known = self._known[op_type] = _KnownOp(registration, declared)
-        return known
 
     def _examine(self, node: NodeDef, registration: OpRegistrationData) -> _Entry:
         op_def = registration.op_def

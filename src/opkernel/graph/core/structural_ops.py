@@ -1,18 +1,9 @@
-"""The ops that graphs themselves are made of: arguments and results of functions, placeholders.
+"""The ops that graphs themselves are made of: arguments and results of functions, placeholders; control flow of TensorFlow 1.
 
-Source: TensorFlow core/ops/function_ops.cc.
+Source: TensorFlow core/ops/function_ops.cc, the node classes of core/graph/graph.cc.
 """
 
-__all__ = [
-    "ARG_OPS",
-    "ASSIGNMENTS",
-    "INPUT_OPS",
-    "PLACEHOLDER_OPS",
-    "RETVAL_OPS",
-    "STATELESS_CALLS",
-    "STRUCTURAL_OPS",
-    "VARIABLE_OPS",
-]
+from __future__ import annotations
 
 ARG_OPS = frozenset({"_Arg", "_DeviceArg"})
 """The ops whose nodes are the arguments of a function's body."""
@@ -35,3 +26,24 @@ VARIABLE_OPS = frozenset({"AutoReloadVariable", "VarHandleOp", "Variable", "Vari
 """The ops whose nodes stand for a variable."""
 ASSIGNMENTS = frozenset({"AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp"})
 """The ops that give a variable a value, by its handle."""
+
+
+ENTER_OPS = frozenset({"Enter", "RefEnter"})
+"""The ops that lead into a loop."""
+EXIT_OPS = frozenset({"Exit", "RefExit"})
+"""The ops that lead out of a loop."""
+NEXT_ITERATION_OPS = frozenset({"NextIteration", "RefNextIteration"})
+"""The ops that a loop's back edge may come from."""
+MERGE_OPS = frozenset({"Merge", "RefMerge"})
+"""The ops that pass on the one input that is alive; a loop's back edge may lead to them only."""
+SWITCH_OPS = frozenset({"RefSwitch", "Switch", "_SwitchN"})
+"""Ops that run and yet may give a dead output; waiting for the op is not waiting for the output."""
+LOOP_OPS = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"LoopCond"}
+"""The ops of loops."""
+LOW_LEVEL_CONTROL_FLOW = LOOP_OPS | SWITCH_OPS | MERGE_OPS | {"ControlTrigger"}
+"""All of them."""
+
+TRANSFER_OPS = frozenset({"_HostRecv", "_HostSend", "_Recv", "_Send", "Recv", "Send"})
+"""The ops that run even where an input is dead, to tell the other side."""
+MAY_BE_DEAD_ALONE = SWITCH_OPS | {"Recv", "_Recv", "_HostRecv"}
+"""The ops that give dead outputs; to wait for such an output, an operation must take it."""

@@ -10,7 +10,7 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from opkernel.errors import OpError
-from opkernel.graph.core.elements import graph_element
+from opkernel.graph.core.node import graph_element
 from opkernel.slots import Slot
 from opkernel.types import DataType, PartialTensorShape
 
@@ -20,6 +20,47 @@ if TYPE_CHECKING:
 
 _OPERATORS: Slot[Callable[..., Tensor]] = Slot("operators of tensors")
 """Adds the operation of an operator to the graph, by the operator's name and the operands."""
+
+_NUMPY: Slot[Callable[[str, tuple[Any, ...], Mapping[str, Any]], Any]] = Slot(
+    "functions of NumPy on tensors"
+)
+"""Adds the operations of a function of NumPy, by its name and its arguments."""
+
+
+def _operate(name: str, *operands: Any) -> Tensor:
+    try:
+        return _OPERATORS.get()(name, *operands)
+    except Exception as error:
+        from opkernel.tracebacks import hide_frames
+
+        hide_frames(error)
+        raise
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """A method that arrays have, too."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return _NUMPY.get()(name, (self, *args), kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`numpy.{name}` of it."
+    return method
+
+
+def _binary(name: str) -> tuple[Callable[[Any, Any], Tensor], Callable[[Any, Any], Tensor]]:
+    """The methods of an operator, for a tensor on the left and for one on the right."""
+
+    def forward(self: Tensor, other: Any) -> Tensor:
+        return _operate(name, self, other)
+
+    def reflected(self: Tensor, other: Any) -> Tensor:
+        return _operate(name, other, self)
+
+    return forward, reflected
+
+
+_REDUCTIONS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod"}
 
 
 class Tensor:
@@ -33,7 +74,6 @@ class Tensor:
     """
 
     __slots__ = ("__weakref__", "op", "value_index")
-    __array_ufunc__ = None  # NumPy's arrays leave the operator to the tensor on the other side
 
     def __class_getitem__(cls, dtype: Any, /) -> GenericAlias:
         """`Tensor["T"]`: a hint of `opkernel.custom_ops`."""
@@ -119,83 +159,82 @@ class Tensor:
         """Copy and pickle it as its graph and its name."""
         return type(self.graph).get_tensor_by_name, (self.graph, self.name)
 
-    def __add__(self, other: Any) -> Tensor:
-        return _operate("add", self, other)
+    __add__, __radd__ = _binary("add")
+    __sub__, __rsub__ = _binary("sub")
+    __mul__, __rmul__ = _binary("mul")
+    __truediv__, __rtruediv__ = _binary("truediv")
+    __floordiv__, __rfloordiv__ = _binary("floordiv")
+    __mod__, __rmod__ = _binary("mod")
+    __pow__, __rpow__ = _binary("pow")
+    __matmul__, __rmatmul__ = _binary("matmul")
+    __and__, __rand__ = _binary("and")
+    __or__, __ror__ = _binary("or")
+    __xor__, __rxor__ = _binary("xor")
+    __lt__ = _binary("lt")[0]
+    __le__ = _binary("le")[0]
+    __gt__ = _binary("gt")[0]
+    __ge__ = _binary("ge")[0]
+    __getitem__ = _binary("getitem")[0]
 
-    def __radd__(self, other: Any) -> Tensor:
-        return _operate("add", other, self)
+    all, any = _method("all"), _method("any")
+    argmax, argmin = _method("argmax"), _method("argmin")
+    astype = _method("astype")
+    clip = _method("clip")
+    cumprod, cumsum = _method("cumprod"), _method("cumsum")
+    dot = _method("dot")
+    max, min = _method("max"), _method("min")
+    mean, std, var = _method("mean"), _method("std"), _method("var")
+    prod, sum = _method("prod"), _method("sum")
+    ravel, squeeze, swapaxes = _method("ravel"), _method("squeeze"), _method("swapaxes")
+    round = _method("round")
 
-    def __sub__(self, other: Any) -> Tensor:
-        return _operate("sub", self, other)
+    def reshape(self, *shape: Any) -> Any:
+        """It with another shape, given as a list or as several sizes; one size may be -1."""
+        return _NUMPY.get()("reshape", (self, shape[0] if len(shape) == 1 else shape), {})
 
-    def __rsub__(self, other: Any) -> Tensor:
-        return _operate("sub", other, self)
+    def transpose(self, *axes: Any) -> Any:
+        """It with its axes in another order, given as a list or one by one; reversed if none are given."""
+        order = axes[0] if len(axes) == 1 else axes or None
+        return _NUMPY.get()("transpose", (self, order), {})
 
-    def __mul__(self, other: Any) -> Tensor:
-        return _operate("mul", self, other)
+    @property
+    def T(self) -> Any:  # noqa: N802  # as arrays have it
+        """It with its axes in reverse order."""
+        return self.transpose()
 
-    def __rmul__(self, other: Any) -> Tensor:
-        return _operate("mul", other, self)
+    @property
+    def ndim(self) -> int | None:
+        """Its rank; None if that is unknown."""
+        return self.shape.rank
 
-    def __truediv__(self, other: Any) -> Tensor:
-        return _operate("truediv", self, other)
+    @property
+    def numpy(self) -> NoReturn:
+        """Not there: a tensor of a graph has no value before the graph runs."""
+        raise AttributeError(_no_value(self, "an array"), name="numpy")
 
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return _operate("truediv", other, self)
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """What NumPy asks where a tensor is an argument of a ufunc."""
+        name = ufunc.__name__
+        if method == "reduce" and name in _REDUCTIONS:
+            return _NUMPY.get()(_REDUCTIONS[name], inputs, {"axis": 0, **kwargs})
+        if method != "__call__":
+            name = f"{name}.{method}"
+        out = kwargs.pop("out", None)
+        if out is not None and out[0] is not inputs[0]:  # but for `array += tensor`
+            raise TypeError(f"numpy.{name} cannot write a tensor of a graph into an array")
+        return _NUMPY.get()(name, inputs, kwargs)
 
-    def __floordiv__(self, other: Any) -> Tensor:
-        return _operate("floordiv", self, other)
+    def __array_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """What NumPy asks where a tensor is an argument of another function."""
+        name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
+        return _NUMPY.get()(name, args, kwargs)
 
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return _operate("floordiv", other, self)
+    def __eq__(self, other: object) -> bool:  # an array on the other side compares elements
+        return self is other
 
-    def __mod__(self, other: Any) -> Tensor:
-        return _operate("mod", self, other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return _operate("mod", other, self)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return _operate("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return _operate("pow", other, self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return _operate("matmul", self, other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return _operate("matmul", other, self)
-
-    def __and__(self, other: Any) -> Tensor:
-        return _operate("and", self, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return _operate("and", other, self)
-
-    def __or__(self, other: Any) -> Tensor:
-        return _operate("or", self, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return _operate("or", other, self)
-
-    def __xor__(self, other: Any) -> Tensor:
-        return _operate("xor", self, other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return _operate("xor", other, self)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return _operate("lt", self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return _operate("le", self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return _operate("gt", self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return _operate("ge", self, other)
+    __hash__ = object.__hash__
 
     def __neg__(self) -> Tensor:
         return _operate("neg", self)
@@ -205,9 +244,6 @@ class Tensor:
 
     def __invert__(self) -> Tensor:
         return _operate("invert", self)
-
-    def __getitem__(self, key: Any) -> Tensor:
-        return _operate("getitem", self, key)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(_no_value(self, "a NumPy array"))
@@ -231,10 +267,6 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
     element = graph_element(value)
     if isinstance(element, Tensor):
         yield element
-
-
-def _operate(name: str, *operands: Any) -> Tensor:
-    return _OPERATORS.get()(name, *operands)
 
 
 def _no_value(tensor: Tensor, wanted: str) -> str:

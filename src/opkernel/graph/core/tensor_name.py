@@ -4,6 +4,7 @@ Source: TensorFlow core/graph/tensor_id.cc, core/graph/graph_constructor.cc (IsV
 """
 
 import re
+from collections.abc import Container
 
 CONTROL_SLOT = -1
 """The output index that stands for a control edge."""
@@ -44,6 +45,15 @@ def parse_input(text: str) -> tuple[str, int]:
     if text.startswith("^"):
         return text[1:], CONTROL_SLOT
     return text, 0
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """The name, or the first `name_N` that is not taken."""
+    name, number = wanted, 0
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
 
 
 def format_input(node: str, index: int) -> str:

@@ -33,13 +33,15 @@ class Undo:
     def note(self, op: Operation) -> None:
         """An operation is about to be changed."""
         if op not in self.states:
-            self.states[op] = _state(op)
+            own = op.name, op.message, op.stale, op.signature
+            self.states[op] = *own, op.edges, op.control_inputs, op._outputs
 
     def restore(self) -> None:
         """Restore the graph."""
         graph = self._graph
-        for op, state in self.states.items():
-            _restore(op, state)
+        for op, state in self.states.items():  # the graph finds consumers anew
+            op.name, op.message, op.stale, op.signature, *edges, op._outputs = state
+            op.edges, op.control_inputs = edges
         graph.names = self._names
         graph.hold(self._operations)
         graph.graph_def_versions = self._versions
@@ -48,15 +50,3 @@ class Undo:
         for name in graph.get_all_collection_keys():
             graph.get_collection_ref(name)[:] = self._collections.get(name, [])
         graph.edits += 1
-
-
-def _state(op: Operation) -> tuple[Any, ...]:
-    """All of an operation that may change."""
-    own = op.name, op.message, op.stale, op.signature
-    return *own, op.edges, op.control_inputs, op._outputs
-
-
-def _restore(op: Operation, state: tuple[Any, ...]) -> None:
-    """Restore an operation; the graph finds its consumers anew."""
-    op.name, op.message, op.stale, op.signature, *edges, op._outputs = state
-    op.edges, op.control_inputs = edges

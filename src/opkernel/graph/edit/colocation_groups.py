@@ -7,13 +7,19 @@ from opkernel.graph.core.operation import Operation
 from opkernel.opdef import attr_from_python
 
 
-def bequeath_groups(ops: Sequence[Operation], gone: Collection[str]) -> None:
-    """Name groups of nodes that are gone after the first operation that is left of each."""
+def bequeath_groups(ops: Sequence[Operation], gone: Collection[str] | None = None) -> None:
+    """Name groups of nodes that are gone after the first operation that is left of each.
+
+    Args:
+        ops: the operations that are left.
+        gone: the names of the nodes; all that are not among `ops` if None.
+    """
     heirs: dict[str, str] = {}
-    for op in ops if gone else ():
+    there = {op.name for op in ops} if gone is None else set()
+    for op in ops if gone is None or gone else ():
         for group in op.colocation_groups() if COLOCATION_ATTR in op.attr else ():
             name = group.removeprefix(COLOCATION_PREFIX).decode("utf-8", "surrogateescape")
-            if name in gone:
+            if name in gone if gone is not None else name not in there:
                 heirs.setdefault(name, op.name)
     if heirs:
         rename_groups(ops, heirs)

@@ -22,11 +22,11 @@ from itertools import islice
 
 from opkernel.errors import InternalError
 from opkernel.graph import Operation
-from opkernel.graph.core.control_flow_ops import EXIT_OPS
 from opkernel.graph.core.edges import behind
-from opkernel.graph.core.node_signature import NodeSignature
+from opkernel.graph.core.signature import NodeSignature
+from opkernel.graph.core.structural_ops import EXIT_OPS
 from opkernel.graph.edit.effects import Effect, effect_of
-from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.records import dataclass, field
 
 
@@ -79,7 +79,10 @@ class EffectOrder:
         self._effects: dict[NodeSignature, Effect] = {}
         self._bits: dict[Operation, int] = {}
         self._marked: list[Operation] = []
-        self._exits = _exits_behind([op for op in order if self._effect(op) is Effect.ACTS])
+        acting = [op for op in order if self._effect(op) is Effect.ACTS]
+        has_loops = acting and any(op.type in EXIT_OPS for op in acting[0].graph)
+        # The Exits of loops that depend on operations with effects, also by a back edge.
+        self._exits = {op for op in behind(acting) if op.type in EXIT_OPS} if has_loops else set()
         self._known = self._find(order)
 
     def keep(
@@ -136,7 +139,10 @@ class EffectOrder:
             for source in (*op.edges[::2], *op.control_inputs):
                 before |= behind.get(source, 0)  # nothing of a back edge
             if effect:
-                bit = self._bits.get(op) or self._new_bit(op)
+                if op not in self._bits:
+                    self._bits[op] = 1 << len(self._marked)
+                    self._marked.append(op)
+                bit = self._bits[op]
                 found.marked |= bit
                 found.watched |= bit if effect is not Effect.LEADS else 0
                 found.needed |= bit if effect is Effect.ACTS or op in self._exits else 0
@@ -146,11 +152,6 @@ class EffectOrder:
             if effect or op in self._roots:
                 found.before[op] = before
         return found
-
-    def _new_bit(self, op: Operation) -> int:
-        bit = self._bits[op] = 1 << len(self._marked)
-        self._marked.append(op)
-        return bit
 
     def _bits_of(self, ops: Iterable[Operation]) -> int:
         """The bits of operations, without the pure ones."""
@@ -206,10 +207,3 @@ class EffectOrder:
             if not missing:
                 break
         return sources
-
-
-def _exits_behind(ops: Sequence[Operation]) -> frozenset[Operation]:
-    """The Exits of loops that depend on some operations, also by a back edge."""
-    if not ops or not any(op.type in EXIT_OPS for op in ops[0].graph.get_operations()):
-        return frozenset()
-    return frozenset([op for op in behind(ops) if op.type in EXIT_OPS])

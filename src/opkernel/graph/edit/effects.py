@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
-from opkernel.graph.core.node_signature import NodeSignature
-from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.graph.core.signature import NodeSignature
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW, STRUCTURAL_OPS
 from opkernel.types import DataType
 
 
@@ -39,11 +38,7 @@ def effect_of(signature: NodeSignature) -> Effect:
         return Effect.PURE
     if traits.only_reads_state or traits.state_of_step:
         return Effect.SEES
-    return Effect.PURE if _makes_handle(signature) else Effect.ACTS
-
-
-def _makes_handle(signature: NodeSignature) -> bool:
-    """Whether all that an op does is to name a resource or variable."""
-    types = signature.output_types
-    handles = [dtype.is_ref or dtype == DataType.DT_RESOURCE for dtype in types]
-    return bool(types) and all(handles) and not signature.input_types
+    if signature.input_types or not signature.output_types:
+        return Effect.ACTS
+    handles = [dtype.is_ref or dtype == DataType.DT_RESOURCE for dtype in signature.output_types]
+    return Effect.PURE if all(handles) else Effect.ACTS  # it names a resource or variable

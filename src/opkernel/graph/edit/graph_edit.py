@@ -8,27 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.graph.core.control_flow_ops import SWITCH_OPS
 from opkernel.graph.core.create_op import Arguments, make_operation, op_named
 from opkernel.graph.core.graph import Graph
-from opkernel.graph.core.node import NodeRequest
-from opkernel.graph.core.node_signature import NodeSignature
+from opkernel.graph.core.node import NodeRequest, copied
 from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.signature import NodeSignature
 from opkernel.graph.core.tensor import Tensor
-from opkernel.graph.core.tensor_name import is_valid_node_name
+from opkernel.graph.core.tensor_name import free_name, is_valid_node_name
 from opkernel.graph.edit.colocation_groups import bequeath_groups, rename_groups
-from opkernel.graph.edit.graph_copy import copy_operations
-from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.edit.subgraph import (
+    awaited_without,
+    copy_operations,
+    prune_and_order,
+    prune_idle_waits,
+)
 from opkernel.interrupts import contextmanager
 from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue, NodeDef
 from opkernel.types import DataType, tensor_to_proto
 
-MAY_BE_DEAD_ALONE = SWITCH_OPS | {"Recv", "_Recv", "_HostRecv"}
-"""The ops that give dead outputs; to wait for such an output, an operation must take it."""
+Elements: TypeAlias = Iterable[Tensor | Operation | str] | Tensor | Operation | str
+Tensors: TypeAlias = Iterable[Tensor | str] | Tensor | str
+"""What callers may give: elements of a graph or their names, one by itself or several."""
 
 _NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
 
@@ -52,7 +56,7 @@ def edit_graph(graph: Graph) -> Iterator[GraphEdit]:
             graph.before_change.remove(undo.note)
 
 
-def listed(elements: Iterable[Any] | Tensor | Operation | str) -> list[Any]:
+def listed(elements: Elements) -> list[Any]:
     """The elements of a graph that a caller gave, one by itself or several."""
     if isinstance(elements, Tensor | Operation | str):
         return [elements]
@@ -95,12 +99,19 @@ class GraphEdit:
         """The operations that take a tensor, and as which input."""
         return self._tensor(tensor).consumer_edges()
 
-    def extract(
-        self,
-        outputs: Iterable[Tensor | Operation | str] | Tensor | Operation | str,
-        inputs: Iterable[Tensor | str] | Tensor | str = (),
-    ) -> Graph:
+    def needed(self, outputs: Elements, inputs: Tensors = ()) -> list[Operation]:
+        """The operations that outputs need where inputs are given, inputs before consumers.
+
+        Raises:
+            InvalidArgumentError: operations depend on each other in a cycle.
+        """
+        tensors, targets = self._outputs(outputs)
+        return prune_and_order(tensors, targets, [self._tensor(one) for one in listed(inputs)])
+
+    def extract(self, outputs: Elements, inputs: Tensors = ()) -> Graph:
         """A new graph with what some tensors and operations need, and the functions that this calls.
+
+        What others only wait for is left out where it has no effect.
 
         Args:
             outputs: the tensors and operations, or a single one.
@@ -110,16 +121,14 @@ class GraphEdit:
         Raises:
             InvalidArgumentError: operations depend on each other in a cycle.
         """
-        graph = self.graph
-        elements = [graph.as_graph_element(element) for element in listed(outputs)]
-        feeds = [self._tensor(tensor) for tensor in listed(inputs)]
-        tensors = [element for element in elements if isinstance(element, Tensor)]
-        targets = [element for element in elements if isinstance(element, Operation)]
-        needed = prune_and_order(tensors, targets, feeds)
+        graph, feeds = self.graph, [self._tensor(tensor) for tensor in listed(inputs)]
+        needed = prune_idle_waits(*self._outputs(outputs), feeds)
         copied, _ = copy_operations(graph, sorted(needed, key=lambda op: op.number), feeds)
         library = graph.function_library.reachable_definitions([op.message for op in needed])
         copied.function_library.adopt(library)
-        copied.put_in_order(copied.get_operations())  # a placeholder comes before what takes it
+        operations = copied.get_operations()
+        bequeath_groups(operations)
+        copied.put_in_order(operations)  # a placeholder comes before what takes it
         return copied
 
     # Operations come and go.
@@ -174,11 +183,25 @@ class GraphEdit:
         """
         graph = self.graph
         graph.check_not_finalized()
-        node.name = self._free_name(node.name)
+        node.name = free_name(node.name, graph.by_name)
         op = make_operation(graph, node, inputs, control_inputs, signature=signature)
         op.definition_site = None if like is None else like.definition_site
         graph.append([op])
         return op
+
+    def clone(self, op: Operation, name: str) -> Operation:
+        """A new operation that does what another does, of the same inputs, in the same place."""
+        node = copied(op.message)
+        node.name = name
+        clone = self.add_node(node, op.inputs, op.control_inputs, like=op)
+        self.place_like(clone, op)
+        return clone
+
+    def place_like(self, new: Operation, op: Operation) -> None:
+        """Put a new operation where a placer has put another."""
+        devices = self.graph.assigned_devices
+        if op in devices:
+            devices[new] = devices[op]
 
     def constant(
         self,
@@ -206,14 +229,12 @@ class GraphEdit:
         ]
         for op, consumer, index in edges:
             if index >= 0:
-                raise InvalidArgumentError(
+                raise op.error(
                     f"Node {op.name!r} cannot be removed: node {consumer.name!r} takes it as input "
-                    f"{index}",
-                    node=op.name,
-                    op=op.type,
+                    f"{index}"
                 )
         for consumer in dict.fromkeys([consumer for _, consumer, _ in edges]):
-            consumer.set_control_inputs(_awaited_without(consumer, going))
+            consumer.set_control_inputs(awaited_without(consumer, going))
         for op in going:
             op.cut_off()
             del self.graph.by_name[op.name]
@@ -344,12 +365,11 @@ class GraphEdit:
         """The operations that stay."""
         return [op for op in self.graph.get_operations() if op not in self._removed]
 
-    def _free_name(self, wanted: str) -> str:
-        name, number = wanted, 0
-        while name in self.graph.by_name:
-            number += 1
-            name = f"{wanted}_{number}"
-        return name
+    def _outputs(self, outputs: Elements) -> tuple[list[Tensor], list[Operation]]:
+        """The tensors and the operations among elements."""
+        elements = [self.graph.as_graph_element(one) for one in listed(outputs)]
+        operations = [one for one in elements if isinstance(one, Operation)]
+        return [one for one in elements if isinstance(one, Tensor)], operations
 
     def _tensor(self, element: Tensor | str) -> Tensor:
         if isinstance(element, Tensor):  # passes ask often
@@ -415,25 +435,3 @@ class GraphEdit:
             else:
                 node.attr[key].CopyFrom(attr_from_python(value, kinds[key]))
         return node
-
-
-def _awaited_without(consumer: Operation, going: Mapping[Operation, None]) -> list[Operation]:
-    """The control inputs of an operation after others were replaced by their own inputs."""
-    found: dict[Operation, None] = {}
-    seen: set[Operation] = set()
-    stack = list(consumer.control_inputs[::-1])
-    while stack:
-        source = stack.pop()
-        if source not in going:
-            found[source] = None
-        elif source not in seen:
-            seen.add(source)
-            if any(giver.type in MAY_BE_DEAD_ALONE for giver in source.edges[::2]):
-                raise InvalidArgumentError(
-                    f"Node {source.name!r} cannot be removed: node {consumer.name!r} waits for it to "
-                    f"learn whether its branch is taken",
-                    node=source.name,
-                    op=source.type,
-                )
-            stack += [*source.edges[::2], *source.control_inputs][::-1]
-    return list(found)

@@ -11,26 +11,25 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.core.control_flow_ops import ENTER_OPS, LOW_LEVEL_CONTROL_FLOW, SWITCH_OPS
 from opkernel.graph.core.edges import behind
+from opkernel.graph.core.structural_ops import ENTER_OPS, LOW_LEVEL_CONTROL_FLOW, SWITCH_OPS
 from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.graph_edit import GraphEdit
-from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.graph.inference.constant_values import constant_value
 from opkernel.opdef import UNKNOWN_DIM, OpTraits
 from opkernel.proto import NodeDef
-from opkernel.types import PartialTensorShape, tensor_to_proto
+from opkernel.types import Array, PartialTensorShape, tensor_to_proto
 
 if TYPE_CHECKING:
-    from opkernel.device.device import Device
+    from opkernel.device.local_device import Device
+    from opkernel.graph.core.signature import NodeSignature
     from opkernel.graph.edit.effect_order import EffectOrder
     from opkernel.graph.edit.jit_options import JitOptions
 
@@ -58,6 +57,7 @@ class GraphEditor(GraphEdit):
         changes: the changes that were made, in order.
         device_of: the device of an operation, where devices compute kernels in their own way.
         jit: how clusters are formed, where they are.
+        keeps_bits: whether results stay the same to the last bit.
     """
 
     def __init__(
@@ -69,16 +69,23 @@ class GraphEditor(GraphEdit):
         self.changes: list[Change] = []
         self.device_of: Callable[[Operation], Device] | None = None
         self.jit: JitOptions | None = None
+        self.keeps_bits = False
         self._pass_name = ""
         self._order: list[Operation] = []
         self._op_types: dict[str, OpTraits] | None = None
         self._ordered_at = -1
-        self._values: dict[Operation, tuple[NodeDef, np.ndarray[Any, Any] | None]] = {}
+        self._values: dict[Operation, tuple[NodeDef, Array | None]] = {}
         self._wrong: set[Operation] = set()
         self._conditional: set[Operation] | None = None
         self._effects: EffectOrder | None = None
         self._begun_at = _NEVER
         self._dropped: set[Operation] = set()
+
+    @property
+    def options(self) -> JitOptions:
+        """How clusters are formed, for passes that form them: these run where it is said."""
+        assert self.jit is not None
+        return self.jit
 
     # For the registry.
 
@@ -88,7 +95,11 @@ class GraphEditor(GraphEdit):
         self._conditional = None
         self._dropped = set()
         if self._effects is None:
-            self._effects = self._order_of_effects()
+            order = self.operations()
+            if any(effect_of(one) is Effect.ACTS for one in {op.signature for op in order}):
+                from opkernel.graph.edit.effect_order import EffectOrder  # most graphs are pure
+
+                self._effects = EffectOrder(self.preserved, self.feeds, order)
         self._begun_at = self.graph.edits
 
     def end(self) -> None:
@@ -111,15 +122,6 @@ class GraphEditor(GraphEdit):
                 op.cut_off()
         self._ordered_at = self.graph.edits  # operations that were cut off were in no order
 
-    def _order_of_effects(self) -> EffectOrder | None:
-        """The order that has to stay; None where nothing has effects."""
-        order = self.operations()
-        if all(effect_of(one) is not Effect.ACTS for one in {op.signature for op in order}):
-            return None
-        from opkernel.graph.edit.effect_order import EffectOrder  # most graphs are pure
-
-        return EffectOrder(self.preserved, self.feeds, order)
-
     def changed(self) -> None:
         """The pass has changed the graph by other means; `is_conditional` has to look again."""
         self._conditional = None
@@ -133,7 +135,7 @@ class GraphEditor(GraphEdit):
     def operations(self) -> list[Operation]:
         """The operations that the preserved ones need, inputs before consumers."""
         if self._ordered_at != self.graph.edits:
-            self._order = prune_and_order((), sorted(self.preserved, key=_number), ())
+            self._order = prune_and_order((), sorted(self.preserved, key=lambda op: op.number), ())
             self._ordered_at, self._op_types = self.graph.edits, None
         return list(self._order)
 
@@ -151,18 +153,18 @@ class GraphEditor(GraphEdit):
         edges = op.consumer_edges()
         return edges[0] if len(edges) == 1 and edges[0][1] >= 0 else None
 
-    def value(self, tensor: Tensor) -> np.ndarray[Any, Any] | None:
+    def value(self, tensor: Tensor) -> Array | None:
         """The value of a Const, not to be written to; None of all other tensors."""
         return self._value_of(tensor.op) if tensor.op.type == "Const" else None
 
-    def _value_of(self, const: Operation) -> np.ndarray[Any, Any] | None:
+    def _value_of(self, const: Operation) -> Array | None:
         node = const.message
         known = self._values.get(const)
         if known is None or known[0] is not node:
             known = self._values[const] = node, constant_value(node)
         return known[1]
 
-    def known_value(self, tensor: Tensor) -> np.ndarray[Any, Any] | None:
+    def known_value(self, tensor: Tensor) -> Array | None:
         """The value of a tensor that is not fed, where it follows from constants and shapes."""
         if tensor.op in self.feeds or not self.is_valid(tensor.op):
             return None
@@ -176,12 +178,12 @@ class GraphEditor(GraphEdit):
         declared = {attr.name for attr in op.op_def.attr}
         return {name: value for name, value in op.attr.items() if name in declared}
 
-    def free_value(self, tensor: Tensor) -> np.ndarray[Any, Any] | None:
+    def free_value(self, tensor: Tensor) -> Array | None:
         """The value of a Const that waits for nothing, so that it may be dropped."""
         value = self.value(tensor)
         return None if value is None or tensor.op.control_inputs else value
 
-    def free_input(self, op: Operation, index: int) -> np.ndarray[Any, Any] | None:
+    def free_input(self, op: Operation, index: int) -> Array | None:
         """`free_value` of an input, without making a Tensor of it: for rules that look at all nodes."""
         source: Operation = op.edges[2 * index]
         if source.type != "Const" or source.control_inputs:
@@ -229,16 +231,29 @@ class GraphEditor(GraphEdit):
         )
 
     def is_conditional(self, op: Operation) -> bool:
-        """Whether an operation runs not at all or several times: it depends on a Switch or Enter.
-
-        Operations that the pass itself has added are not known.
-        """
+        """Whether an operation runs not at all or several times: it depends on a Switch or Enter."""
         if self._conditional is None:
             ops = self.graph.get_operations()
             self._conditional = behind([op for op in ops if op.type in _CONDITIONAL])
         return op in self._conditional
 
     # Changing the graph.
+
+    def add_node(
+        self,
+        node: NodeDef,
+        inputs: Sequence[Tensor] = (),
+        control_inputs: Collection[Operation] = (),
+        *,
+        signature: NodeSignature | None = None,
+        like: Operation | None = None,
+    ) -> Operation:
+        """As for all edits; `is_conditional` knows the new operation."""
+        op = super().add_node(node, inputs, control_inputs, signature=signature, like=like)
+        known, sources = self._conditional, (*op.edges[::2], *op.control_inputs)
+        if known is not None and (op.type in _CONDITIONAL or not known.isdisjoint(sources)):
+            known.add(op)
+        return op
 
     def note(self, op: Operation, what: str, parts: Iterable[Operation] = ()) -> None:
         """Record a change, and the operations that the operation computes from now on."""
@@ -276,12 +291,11 @@ class GraphEditor(GraphEdit):
             return None
         return inner if self.is_valid(op) else None
 
-    def pass_on(self, op: Operation, tensor: Tensor, what: str) -> None:
+    def pass_on(self, op: Operation, tensor: Tensor) -> None:
         """Have an operation of one output do nothing but pass on a tensor of the same type."""
         self.replace(op.outputs[0], tensor)
         if op in self.preserved and (op.type != "Identity" or op.inputs != (tensor,)):
             self.become(op, "Identity", [tensor], {"T": tensor.dtype.base})
-        self.note(op, what)
 
     def become(
         self,
@@ -301,7 +315,7 @@ class GraphEditor(GraphEdit):
                 op=op_type,
             )
 
-    def become_constant(self, op: Operation, value: np.ndarray[Any, Any]) -> None:
+    def become_constant(self, op: Operation, value: Array) -> None:
         """Turn an operation of one output into a Const, which runs where the operation did."""
         dtype = op.output_types[0]
         controls = self.pivots(op)
@@ -310,9 +324,15 @@ class GraphEditor(GraphEdit):
         self._values[op] = op.message, value
 
     def pivots(self, op: Operation) -> list[Operation]:
-        """The operations for which a constant in place of `op` waits, in its loop and branch."""
-        return [source for source in dict.fromkeys(op.edges[::2]) if self.is_conditional(source)]
+        """The operations for which a constant in place of `op` waits, in its loop and branch.
 
-
-def _number(op: Operation) -> int:
-    return op.number
+        To wait for a Switch is not to wait for its output, so an Identity that takes the output is added.
+        """
+        found = []
+        for tensor in dict.fromkeys(op.inputs):
+            if tensor.op.type in SWITCH_OPS:
+                name, attrs = f"{op.name}/pivot", {"T": tensor.dtype.base}
+                found.append(self.add("Identity", [tensor], name, attrs, op.device))
+            elif self.is_conditional(tensor.op):
+                found.append(tensor.op)
+        return list(dict.fromkeys(found))

@@ -10,25 +10,24 @@ Source: TensorFlow core/common_runtime/inline_function_utils.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from opkernel.device.budget import check_time
 from opkernel.errors import InternalError, InvalidArgumentError, OpError
-from opkernel.graph.core.control_flow_ops import ENTER_OPS
-from opkernel.graph.core.node import COLOCATION_ATTR
+from opkernel.graph.core.node import COLOCATION_ATTR, copied
 from opkernel.graph.core.operation import Operation
-from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.graph.core.structural_ops import ENTER_OPS, STRUCTURAL_OPS
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.edit.colocation_groups import renamed_groups
 from opkernel.graph.edit.effects import Effect, effect_of
-from opkernel.graph.edit.graph_copy import link_copies
 from opkernel.graph.edit.graph_edit import GraphEdit
-from opkernel.graph.functions.call_types import called_function
-from opkernel.graph.functions.function_body import instantiate_function
-from opkernel.graph.functions.function_instance import FunctionBody
+from opkernel.graph.edit.subgraph import link_copies
+from opkernel.graph.functions.calls import called_function
+from opkernel.graph.functions.function_body import FunctionBody, instantiate_function
 from opkernel.proto import NodeDef
 from opkernel.types import DataType
 
@@ -129,9 +128,16 @@ def expand_inline_functions(
     with graph.edit() as edit:
         for op in calls:
             check_time("inlining functions at", op.name)
-            if _is_noinline(library, op):
+            noinline = library.get_attr(op.node_def, _NOINLINE)
+            if noinline is not None and noinline.b:
                 continue
-            body = _body_of_call(library, op, bodies)
+            function = called_function(op)
+            key = function.SerializeToString(deterministic=True)
+            if key not in bodies:
+                bodies[key] = None
+                with suppress(OpError):  # it cannot be instantiated
+                    bodies[key] = instantiate_function(library, function)
+            body = bodies[key]
             is_multi_device = op.traits.calls == "function"
             how = options.multi_device_options if is_multi_device else options.native_options
             if op in fetchable:
@@ -208,26 +214,37 @@ def _check_types(what: str, node: Sequence[DataType], function: Sequence[DataTyp
             )
 
 
-def _is_noinline(library: FunctionLibraryDefinition, op: Operation) -> bool:
-    value = library.get_attr(op.node_def, _NOINLINE)
-    return value is not None and value.b
+class PlaceOfCall:
+    """Makes the nodes that stand around what takes the place of a node.
+
+    Args:
+        edit: changes the graph.
+        call: the node.
+    """
+
+    def __init__(self, edit: GraphEdit, call: Operation) -> None:
+        self._edit, self._call = edit, call
+
+    def no_op(self, name: str, control_inputs: Collection[Operation]) -> Operation:
+        """A new NoOp that waits for others."""
+        node = NodeDef(name=self._edit.new_name(f"Func/{self._call.name}/{name}"), op="NoOp")
+        return self._edit.add_node(node, (), control_inputs, like=self._call)
+
+    def identity(
+        self,
+        name: str,
+        source: Tensor,
+        control_inputs: Collection[Operation] = (),
+        device: str = "",
+    ) -> Operation:
+        """A new Identity of a tensor."""
+        name = self._edit.new_name(f"Func/{self._call.name}/{name}")
+        node = NodeDef(name=name, op="Identity", device=device)
+        node.attr["T"].type = source.dtype.base
+        return self._edit.add_node(node, [source], control_inputs, like=self._call)
 
 
-def _body_of_call(
-    library: FunctionLibraryDefinition, op: Operation, known: dict[bytes, FunctionBody | None]
-) -> FunctionBody | None:
-    """The body of the function that a node calls; None where it cannot be instantiated."""
-    function = called_function(op)
-    key = function.SerializeToString(deterministic=True)
-    if key not in known:
-        try:
-            known[key] = instantiate_function(library, function)
-        except OpError:
-            known[key] = None
-    return known[key]
-
-
-class _Inlining:
+class _Inlining(PlaceOfCall):
     """Puts one body in the place of one call.
 
     State: `_copies` says what stands for an operation of the body: its copy, or the Identity of an
@@ -241,8 +258,7 @@ class _Inlining:
         body: FunctionBody,
         options: InlineFunctionBodyOptions,
     ) -> None:
-        self._edit = edit
-        self._call = call
+        super().__init__(edit, call)
         self._body = body
         self._options = options
         self._library = call.graph.function_library
@@ -253,13 +269,17 @@ class _Inlining:
         """Make all changes."""
         call = self._call
         if call.control_inputs:
-            self._input_control = self._no_op("input_control_node", call.control_inputs)
+            self._input_control = self.no_op("input_control_node", call.control_inputs)
         controls = [self._input_control] if self._input_control else []
         for arg, tensor in zip(self._body.arg_nodes, call.inputs, strict=True):
-            identity = self._identity("input", tensor, controls, tensor.op.device)
-            self._copies[arg] = identity.op
+            self._copies[arg] = self.identity("input", tensor, controls, tensor.op.device)
         self._copy_body()
-        outputs = [self._identity("output", *self._inside(ret)) for ret in self._body.ret_nodes]
+        outputs = []
+        for ret in self._body.ret_nodes:
+            (tensor,) = ret.inputs
+            inside = self._copies[tensor.op].outputs[tensor.value_index]
+            waits = [self._copies[control] for control in ret.control_inputs]
+            outputs.append(self.identity("output", inside, waits).outputs[0])
         self._hand_on(outputs)
 
     def _copy_body(self) -> None:
@@ -273,19 +293,14 @@ class _Inlining:
         link_copies(self._copies, copied)
         if self._input_control is not None:
             for op in copied:
-                if self._waits_for_call(op):
+                # A call waits, too, so that what will be inlined for it does.
+                takes = op.edges and not is_function_call(self._library, op)
+                if not takes and not op.control_inputs:
                     self._copies[op].add_control_input(self._input_control)
-
-    def _inside(self, ret: Operation) -> tuple[Tensor, list[Operation]]:
-        """The copies of the operations that a result takes and waits for."""
-        (tensor,) = ret.inputs
-        controls = [self._copies[control] for control in ret.control_inputs]
-        return self._copies[tensor.op].outputs[tensor.value_index], controls
 
     def _node(self, op: Operation, names: dict[str, str]) -> NodeDef:
         """The node of a copy, without inputs; it asks for the device of the call if it asks for none."""
-        node = NodeDef()
-        node.CopyFrom(op.node_def)
+        node = copied(op.node_def)
         del node.input[:]
         node.device = node.device or self._call.node_def.device
         node.name = names[op.name]
@@ -299,15 +314,6 @@ class _Inlining:
             node.experimental_debug_info.original_node_names.append(op.name)
             node.experimental_debug_info.original_func_names.append(self._body.name)
         return node
-
-    def _waits_for_call(self, op: Operation) -> bool:
-        """Whether nothing but the call itself says when a node of the body may run.
-
-        A call waits, too, so that what will be inlined for it does.
-        """
-        if is_function_call(self._library, op):
-            return not op.control_inputs
-        return not op.edges and not op.control_inputs
 
     def _hand_on(self, outputs: Sequence[Tensor]) -> None:
         """Lead the edges that left the call elsewhere."""
@@ -339,18 +345,4 @@ class _Inlining:
             sources = [self._copies[op] for op in waited]
         if not sources and self._input_control is not None:
             sources = [self._input_control]
-        return self._no_op("output_control_node", sources)
-
-    def _no_op(self, name: str, control_inputs: Sequence[Operation]) -> Operation:
-        node = NodeDef(name=self._new_name(name), op="NoOp")
-        return self._edit.add_node(node, (), control_inputs, like=self._call)
-
-    def _identity(
-        self, name: str, source: Tensor, control_inputs: Sequence[Operation], device: str = ""
-    ) -> Tensor:
-        node = NodeDef(name=self._new_name(name), op="Identity", device=device)
-        node.attr["T"].type = source.dtype.base
-        return self._edit.add_node(node, [source], control_inputs, like=self._call).outputs[0]
-
-    def _new_name(self, name: str) -> str:
-        return self._edit.new_name(f"Func/{self._call.name}/{name}")
+        return self.no_op("output_control_node", sources)

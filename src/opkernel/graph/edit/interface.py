@@ -5,15 +5,22 @@ A graph with `_Arg` and `_Retval` nodes is the body of a function: it takes its 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-
 from opkernel.errors import OpError
-from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, MERGE_OPS, SWITCH_OPS
+from opkernel.graph.core.edges import leading_to
 from opkernel.graph.core.graph import Graph
+from opkernel.graph.core.node import by_index
 from opkernel.graph.core.operation import Operation
-from opkernel.graph.core.structural_ops import ARG_OPS, INPUT_OPS, RETVAL_OPS
+from opkernel.graph.core.structural_ops import (
+    ARG_OPS,
+    ENTER_OPS,
+    EXIT_OPS,
+    INPUT_OPS,
+    MERGE_OPS,
+    RETVAL_OPS,
+    SWITCH_OPS,
+)
 from opkernel.graph.core.tensor import Tensor
-from opkernel.graph.edit.prune import Needs, prune_and_order
+from opkernel.graph.edit.subgraph import Needs, prune_and_order
 
 _NO_RESULT = INPUT_OPS | ARG_OPS | {"Const"}
 
@@ -22,7 +29,7 @@ def graph_inputs(graph: Graph) -> list[Tensor]:
     """The arguments of a graph that is the body of a function, by index, and its placeholders."""
     operations = graph.get_operations()
     placeholders = [op for op in operations if op.type in INPUT_OPS]
-    return [op.outputs[0] for op in [*_by_index(operations, ARG_OPS), *placeholders]]
+    return [op.outputs[0] for op in [*by_index(operations, ARG_OPS), *placeholders]]
 
 
 def graph_outputs(graph: Graph) -> list[Tensor]:
@@ -37,11 +44,10 @@ def graph_outputs(graph: Graph) -> list[Tensor]:
     Source: TensorFlow tools/graph_transforms/summarize_graph_main.cc.
     """
     operations = graph.get_operations()
-    results = _by_index(operations, RETVAL_OPS)
+    results = by_index(operations, RETVAL_OPS)
     if results:
         return [op.inputs[0] for op in results]
-    waited_for = {tensor.op for op in operations for tensor in op.inputs}
-    waited_for.update(source for op in operations for source in op.control_inputs)
+    waited_for = {one for op in operations for one in (*op.edges[::2], *op.control_inputs)}
     ends = [op for op in operations if op not in waited_for and op.type not in _NO_RESULT]
     if any(op.type in ENTER_OPS for op in operations):
         ends = _outside_loops(ends)
@@ -61,23 +67,12 @@ def split_by_need(graph: Graph) -> tuple[list[Tensor], list[Tensor]]:
     waiting = [tensor.op for tensor in outputs]
     waiting += [op for op in graph.get_operations() if not op.outputs and op.type not in RETVAL_OPS]
     waiting += [tensor.op for tensor in inputs if tensor.op.type in ARG_OPS]
-    needed = set(waiting)
-    while waiting:
-        op = waiting.pop()
-        new = {*[tensor.op for tensor in op.inputs], *op.control_inputs} - needed
-        needed |= new
-        waiting += new
+    needed = leading_to(waiting)
     return [t for t in inputs if t.op in needed], [t for t in inputs if t.op not in needed]
 
 
-def _by_index(operations: Iterable[Operation], ops: Collection[str]) -> list[Operation]:
-    """The operations of such ops, which are numbered."""
-    found = [op for op in operations if op.type in ops]
-    return sorted(found, key=lambda op: op.attr["index"].i)
-
-
 def _outside_loops(ends: list[Operation]) -> list[Operation]:
-    from opkernel.graph.core.control_flow_info import ROOT, control_flow_info  # few have loops
+    from opkernel.graph.core.frame_loops import ROOT, control_flow_info  # few have loops
 
     try:
         frames = control_flow_info(prune_and_order((), ends, ()), Needs(()))

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Literal, Protocol
 
 from opkernel.graph.core.operation import Operation
-from opkernel.graph.functions.function_instance import FunctionBody
+from opkernel.graph.functions.function_body import FunctionBody
 from opkernel.records import dataclass, field
 
 CompileMode = Literal["strict", "lazy", "async"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from opkernel.graph.core.node import copied
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.tensor import Tensor
 from opkernel.opdef import attr_from_python
@@ -40,8 +41,7 @@ def further_output_shapes(op: Operation, count: int) -> dict[str, AttrValue]:
     """The attr `_output_shapes`, where a node has one, for that node with further outputs."""
     if "_output_shapes" not in op.attr:
         return {}
-    shapes = AttrValue()
-    shapes.CopyFrom(op.attr["_output_shapes"])
+    shapes = copied(op.attr["_output_shapes"])
     for _ in range(count):
         shapes.list.shape.add(unknown_rank=True)
     return {"_output_shapes": shapes}

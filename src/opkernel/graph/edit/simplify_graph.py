@@ -5,14 +5,14 @@ Source: TensorFlow core/common_runtime/function_utils.cc.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
-from opkernel.graph.core.edges import reached
+from opkernel.graph.core.edges import leading_to
 from opkernel.graph.core.operation import Operation
-from opkernel.graph.edit.graph_edit import MAY_BE_DEAD_ALONE, GraphEdit
-from opkernel.proto import NodeDef
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW, MAY_BE_DEAD_ALONE
+from opkernel.graph.edit.graph_edit import GraphEdit
+from opkernel.graph.edit.inline_function import PlaceOfCall
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
@@ -35,7 +35,7 @@ def remove_dead_nodes(graph: Graph, keep: Iterable[Operation] = ()) -> bool:
     """
     ops = graph.get_operations()
     roots = [op for op in ops if op.op_def.is_stateful or op.type in LOW_LEVEL_CONTROL_FLOW]
-    needed = reached([*keep, *roots], lambda op: (*op.edges[::2], *op.control_inputs))
+    needed = leading_to([*keep, *roots])
     dead = [op for op in ops if op not in needed]
     if dead:
         with graph.edit() as edit:
@@ -86,25 +86,14 @@ def remove_list_array_converter(graph: Graph) -> bool:
 
 
 def _replace_converter(edit: GraphEdit, op: Operation) -> None:
-    identities = []
-    for tensor in op.inputs:
-        name = edit.new_name(f"Func/{op.name}/input")
-        node = NodeDef(name=name, op="Identity", device=tensor.op.device)
-        node.attr["T"].type = tensor.dtype.base
-        identities.append(edit.add_node(node, [tensor], like=op))
+    place = PlaceOfCall(edit, op)
+    identities = [place.identity("input", one, device=one.op.device) for one in op.inputs]
     if op.control_inputs:
-        before = _no_op(edit, op, "input_control_node", op.control_inputs)
+        before = place.no_op("input_control_node", op.control_inputs)
         for identity in identities:
             identity.add_control_input(before)
     if op.control_outputs:
-        edit.redirect_control(op, _no_op(edit, op, "output_control_node", identities))
+        edit.redirect_control(op, place.no_op("output_control_node", identities))
     for old, identity in zip(op.outputs, identities, strict=True):
         edit.redirect(old, identity.outputs[0])
     edit.remove(op)
-
-
-def _no_op(
-    edit: GraphEdit, op: Operation, name: str, control_inputs: Collection[Operation]
-) -> Operation:
-    node = NodeDef(name=edit.new_name(f"Func/{op.name}/{name}"), op="NoOp")
-    return edit.add_node(node, (), control_inputs, like=op)

@@ -1,26 +1,75 @@
-"""Body: a graph, or the body of a function, in which handles become values."""
+"""Body: a graph, or the body of a function, in which handles become values; and these values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from opkernel.graph.core.control_flow_ops import MERGE_OPS
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.structural_ops import (
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+    VARIABLE_OPS,
+)
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.edit.effects import Effect, effect_of
-from opkernel.graph.edit.prune import prune_and_order
-from opkernel.graph.freezing.calls import calls_functions
-from opkernel.graph.freezing.held_values import (
-    PASS_FIRST_ON,
-    PASS_ON,
-    VARIABLES,
-    HeldValue,
-    declared_value,
-    is_handle,
-    joined,
-)
-from opkernel.graph.functions.function_instance import FunctionBody
+from opkernel.graph.edit.subgraph import prune_and_order
+from opkernel.graph.functions.calls import calls_functions
+from opkernel.graph.functions.function_body import FunctionBody
+from opkernel.graph.tracing.tensor_spec import most_general_shape
+from opkernel.types import DataType, PartialTensorShape
+
+PASS_FIRST_ON = SWITCH_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"Identity", "RefIdentity"}
+"""Ops that give their first input at each output; without `Ref`, they do so with a value."""
+PASS_ON = PASS_FIRST_ON | MERGE_OPS | {"IdentityN"}
+"""Ops that give handles or references that they take, and do nothing else with them."""
+
+
+class HeldValue(NamedTuple):
+    """What takes the place of a handle or reference.
+
+    Attributes:
+        dtype: its type.
+        shape: the known part of its shape.
+        variable: the name of the variable, or of one of those that it may be.
+    """
+
+    dtype: DataType
+    shape: PartialTensorShape
+    variable: str
+
+
+def is_handle(dtype: DataType) -> bool:
+    """Whether tensors of a type stand for what has a value: handles and references."""
+    return dtype.is_ref or dtype is DataType.DT_RESOURCE
+
+
+def variable_name(variable: Operation) -> str:
+    """The name under which a variable keeps its value: the attr `shared_name`, or that of its node."""
+    return variable.attr["shared_name"].s.decode("utf-8", "surrogateescape") or variable.name
+
+
+def declared_value(variable: Operation) -> HeldValue:
+    """The value of a variable, as its node declares it; a scalar Variable may have any shape."""
+    shape = PartialTensorShape.from_proto(variable.attr["shape"].shape)
+    if variable.type == "Variable" and shape.rank == 0:
+        shape = PartialTensorShape()
+    return HeldValue(DataType(variable.attr["dtype"].type), shape, variable_name(variable))
+
+
+def joined(values: Iterable[HeldValue | None]) -> HeldValue | None:
+    """The value that may be any of some; None where there are none, or their types differ."""
+    known = [value for value in values if value is not None]
+    if len({value.dtype for value in known}) != 1:
+        return None
+    first, *others = known
+    for other in others:
+        first = first._replace(shape=most_general_shape(first.shape, other.shape))
+    return first
 
 
 class Body:
@@ -48,8 +97,10 @@ class Body:
         ops = graph.get_operations()
         if function is not None:
             self.arguments = [None] * len(function.arg_nodes)
-            ops = _needed(function)
-        variables = {op: declared_value(op) for op in ops if op.type in VARIABLES}
+            targets = [op for op in function.targets if effect_of(op.signature) > Effect.SEES]
+            ends = [*function.arg_nodes, *function.ret_nodes, *function.control_ret_nodes, *targets]
+            ops = sorted(prune_and_order((), ends, ()), key=lambda op: op.number)
+        variables = {op: declared_value(op) for op in ops if op.type in VARIABLE_OPS}
         self.variables = {op: one for op, one in variables.items() if one.variable not in kept}
         self.values: dict[Tensor, HeldValue] = {}
         self.calls: dict[Operation, list[Body]] = {}
@@ -122,10 +173,3 @@ class Body:
             elif calls_functions(op):
                 self.calls.setdefault(op, [])
                 yield op
-
-
-def _needed(function: FunctionBody) -> list[Operation]:
-    """The nodes of a function that its results and effects need, in their order; and all arguments."""
-    targets = [op for op in function.targets if effect_of(op.signature) > Effect.SEES]
-    kept = [*function.arg_nodes, *function.ret_nodes, *function.control_ret_nodes, *targets]
-    return sorted(prune_and_order((), kept, ()), key=lambda op: op.number)

@@ -1,37 +1,97 @@
-"""freeze_graph: a graph with constants in the place of variables, from values that are given.
+"""freeze_graph, freeze_function: a graph with constants in the place of variables, and the tables that it keeps.
+
+`ReadingPart` is what feeds and fetches need of a graph, whose variables can become constants.
 
 Source: TensorFlow python/framework/convert_to_constants.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from opkernel.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnimplementedError,
+)
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.operation import Operation
-from opkernel.graph.core.structural_ops import PLACEHOLDER_OPS
+from opkernel.graph.core.structural_ops import (
+    ASSIGNMENTS,
+    LOW_LEVEL_CONTROL_FLOW,
+    PLACEHOLDER_OPS,
+    STRUCTURAL_OPS,
+)
 from opkernel.graph.core.tensor import Tensor
-from opkernel.graph.edit.graph_edit import GraphEdit, listed
-from opkernel.graph.edit.prune import prune_and_order
-from opkernel.graph.freezing.follow import Followed
-from opkernel.graph.freezing.frozen_functions import frozen_graph
-from opkernel.graph.freezing.held_values import HeldValue, variable_name
-from opkernel.graph.freezing.tables import TABLE_INITIALIZERS, table_initializers
+from opkernel.graph.edit.graph_edit import Elements, GraphEdit, Tensors, listed
+from opkernel.graph.freezing.body import Body, HeldValue, variable_name
+from opkernel.graph.freezing.counterparts import Constants
+from opkernel.graph.freezing.frozen_functions import Followed, frozen_graph
+from opkernel.graph.functions.calls import calls_functions
+from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.messages import did_you_mean
-from opkernel.proto import TensorProto
+from opkernel.proto import NodeDef, TensorProto
 from opkernel.types import DataType, PartialTensorShape, tensor_to_proto
 
-Elements = Iterable[Tensor | Operation | str] | Tensor | Operation | str
+if TYPE_CHECKING:
+    from opkernel.graph.core.captured_value import CapturedValue
+    from opkernel.graph.tracing.concrete_function import ConcreteFunction
+
+
+TABLE_INITIALIZERS = "table_initializer"
+"""The collection of the operations that initialise tables: TensorFlow's GraphKeys.TABLE_INITIALIZERS."""
+TABLES = frozenset({"HashTable", "HashTableV2"})
+"""Tables that cannot be read before they are initialised."""
+
+
+def table_initializers(graph: Graph, needed: Collection[Operation]) -> list[Operation]:
+    """The operations of a graph that initialise the tables among those needed.
+
+    Raises:
+        FailedPreconditionError: nothing in the graph initialises a table.
+    """
+    found: dict[Operation, None] = {}
+    for table in needed:
+        if table.type in TABLES:
+            initializing = [
+                op
+                for same in graph.get_operations()
+                if same.type == table.type and variable_name(same) == variable_name(table)
+                for op in same.outputs[0].consumers()
+                if _initializes(op)
+            ]
+            if not initializing:
+                raise table.error(
+                    f"Table {table.name!r} ({table.type}) cannot be kept: nothing in the graph "
+                    f"initialises it. Make the tensors inputs that are looked up in it",
+                    FailedPreconditionError,
+                )
+            found |= dict.fromkeys(initializing)
+    return list(found)
+
+
+def _initializes(op: Operation) -> bool:
+    """Whether a node initialises a table, by itself or in functions that it calls."""
+    if op.traits.initializes_table:
+        return True
+    if not calls_functions(op):
+        return False
+    library = op.graph.function_library
+    functions = library.reachable_definitions([op.message]).values()
+    nodes = (node for function in functions for node in function.node_def)
+    return any(library.traits(node.op).initializes_table for node in nodes)
+
+
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def freeze_graph(
     graph: Graph,
     outputs: Elements,
-    inputs: Iterable[Tensor | str] | Tensor | str = (),
+    inputs: Tensors = (),
     *,
     values: Mapping[str, Any] = _NONE,
     captured: Mapping[str, Any] = _NONE,
@@ -72,10 +132,33 @@ def freeze_graph(
     return frozen
 
 
+def freeze_function(function: ConcreteFunction) -> Graph:
+    """A new graph that computes what a function does, with the values that its variables have now.
+
+        signature = model.signatures["serving_default"]
+        traced = opkernel.function(signature).get_concrete_function(**signature.inputs)
+        opkernel.save_graph(opkernel.freeze_function(traced), "model.pb")
+
+    Placeholders stand for the arguments, under the names of `function.inputs`; results are tensors of the names of
+    `function.outputs`.
+
+    Args:
+        function: The function; it stays as it is.
+
+    Raises:
+        FailedPreconditionError: a variable has no value, or the function changes one.
+        UnimplementedError: the function takes a table.
+    """
+    values = {
+        inside.op.name: _value_of(value) for value, inside in function.graph.captured_values.items()
+    }
+    return freeze_graph(function.graph, function.outputs, captured=values)
+
+
 def freeze_with(
     graph: Graph,
     outputs: Elements,
-    inputs: Iterable[Tensor | str] | Tensor | str,
+    inputs: Tensors,
     read: Callable[[Sequence[Operation]], Sequence[Any]],
     captured: Mapping[Operation, Any] = MappingProxyType({}),
 ) -> Graph:
@@ -88,7 +171,9 @@ def freeze_with(
         read: gives the values of nodes, each of which is in another graph, of the same attrs.
         captured: the values of placeholders of the graph.
     """
-    extracted, initializers = _extract(graph, listed(outputs), listed(inputs))
+    edit = GraphEdit(graph)
+    initializers = table_initializers(graph, edit.needed(outputs, inputs))
+    extracted = edit.extract([*listed(outputs), *initializers], inputs)
     known = {
         extracted.by_name[op.name]: value
         for op, value in captured.items()
@@ -101,20 +186,6 @@ def freeze_with(
     for op in initializers:
         frozen.add_to_collection(TABLE_INITIALIZERS, frozen.by_name[op.name])
     return frozen
-
-
-def _extract(graph: Graph, outputs: list[Any], inputs: list[Any]) -> tuple[Graph, list[Operation]]:
-    """What outputs need, and the initialisers of its tables."""
-    edit = GraphEdit(graph)
-    elements = [graph.as_graph_element(element) for element in outputs]
-    tensors = [element for element in elements if isinstance(element, Tensor)]
-    ops = [element for element in elements if isinstance(element, Operation)]
-    feeds = [
-        tensor if isinstance(tensor, Tensor) else graph.get_tensor_by_name(tensor)
-        for tensor in inputs
-    ]
-    initializers = table_initializers(graph, prune_and_order(tensors, ops, feeds))
-    return edit.extract([*elements, *initializers], inputs), initializers
 
 
 def _placeholder(graph: Graph, name: str) -> Operation:
@@ -135,12 +206,21 @@ def _value(variable: Operation, values: Mapping[str, Any]) -> Any:
     for name in [*names, *(f"{name}:0" for name in names)]:
         if name in values:
             return values[name]
-    raise FailedPreconditionError(
+    raise variable.error(
         f"Variable {names[0]!r} cannot become a constant: it has no value among those given"
         f"{did_you_mean(names[0], values)}",
-        node=variable.name,
-        op=variable.type,
+        FailedPreconditionError,
     )
+
+
+def _value_of(value: CapturedValue) -> Any:
+    read = getattr(value, "numpy", None)
+    if read is None:
+        raise UnimplementedError(
+            f"The function takes {value.name!r} from outside, a table or another resource, which a graph cannot keep: "
+            f"freeze the SavedModel by a session (opkernel.load_as_session)"
+        )
+    return read()
 
 
 def _held(placeholder: Operation, value: Any) -> HeldValue:
@@ -166,15 +246,119 @@ def _proto(held: HeldValue, value: Any) -> TensorProto:
     return proto
 
 
-def _check_handles(graph: Graph, inputs: Iterable[Tensor | str] | Tensor | str) -> None:
+def _check_handles(graph: Graph, inputs: Tensors) -> None:
     """Raise FailedPreconditionError where a placeholder of a handle is left that is no input."""
     wanted = {getattr(tensor, "name", tensor).partition(":")[0] for tensor in listed(inputs)}
     for op in graph.get_operations():
         is_handle = op.type in PLACEHOLDER_OPS and DataType.DT_RESOURCE in op.output_types
         if is_handle and op.name not in wanted:
-            raise FailedPreconditionError(
+            raise op.error(
                 f"Placeholder {op.name!r} of a handle has no value: give that of its variable in "
                 f"`captured`, or make it an input",
-                node=op.name,
-                op=op.type,
+                FailedPreconditionError,
             )
+
+
+class ReadingPart:
+    """A part of a graph in which handles have been followed; the graph stays as it is.
+
+    Variables that it assigns to are kept. The others can become constants.
+
+    Args:
+        graph: the graph.
+        elements: the tensors and operations that are wanted.
+        feeds: the tensors that are given; each is the only output of its operation.
+        captured: the operations that are given handles of variables, or constants.
+
+    Attributes:
+        by_name: the operations that are needed, which are copies.
+        variables: the operations that stand for variables which are not assigned to, captured ones among them.
+        kept: the names of the others.
+
+    Raises:
+        NotFoundError, InvalidArgumentError, ResourceExhaustedError: as `Followed`.
+        UnimplementedError: a handle is wanted, or a feed is one of several outputs.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        elements: Sequence[Tensor | Operation],
+        feeds: Sequence[Tensor],
+        captured: Mapping[Operation, HeldValue],
+    ) -> None:
+        _check(elements, feeds)
+        self.kept: set[str] = set()
+        while True:
+            kept = [op.outputs[0] for op, one in captured.items() if one.variable in self.kept]
+            extracted = GraphEdit(graph).extract(elements, [*feeds, *kept])
+            self.by_name = by_name = extracted.by_name
+            known = {
+                by_name[op.name]: value
+                for op, value in captured.items()
+                if op.name in by_name and value.variable not in self.kept
+            }
+            self._followed = Followed(extracted, known, self.kept)
+            assigned = {name for body in self._followed.bodies() for name in _assigned(body)}
+            if not assigned:
+                break
+            self.kept |= assigned
+        self.variables = [op for body in self._followed.bodies() for op in body.variables]
+
+    def frozen(self, constants: Constants) -> Graph:
+        """A graph with constants for the variables, in which nothing acts; to be called once.
+
+        Raises:
+            FailedPreconditionError, UnimplementedError, InvalidArgumentError: as `frozen_graph`; or
+                something in the graph or its functions has effects.
+        """
+        graph = frozen_graph(self._followed, constants)
+        for op in graph.get_operations():
+            _check_effect(graph.function_library, op.message, may_make_handle=True)
+        for function in graph.function_library.values():
+            for node in function.node_def:
+                _check_effect(graph.function_library, node, may_make_handle=False)
+        return graph
+
+
+def _assigned(body: Body) -> Iterator[str]:
+    """The names of variables that a body assigns to, of each handle one."""
+    for op in body.ops:
+        if op.type in ASSIGNMENTS:
+            value = body.values.get(op.inputs[0])
+            if value is not None:
+                yield value.variable
+
+
+def _check(elements: Iterable[Tensor | Operation], feeds: Iterable[Tensor]) -> None:
+    for tensor in elements:
+        if isinstance(tensor, Tensor) and tensor.dtype is DataType.DT_RESOURCE:
+            raise UnimplementedError(f"{tensor.name!r} is a handle, which stays a handle")
+    for tensor in feeds:
+        if len(tensor.op.outputs) > 1:
+            raise UnimplementedError(f"{tensor.name!r} is fed, and is one of several outputs")
+
+
+def _check_effect(
+    library: FunctionLibraryDefinition, node: NodeDef, *, may_make_handle: bool
+) -> None:
+    """Raise FailedPreconditionError where a node does more than to see state."""
+    op_def, traits = library.look_up_op_def(node.op), library.traits(node.op)
+    takes_references = any(one.is_ref for one in op_def.input_arg)
+    if not (op_def.is_stateful or takes_references) or node.op in STRUCTURAL_OPS:
+        return
+    if traits.calls or node.op in library or node.op in LOW_LEVEL_CONTROL_FLOW:
+        return
+    if traits.only_reads_state or traits.state_of_step or traits.has_no_effect:
+        return
+    if traits.debug_only or node.op in ASSIGNMENTS:  # their kernels have no state
+        return
+    makes_handle = not op_def.input_arg and all(
+        one.type == DataType.DT_RESOURCE for one in op_def.output_arg
+    )
+    if not (makes_handle and may_make_handle and op_def.output_arg):
+        raise FailedPreconditionError(
+            f"Node {node.name!r} ({node.op}) has effects, or state of its own",
+            node=node.name,
+            op=node.op,
+        )

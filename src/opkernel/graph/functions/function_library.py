@@ -5,7 +5,7 @@ A function is an op too: its signature is its OpDef. Source: TensorFlow core/fra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from opkernel.device.budget import check_time
@@ -180,23 +180,26 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
             self._functions, self._registrations, self._gradients = before
             raise
 
+    def add_missing(self, other: FunctionLibraryDefinition) -> None:
+        """Add the functions of another library whose names this one lacks."""
+        for name in other.keys() - self.keys():
+            self.add_function(other[name])
+
     def copy(self) -> FunctionLibraryDefinition:
         """A library with the same functions."""
-        other = FunctionLibraryDefinition(self.op_registry)
-        other._functions.update(self._functions)
-        other._registrations.update(self._registrations)
-        other._gradients.update(self._gradients)
-        other.custom_gradients.update(self.custom_gradients)
-        return other
+        return FunctionLibraryDefinition(self.op_registry)._take(self)
 
     def joined_with(self, other: FunctionLibraryDefinition) -> FunctionLibraryDefinition:
         """A library with the functions of both. Where both have a name, the other library's function counts."""
-        joined = self.copy()
-        joined._functions.update(other._functions)
-        joined._registrations.update(other._registrations)
-        joined._gradients.update(other._gradients)
-        joined.custom_gradients.update(other.custom_gradients)
-        return joined
+        return self.copy()._take(other)
+
+    def _take(self, other: FunctionLibraryDefinition) -> FunctionLibraryDefinition:
+        """Hold what another library holds as well; gives itself."""
+        self._functions |= other._functions
+        self._registrations |= other._registrations
+        self._gradients |= other._gradients
+        self.custom_gradients |= other.custom_gradients
+        return self
 
     def adopt(self, other: FunctionLibraryDefinition) -> None:
         """Hold what another library holds."""
@@ -226,6 +229,11 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
             name = self.find_gradient(forward) or forward
         function = self._functions.get(name)
         return function.attr[attr] if function is not None and attr in function.attr else None
+
+    def ops_reached(self, nodes: Iterable[NodeDef]) -> set[str]:
+        """The ops of the nodes of all functions that nodes need."""
+        reached = self.reachable_definitions(nodes).values()
+        return {node.op for function in reached for node in function.node_def}
 
     def reachable_definitions(
         self, nodes: Iterable[NodeDef], without: Container[str] = ()
@@ -271,29 +279,26 @@ def _interface(function: FunctionDef) -> str:
     return function.attr["api_implements"].s.decode("utf-8", "surrogateescape")
 
 
+def known_op(look_up: Callable[[str], OpRegistrationData], op_type: str) -> OpDef | None:
+    """The op of a name; None where there is none."""
+    try:
+        return look_up(op_type).op_def
+    except NotFoundError:
+        return None
+
+
+def functions_of(value: AttrValue) -> Sequence[NameAttrList]:
+    """The function that an attr names, or the functions of a list."""
+    return [value.func] if value.HasField("func") else value.list.func
+
+
 def functions_named_by(node: NodeDef) -> list[str]:
-    """The op of a node, and the functions that its attrs name."""
-    names = [node.op]
-    for value in node.attr.values():
-        if value.HasField("func"):
-            names += _functions_in(value.func)
-        elif value.HasField("list"):
-            for function in value.list.func:
-                names += _functions_in(function)
-    return names
-
-
-def _functions_in(function: NameAttrList) -> list[str]:
-    """The function of an attr, and those in its own attrs."""
-    names, waiting = [], [function]
+    """The op of a node, and the functions that its attrs name, and the attrs of these functions."""
+    names, waiting = [node.op], [*node.attr.values()]
     while waiting:
-        named = waiting.pop()
-        names.append(named.name)
-        for value in named.attr.values():
-            if value.HasField("func"):
-                waiting.append(value.func)
-            elif value.HasField("list"):
-                waiting += value.list.func
+        for function in functions_of(waiting.pop()):
+            names.append(function.name)
+            waiting += function.attr.values()
     return names
 
 
@@ -301,7 +306,9 @@ def function_defs_equal(a: FunctionDef, b: FunctionDef) -> bool:
     """Whether two functions are the same; the order of their nodes does not matter."""
     if a == b:  # by far the quickest to tell
         return True
-    if len(a.node_def) != len(b.node_def) or not _same_outside_nodes(a, b):
+    if len(a.node_def) != len(b.node_def) or a.signature != b.signature:
+        return False
+    if any(dict(getattr(a, m)) != dict(getattr(b, m)) for m in ("ret", "control_ret", "attr")):
         return False
     nodes = {node.name: node for node in b.node_def}
     return all(nodes.get(node.name) == node for node in a.node_def)
@@ -318,12 +325,3 @@ def function_def_hash(function: FunctionDef) -> int:
     for ignored in ("arg_attr", "resource_arg_unique_id"):
         sorted_nodes.ClearField(ignored)
     return fingerprint64(sorted_nodes.SerializeToString(deterministic=True))
-
-
-def _same_outside_nodes(a: FunctionDef, b: FunctionDef) -> bool:
-    return (
-        a.signature == b.signature
-        and dict(a.ret) == dict(b.ret)
-        and dict(a.control_ret) == dict(b.control_ret)
-        and dict(a.attr) == dict(b.attr)
-    )

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.graph.core.edges import edges_of
+from opkernel.graph.core.node import copied
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.structural_ops import ARG_OPS, RETVAL_OPS
 from opkernel.graph.core.tensor import Tensor
@@ -270,14 +272,18 @@ class _FunctionWriter:
             self.function.resource_arg_unique_id[number] = kept[_UNIQUE_ID].i
 
     def _node(self, op: Operation) -> NodeDef:
-        node = NodeDef()
-        node.CopyFrom(op.node_def)
+        node = copied(op.node_def)
         node.name = self._node_names[op]
         del node.input[:]
-        edges = op.edges
-        node.input.extend(
-            [self._input(op, i // 2, edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
-        )
+        for number, (source, index) in enumerate(edges_of(op)):
+            text = self._texts.get((source, index))
+            if text is None:
+                raise InvalidArgumentError(
+                    f"Input {number}, '{source.name}:{index}', of node '{op.name}' in function "
+                    f"'{self._name}' is not available. You might need to include it in inputs or "
+                    "include its source node in the body"
+                )
+            node.input.append(text)
         for control in sorted(op.control_inputs, key=lambda control: control.name):
             if control not in self._node_names:
                 raise InvalidArgumentError(
@@ -286,13 +292,3 @@ class _FunctionWriter:
                 )
             node.input.append(f"^{self._node_names[control]}")
         return node
-
-    def _input(self, op: Operation, number: int, source: Operation, index: int) -> str:
-        text = self._texts.get((source, index))
-        if text is None:
-            raise InvalidArgumentError(
-                f"Input {number}, '{source.name}:{index}', of node '{op.name}' in function "
-                f"'{self._name}' is not available. You might need to include it in inputs or include "
-                "its source node in the body"
-            )
-        return text

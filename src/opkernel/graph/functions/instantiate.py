@@ -1,19 +1,25 @@
-"""instantiate_nodes: the nodes of a FunctionDef with its attrs filled in.
+"""instantiate_nodes: the nodes of a FunctionDef with its attrs filled in; and functions as text that people can read.
 
 Inside a FunctionDef inputs are named by arguments: `x` or `x:1` of the function, `node:out:0` of a
 node. The result names them as graphs do. A list argument becomes one `_Arg` node for each tensor.
 
-Source: TensorFlow core/framework/function.cc (InstantiateFunction).
+    (x:float) -> (y:float) {
+      a = Square[T=float](x)
+      y = Add[T=float](a, a) @ n
+    }
+
+Source: TensorFlow core/framework/function.cc (InstantiateFunction, Print, DebugString).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from opkernel.errors import InternalError, InvalidArgumentError, NotFoundError, OpError
-from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.graph.core.node import copied
+from opkernel.graph.core.older_nodes import OLDER_OPS, add_later_attrs
+from opkernel.graph.core.structural_ops import ARG_OPS, RETVAL_OPS, STRUCTURAL_OPS
 from opkernel.graph.core.tensor_name import format_input
-from opkernel.graph.functions.function_text import print_attr_value
 from opkernel.opdef import (
     MAX_LIST_TENSORS,
     add_defaults_to_node_def,
@@ -23,11 +29,55 @@ from opkernel.opdef import (
     summarize_attr_value,
     summarize_op_def,
 )
-from opkernel.opdef.core.attr_value_check import with_context
 from opkernel.opdef.core.fingerprint import fingerprint64
+from opkernel.opdef.core.validate import with_context
 from opkernel.proto import AttrValue, FunctionDef, NodeDef, OpDef
 from opkernel.records import dataclass, field
 from opkernel.types import DataType
+
+
+def print_instantiated(nodes: Iterable[NodeDef]) -> str:
+    """The nodes of an instantiated function: arguments, results, and a line for each node."""
+    nodes = list(nodes)
+    arguments = _by_index(nodes, ARG_OPS)
+    results = _by_index(nodes, RETVAL_OPS)
+    body = [node for node in nodes if node.op not in ARG_OPS | RETVAL_OPS]
+    takes = ", ".join(f"{node.name}:{_type(node)}" for node in arguments)
+    gives = ", ".join(f"{node.input[0]}:{_type(node)}" for node in results)
+    lines = "".join(f"  {print_node(node)}\n" for node in body)
+    return f"\n({takes}) -> ({gives}) {{\n{lines}}}\n"
+
+
+def print_node(node: NodeDef) -> str:
+    """A node as an assignment: attrs in brackets, inputs in parentheses, control inputs after @."""
+    attrs = ", ".join(f"{name}={print_attr_value(node.attr[name])}" for name in sorted(node.attr))
+    inputs = ", ".join(text for text in node.input if not text.startswith("^"))
+    controls = ", ".join(text[1:] for text in node.input if text.startswith("^"))
+    bracketed = f"[{attrs}]" if attrs else ""
+    return f"{node.name} = {node.op}{bracketed}({inputs})" + (f" @ {controls}" if controls else "")
+
+
+def print_attr_value(value: AttrValue) -> str:
+    """The value of an attr; types by their short names, functions with their attrs in brackets."""
+    if value.HasField("type"):
+        return DataType(value.type).string
+    if value.HasField("list") and value.list.type:
+        return "{" + ", ".join(DataType(number).string for number in value.list.type) + "}"
+    if value.HasField("func"):
+        attrs = value.func.attr
+        parts = ", ".join(f"{name}={print_attr_value(attrs[name])}" for name in sorted(attrs))
+        return f"{value.func.name}[{parts}]" if parts else value.func.name
+    return summarize_attr_value(value)
+
+
+def _by_index(nodes: list[NodeDef], op_types: frozenset[str]) -> list[NodeDef]:
+    chosen = [node for node in nodes if node.op in op_types]
+    return sorted(chosen, key=lambda node: node.attr["index"].i)
+
+
+def _type(node: NodeDef) -> str:
+    return DataType(node.attr["T"].type).string
+
 
 _INTS_ON_DEVICE = "experimental_ints_on_device"
 _UNIQUE_ID = "_resource_arg_unique_id"
@@ -117,22 +167,14 @@ def _check_attrs(signature: OpDef, attrs: Attrs) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """The meaning of a name inside the function: consecutive tensors.
+    """The meaning of a name inside the function: tensors.
 
-    `node` is the number of the node among the result's nodes, `index` its first output. Those of
-    a list argument are the first outputs of nodes that follow one another.
+    `sources` are the numbers of nodes among the result's nodes, each with an output. The tensors of a list
+    argument are the first outputs of nodes that follow one another.
     """
 
-    node: int
-    index: int
+    sources: tuple[tuple[int, int], ...]
     types: tuple[DataType, ...]
-    is_argument: bool
-
-    def source(self, offset: int) -> tuple[int, int]:
-        """The node and output of one of the tensors."""
-        if self.is_argument:
-            return self.node + offset, 0
-        return self.node, self.index + offset
 
 
 class _Body:
@@ -161,14 +203,15 @@ class _Body:
         if not types:
             raise InternalError("Expected a list of at least one dtype")
         first = len(self.result.nodes)
-        self._add_item(arg.name, _Item(first, 0, types, is_argument=True))
+        self._add_items(arg.name, [(first + i, 0) for i in range(len(types))], types, "arg")
         for offset, dtype in enumerate(types):
-            self._add_item(
-                f"{arg.name}:{offset}", _Item(first + offset, 0, (dtype,), is_argument=True)
-            )
             name = f"{arg.name}_{offset}" if len(types) > 1 else arg.name
             node = self._make_node(name, "Arg", dtype.ref if arg.is_ref else dtype, first + offset)
-            self._copy_arg_attrs(node, first + offset)
+            if first + offset in self._function.resource_arg_unique_id:
+                node.attr[_UNIQUE_ID].i = self._function.resource_arg_unique_id[first + offset]
+            if first + offset in self._function.arg_attr:
+                for key, value in self._function.arg_attr[first + offset].attr.items():
+                    node.attr[key].CopyFrom(value)
             self.result.arg_types.append(dtype)
         self._first_node = len(self.result.nodes)
 
@@ -181,8 +224,7 @@ class _Body:
                 node=node.name,
                 op=node.op,
             )
-        bound = NodeDef()
-        bound.CopyFrom(node)
+        bound = copied(node)
         for name, value in node.attr.items():
             if value.WhichOneof("value") not in _MAY_HOLD_PLACEHOLDERS:
                 continue
@@ -194,22 +236,16 @@ class _Body:
                     op=node.op,
                 )
             bound.attr[name].CopyFrom(replaced)
-        op_def = self._op_of(node)
-        add_defaults_to_node_def(bound, op_def)
-        return bound, op_def
-
-    def _op_of(self, node: NodeDef) -> OpDef:
-        """The op of a node.
-
-        Raises:
-            NotFoundError: it is not registered; the message says where it is used.
-        """
+        if node.op in OLDER_OPS:
+            add_later_attrs(bound)
         try:
-            return self._look_up(node.op)
+            op_def = self._look_up(node.op)
         except NotFoundError as error:
             function = self._function.signature.name
             error.add_context(f"In {format_node_def_for_error(node)} of function '{function}'")
             raise
+        add_defaults_to_node_def(bound, op_def)
+        return bound, op_def
 
     def add_outputs(self, node: NodeDef, op_def: OpDef) -> None:
         """Note what the names of a node's outputs stand for."""
@@ -220,11 +256,8 @@ class _Body:
         start = 0
         for arg in op_def.output_arg:
             types = _types_of_arg(node.attr, arg)
-            name = f"{node.name}:{arg.name}"
-            self._add_item(name, _Item(number, start, types, is_argument=False))
-            for offset, dtype in enumerate(types):
-                item = _Item(number, start + offset, (dtype,), is_argument=False)
-                self._add_item(f"{name}:{offset}", item)
+            sources = [(number, start + i) for i in range(len(types))]
+            self._add_items(f"{node.name}:{arg.name}", sources, types, "ret")
             start += len(types)
 
     def add_node(self, node: NodeDef, op_def: OpDef) -> None:
@@ -241,7 +274,7 @@ class _Body:
                         f"Attempt to access beyond input size: {position} >= {len(texts)}"
                     )
                 item = self._match(node, arg, types, taken, texts[position])
-                inputs += [item.source(offset) for offset in range(len(item.types))]
+                inputs += item.sources
                 taken += len(item.types)
                 position += 1
         controls = [self._control(index, texts[index]) for index in range(position, len(texts))]
@@ -265,7 +298,7 @@ class _Body:
         for offset, dtype in enumerate(types):
             name = f"{arg.name}_RetVal" + (f"_{offset}" if len(types) > 1 else "")
             self._make_node(name, "Retval", dtype, len(self.result.ret_types))
-            self._inputs[-1].append(item.source(offset))
+            self._inputs[-1].append(item.sources[offset])
             self.result.ret_types.append(dtype)
 
     def connect(self) -> None:
@@ -309,7 +342,7 @@ class _Body:
         item = self._items.get(name)
         if item is None:
             raise InvalidArgumentError(f"input[{index}] == '{text}', is not found.")
-        return item.node
+        return item.sources[0][0] if item.sources else self._numbers[name.partition(":")[0]]
 
     def _make_node(self, name: str, kind: str, dtype: DataType, index: int) -> NodeDef:
         on_device = self._ints_on_device and dtype == DataType.DT_INT32
@@ -321,17 +354,20 @@ class _Body:
         self._controls.append([])
         return node
 
-    def _copy_arg_attrs(self, node: NodeDef, index: int) -> None:
-        if index in self._function.resource_arg_unique_id:
-            node.attr[_UNIQUE_ID].i = self._function.resource_arg_unique_id[index]
-        if index in self._function.arg_attr:
-            for name, value in self._function.arg_attr[index].attr.items():
-                node.attr[name].CopyFrom(value)
-
-    def _add_item(self, name: str, item: _Item) -> None:
-        if self._items.setdefault(name, item) is not item:
-            kind = "arg" if item.is_argument else "ret"
-            raise InvalidArgumentError(f"Duplicated {kind} name: {name}")
+    def _add_items(
+        self,
+        name: str,
+        sources: Sequence[tuple[int, int]],
+        types: tuple[DataType, ...],
+        kind: str,
+    ) -> None:
+        """Note what the name of an argument or output means, and that of each of its tensors."""
+        items = {name: _Item(tuple(sources), types)}
+        for offset, (source, dtype) in enumerate(zip(sources, types, strict=True)):
+            items[f"{name}:{offset}"] = _Item((source,), (dtype,))
+        for text, item in items.items():
+            if self._items.setdefault(text, item) is not item:
+                raise InvalidArgumentError(f"Duplicated {kind} name: {text}")
 
     def _substitute(self, name: str) -> AttrValue | None:
         return self._attrs[name] if name in self._attrs else self._defaults.get(name)
@@ -340,22 +376,23 @@ class _Body:
 def _types_of_arg(attrs: Attrs, arg: OpDef.ArgDef) -> tuple[DataType, ...]:
     """The types of the tensors that an argument stands for, with these attrs."""
     if arg.type_list_attr:
-        if arg.type_list_attr not in attrs:
-            raise NotFoundError(f"type list attr not found: {arg.type_list_attr}")
-        return tuple([DataType(number) for number in attrs[arg.type_list_attr].list.type])
+        types = _attr_of(attrs, "type list", arg.type_list_attr).list.type
+        return tuple([DataType(number) for number in types])
     count = 1
     if arg.number_attr:
-        if arg.number_attr not in attrs:
-            raise NotFoundError(f"number attr not found: {arg.number_attr}")
-        count = attrs[arg.number_attr].i
+        count = _attr_of(attrs, "number", arg.number_attr).i
         if not 0 <= count <= MAX_LIST_TENSORS:
             raise InvalidArgumentError(f"Number of tensors of {arg.name} is out of range: {count}")
     dtype = DataType(arg.type)
     if not dtype and arg.type_attr:
-        if arg.type_attr not in attrs:
-            raise NotFoundError(f"type attr not found: {arg.type_attr}")
-        dtype = DataType(attrs[arg.type_attr].type)
+        dtype = DataType(_attr_of(attrs, "type", arg.type_attr).type)
     return (dtype,) * count
+
+
+def _attr_of(attrs: Attrs, kind: str, name: str) -> AttrValue:
+    if name not in attrs:
+        raise NotFoundError(f"{kind} attr not found: {name}")
+    return attrs[name]
 
 
 def _in_context(context: str, step: Callable[..., None], *args: object) -> None:

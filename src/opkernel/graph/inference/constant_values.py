@@ -13,14 +13,14 @@ Source: TensorFlow core/common_runtime/eval_const_tensor.cc, shape_refiner.cc (C
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from opkernel.errors import OpError
-from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.edges import Edge, edges_of, is_head_of_loop
-from opkernel.graph.core.structural_ops import ARG_OPS, INPUT_OPS
+from opkernel.graph.core.structural_ops import ARG_OPS, INPUT_OPS, LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.inference.partial_elements import (
     MAX_ELEMENTS,
     PartialValue,
@@ -32,10 +32,10 @@ from opkernel.graph.inference.partial_elements import (
 )
 from opkernel.opdef import DimensionHandle, ShapeHandle
 from opkernel.slots import Slot
-from opkernel.types import tensor_from_proto
+from opkernel.types import Array, tensor_from_proto
 
 if TYPE_CHECKING:
-    from opkernel.device.device import Device
+    from opkernel.device.local_device import Device
     from opkernel.graph.core.operation import Operation
     from opkernel.graph.core.tensor import Tensor
     from opkernel.graph.inference.partial_values import Rule
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 _MAX_RANK = 254
 _MAX_FOLDED = 100  # nodes that the shape function of one node is worth
+_SMALL = 1 << 10
+"""Constants of so many bytes are part of the functions that need them, and no arguments."""
 _NOT_CONSTANT = INPUT_OPS | LOW_LEVEL_CONTROL_FLOW
 _FAILURES = (OpError, ArithmeticError, LookupError, TypeError, ValueError)
-
-Array = np.ndarray[Any, Any]
 
 
 class ConstantEvaluator(Protocol):
@@ -183,7 +183,7 @@ class ConstantValues:
             elif rule is not None and op.signature.traits.reads_shapes_only:
                 result = rule(op, index, [self._shape_of(source) for source in edges_of(op)])
             elif op.type == "Const":
-                result = _small_constant(op)
+                result = constant_value(op.message) if num_elements(op) <= MAX_ELEMENTS else None
             else:
                 return None
         except _FAILURES:
@@ -275,12 +275,19 @@ def constant_value(node: NodeDef) -> Array | None:
         return None
 
 
-def _small_constant(op: Operation) -> PartialValue | None:
-    sizes = [dim.size for dim in op.attr["value"].tensor.tensor_shape.dim]
-    if np.prod(sizes, dtype=object) > MAX_ELEMENTS:
-        return None
-    value = constant_value(op.message)
-    return None if value is None else array_of(value)
+def num_elements(const: Operation) -> int:
+    """How many elements a constant says that it has."""
+    return prod(dim.size for dim in const.attr["value"].tensor.tensor_shape.dim)
+
+
+def is_free_constant(op: Operation) -> bool:
+    """Whether it is a constant that waits for nothing."""
+    return op.type == "Const" and not op.control_inputs
+
+
+def is_small_constant(op: Operation) -> bool:
+    """Whether it is a constant that functions hold themselves, and do not take as an argument."""
+    return is_free_constant(op) and op.attr["value"].tensor.ByteSize() <= _SMALL
 
 
 def _dim(element: Any) -> DimensionHandle:

@@ -13,9 +13,10 @@ import heapq
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
-from opkernel.graph.core.node_order import order_by_inputs
+from opkernel.errors import OpError, UnimplementedError
+from opkernel.graph.core.edges import edges_of
 from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.operation_table import order_by_inputs
 from opkernel.graph.core.tensor_name import CONTROL_SLOT
 from opkernel.opdef import TypeInferenceFn
 from opkernel.opdef.full_type import (
@@ -78,12 +79,8 @@ class _Inference:
 
     def _consumers(self, op: Operation) -> set[int]:
         """The ranks of the operations that take an output and have a type inference function."""
-        edges = op.consumer_edges()
-        return {
-            self._rank[consumer]
-            for consumer, index in edges
-            if index != CONTROL_SLOT and consumer in self._rank
-        }
+        takers = [consumer for consumer, index in op.consumer_edges() if index != CONTROL_SLOT]
+        return {self._rank[taker] for taker in takers if taker in self._rank}
 
     def _visit(self, op: Operation) -> list[Operation]:
         """Infer from the types of an operation's inputs; the operations that this refined."""
@@ -95,7 +92,13 @@ class _Inference:
             if self._refine(op, inferred):
                 refined.append(op)
         if registration.reverse_type_fn is not None:
-            source = _source(op, registration.reverse_type_input)
+            index = registration.reverse_type_input
+            if 2 * index >= len(op.edges):
+                raise op.error(
+                    f"The type inference function of {op.type} is for input {index}, but node "
+                    f"'{op.name}' has {len(op.edges) // 2} inputs"
+                )
+            source = op.edges[2 * index]
             inferred = self._call(registration.reverse_type_fn, op, source)
             if self._refine(source, inferred):
                 refined.append(source)
@@ -109,8 +112,7 @@ class _Inference:
                 f"the types of the function in attr '{attr}' cannot be inferred"
             )
 
-        edges = op.edges
-        inputs = [self._output_type(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
+        inputs = [self._output_type(*edge) for edge in edges_of(op)]
         context = f"while inferring type of node '{target.name}'"
         if target is not op:
             context += f" via '{op.name}'"
@@ -120,10 +122,8 @@ class _Inference:
             message = f"{error.message}\n\t{context}"
             raise type(error)(message, node=op.name, op=op.type) from error
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:
-            raise InvalidArgumentError(
-                f"The type inference function of {op.type} failed: {error!r} {context}",
-                node=op.name,
-                op=op.type,
+            raise op.error(
+                f"The type inference function of {op.type} failed: {error!r} {context}"
             ) from error
 
     def _output_type(self, op: Operation, index: int) -> FullTypeDef:
@@ -142,11 +142,9 @@ class _Inference:
             if is_equal(known, inferred) or is_subtype(known, inferred):
                 return False
             if not is_subtype(inferred, known):
-                raise InvalidArgumentError(
+                raise op.error(
                     f"type mismatch for node '{op.name}': expected a subtype of: "
-                    f"{full_type_string(known)} got: {full_type_string(inferred)}",
-                    node=op.name,
-                    op=op.type,
+                    f"{full_type_string(known)} got: {full_type_string(inferred)}"
                 )
         _check_extent(op, inferred)
         self.types[op] = inferred
@@ -160,29 +158,14 @@ def _infers(op: Operation) -> bool:
     )
 
 
-def _source(op: Operation, index: int) -> Operation:
-    """The operation that gives an input."""
-    if 2 * index >= len(op.edges):
-        raise InvalidArgumentError(
-            f"The type inference function of {op.type} is for input {index}, but node '{op.name}' "
-            f"has {len(op.edges) // 2} inputs",
-            node=op.name,
-            op=op.type,
-        )
-    source: Operation = op.edges[2 * index]
-    return source
-
-
 def _check_extent(op: Operation, full_type: FullTypeDef) -> None:
     """Raise InvalidArgumentError if a type has grown beyond what a file may hold."""
     level, size, depth = [full_type], 0, 0
     while level:
         size, depth = size + len(level), depth + 1
         if size > _MAX_SIZE or depth > _MAX_DEPTH:
-            raise InvalidArgumentError(
+            raise op.error(
                 f"The full type of node '{op.name}' has over {_MAX_DEPTH} levels or {_MAX_SIZE} "
-                "parts",
-                node=op.name,
-                op=op.type,
+                "parts"
             )
         level = [arg for part in level for arg in part.args]

@@ -11,7 +11,7 @@ Source: InferShapesForFunction in TensorFlow core/common_runtime/shape_refiner.c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from opkernel.errors import OpError
 from opkernel.graph.inference.tensor_facts import FactsKey, Renaming, TensorFacts, key_of_facts
@@ -21,29 +21,12 @@ from opkernel.proto import NameAttrList, OpDef
 from opkernel.types import DataType, PartialTensorShape
 
 if TYPE_CHECKING:
-    from opkernel.graph.core.edges import Edge
     from opkernel.graph.core.graph import Graph
-    from opkernel.graph.core.operation import Operation
-    from opkernel.graph.functions.function_instance import FunctionBody
+    from opkernel.graph.functions.function_body import FunctionBody
+    from opkernel.graph.inference.shape_refiner import ShapeRefiner
 
 _MAX_DEPTH = 24
 _MAX_RESULTS = 4096
-
-
-class BodyRefiner(Protocol):
-    """Infers the shapes of one function body.
-
-    Attributes:
-        was_told: whether a shape is among what is known that is only stated.
-    """
-
-    was_told: bool
-
-    def define(self, op: Operation, facts: TensorFacts) -> None:
-        """State the known facts of the one output of an operation."""
-
-    def facts_of(self, edge: Edge) -> TensorFacts:
-        """The known facts of an output."""
 
 
 class NoBodyError(Exception):
@@ -62,7 +45,7 @@ class FunctionShapes:
         was_told: whether a shape of a body was only stated.
     """
 
-    def __init__(self, refiner_of: Callable[[Graph], BodyRefiner]) -> None:
+    def __init__(self, refiner_of: Callable[[Graph], ShapeRefiner]) -> None:
         self.was_told = False
         self._refiner_of = refiner_of
         self._bodies: dict[bytes, FunctionBody] = {}
@@ -101,7 +84,7 @@ class FunctionShapes:
         key = function.SerializeToString(deterministic=True)
         body = self._bodies.get(key)
         if body is None or body.function_def is not definition:
-            from opkernel.graph.functions.function_instance import instantiate_into
+            from opkernel.graph.functions.function_body import instantiate_into
 
             try:
                 body = instantiate_into(graph.empty(), function)

@@ -11,34 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opkernel.opdef import DimensionHandle, ShapeHandle
-from opkernel.types import DataType
+from opkernel.types import Array, DataType
 
-__all__ = [
-    "MAX_ELEMENTS",
-    "PartialValue",
-    "add",
-    "array_of",
-    "broadcast_size",
-    "equal",
-    "floor_divide",
-    "floor_mod",
-    "is_complete",
-    "is_tracked",
-    "logical_and",
-    "logical_or",
-    "maximum",
-    "minimum",
-    "multiply",
-    "not_equal",
-    "select",
-    "subtract",
-    "truncate_divide",
-    "unknown_elements",
-    "when_known",
-    "within_type",
-]
-
-PartialValue: TypeAlias = np.ndarray[Any, Any]
+PartialValue: TypeAlias = Array
 """The elements of a tensor: ints, DimensionHandles of unknown size, None."""
 
 MAX_ELEMENTS = 1024
@@ -162,28 +137,23 @@ def floor_mod(a: Any, b: Any) -> Any:
     return DimensionHandle() if b > 0 else None
 
 
-def maximum(a: Any, b: Any) -> Any:
-    """The larger one."""
+def _extreme(choose: Callable[[int, int], int], a: Any, b: Any) -> Any:
+    """What `choose`, which is min or max, gives of two elements."""
     if isinstance(a, int) and isinstance(b, int):
-        return max(a, b)
+        return choose(a, b)
     if a is b:
         return a
     for known, other in ((a, b), (b, a)):
         if isinstance(known, int) and known <= 0 and isinstance(other, DimensionHandle):
-            return other
-    return DimensionHandle() if is_size(a) or is_size(b) else None
+            return other if choose is max else known
+    is_size_too = any if choose is max else all
+    return DimensionHandle() if is_size_too([is_size(a), is_size(b)]) else None
 
 
-def minimum(a: Any, b: Any) -> Any:
-    """The smaller one."""
-    if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
-    if a is b:
-        return a
-    for known, other in ((a, b), (b, a)):
-        if isinstance(known, int) and known <= 0 and isinstance(other, DimensionHandle):
-            return known
-    return DimensionHandle() if is_size(a) and is_size(b) else None
+maximum = functools.partial(_extreme, max)
+"""The larger one."""
+minimum = functools.partial(_extreme, min)
+"""The smaller one."""
 
 
 def equal(a: Any, b: Any) -> bool | None:

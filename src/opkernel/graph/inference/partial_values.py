@@ -48,26 +48,6 @@ def _cast(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
     return np.frompyfunc(lambda e: convert(e) if isinstance(e, int) else None, 1, 1)(inputs[0])
 
 
-def _identity_n(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return inputs[index]
-
-
-def _pack(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return np.stack(inputs, axis=op.get_attr("axis"))
-
-
-def _unpack(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return np.take(inputs[0], index, axis=op.get_attr("axis"))
-
-
-def _concat_v1(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return np.concatenate(inputs[1:], axis=_integer(inputs[0]))
-
-
-def _concat(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return np.concatenate(inputs[:-1], axis=_integer(inputs[-1]))
-
-
 def _strided_slice(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
     source, begin, end, strides = inputs
     mask = {name: op.get_attr(f"{name}_mask") for name in _MASKS}
@@ -106,34 +86,6 @@ def _gather(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
     if (picked < 0).any():
         raise IndexError(picked)
     return np.take(inputs[0], picked, axis=axis)
-
-
-def _expand_dims(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return np.expand_dims(inputs[0], _integer(inputs[1]))
-
-
-def _squeeze(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return np.squeeze(inputs[0], axis=tuple(op.get_attr("squeeze_dims")) or None)
-
-
-def _reshape(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return inputs[0].reshape(_integers(inputs[1]))
-
-
-def _transpose(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return inputs[0].transpose(_integers(inputs[1]))
-
-
-def _reverse(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return np.flip(inputs[0], axis=tuple(_integers(inputs[1])))
-
-
-def _fill(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return np.broadcast_to(inputs[1], _small(_integers(inputs[0])))
-
-
-def _broadcast_to(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
-    return np.broadcast_to(inputs[0], _small(_integers(inputs[1])))
 
 
 def _tile(op: Operation, index: int, inputs: list[PartialValue]) -> Any:
@@ -272,18 +224,20 @@ RULES: dict[str, Rule] = {
     "all": _reduction(elements.logical_and, True),
     "any": _reduction(elements.logical_or, False),
     "broadcast_args": _broadcast_args,
-    "broadcast_to": _broadcast_to,
+    "broadcast_to": lambda op, index, inputs: np.broadcast_to(
+        inputs[0], _small(_integers(inputs[1]))
+    ),
     "cast": _cast,
-    "concat": _concat,
-    "concat_v1": _concat_v1,
+    "concat": lambda op, index, inputs: np.concatenate(inputs[:-1], axis=_integer(inputs[-1])),
+    "concat_v1": lambda op, index, inputs: np.concatenate(inputs[1:], axis=_integer(inputs[0])),
     "count": _count,
-    "expand_dims": _expand_dims,
-    "fill": _fill,
+    "expand_dims": lambda op, index, inputs: np.expand_dims(inputs[0], _integer(inputs[1])),
+    "fill": lambda op, index, inputs: np.broadcast_to(inputs[1], _small(_integers(inputs[0]))),
     "forward": forward,
     "gather": _gather,
     "greater": _elementwise(elements.when_known(operator.gt), 2),
     "greater_equal": _elementwise(elements.when_known(operator.ge), 2),
-    "identity_n": _identity_n,
+    "identity_n": lambda op, index, inputs: inputs[index],
     "less": _elementwise(elements.when_known(operator.lt), 2),
     "less_equal": _elementwise(elements.when_known(operator.le), 2),
     "logical_not": _elementwise(lambda a: not a if isinstance(a, int) else None, 1),
@@ -292,24 +246,26 @@ RULES: dict[str, Rule] = {
     "min": _reduction(elements.minimum, None),
     "negate": _elementwise(lambda a: -a if isinstance(a, int) else None, 1),
     "ones_like": _like(1),
-    "pack": _pack,
+    "pack": lambda op, index, inputs: np.stack(inputs, axis=op.get_attr("axis")),
     "prod": _reduction(elements.multiply, 1),
     "range": _range,
     "rank": _rank,
-    "reshape": _reshape,
-    "reverse": _reverse,
+    "reshape": lambda op, index, inputs: inputs[0].reshape(_integers(inputs[1])),
+    "reverse": lambda op, index, inputs: np.flip(inputs[0], axis=tuple(_integers(inputs[1]))),
     "select": _select,
     "select_v2": _elementwise(elements.select, 3),
     "sizes": _sizes,
     "slice": _slice,
     "split": _split,
     "split_v": _split_v,
-    "squeeze": _squeeze,
+    "squeeze": lambda op, index, inputs: np.squeeze(
+        inputs[0], axis=tuple(op.get_attr("squeeze_dims")) or None
+    ),
     "strided_slice": _strided_slice,
     "sum": _reduction(elements.add, 0),
     "tile": _tile,
-    "transpose": _transpose,
-    "unpack": _unpack,
+    "transpose": lambda op, index, inputs: inputs[0].transpose(_integers(inputs[1])),
+    "unpack": lambda op, index, inputs: np.take(inputs[0], index, axis=op.get_attr("axis")),
     "zeros_like": _like(0),
 }
 """Rules by values of inputs, or for ops that read shapes only, by shapes."""

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.graph.core.control_flow_ops import LOOP_HEAD_OPS, NEXT_ITERATION_OPS
-from opkernel.graph.core.edges import Edge, edges_of
+from opkernel.graph.core.edges import Edge, edges_of, reached
 from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.structural_ops import MERGE_OPS, NEXT_ITERATION_OPS
 from opkernel.graph.inference.constant_values import ConstantValues
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.opdef import InferenceContext, ShapeHandle, UnsetOutputError, run_shape_fn
@@ -124,7 +124,7 @@ class ShapeRefiner:
             return ShapeAlgebra.as_partial_shape(shape)
         except InvalidArgumentError as error:
             message = f"'{tensor.name}' can have no such shape: {error.message}"
-            raise InvalidArgumentError(message, node=op.name, op=op.type) from error
+            raise op.error(message) from error
 
     def known_shapes(self) -> dict[Edge, PartialTensorShape]:
         """The shapes of which something was found out by now."""
@@ -175,14 +175,12 @@ class ShapeRefiner:
 
     def forget_behind(self, changed: Iterable[Operation]) -> None:
         """Drop the inferred facts of changed operations, and of all that depend on them."""
-        stack = list(changed) if self._shapes else []
-        found = set(stack)
-        while stack:  # behind an unknown tensor only changed nodes have known shapes
-            consumers = {c for c, index in stack.pop().consumer_edges() if index >= 0}
-            new = [c for c in consumers - found if c in self._shapes]
-            stack += new
-            found.update(new)
-        gone = found - self._defined
+
+        def consumers(op: Operation) -> list[Operation]:
+            """Those with known shapes; behind an unknown tensor only changed nodes have some."""
+            return [c for c, index in op.consumer_edges() if index >= 0 and c in self._shapes]
+
+        gone = reached(changed if self._shapes else (), consumers).keys() - self._defined
         for op in gone:
             self._shapes.pop(op, None)
         self._forget_held(gone)
@@ -231,7 +229,7 @@ class ShapeRefiner:
         """The producers of its inputs whose shapes must be worked out first."""
         shapes, active = self._shapes, self._active
         waiting = [s for s in op.edges[::2] if s not in shapes and s not in active]
-        if waiting and op.type in LOOP_HEAD_OPS:
+        if waiting and op.type in MERGE_OPS:
             return [source for source in waiting if source.type not in NEXT_ITERATION_OPS]
         return waiting
 
@@ -332,7 +330,7 @@ class ShapeRefiner:
 
     def _follow_call(self, op: Operation) -> bool:
         """Infer a call through the body of its function; whether there is one."""
-        from opkernel.graph.functions.call_types import called_function  # of calls alone
+        from opkernel.graph.functions.calls import called_function  # of calls alone
         from opkernel.graph.inference.function_shapes import NoBodyError
 
         if _NO_CALL_INFERENCE in op.attr and op.attr[_NO_CALL_INFERENCE].b:
@@ -344,7 +342,8 @@ class ShapeRefiner:
         except NoBodyError:
             return False
         except OpError as error:
-            raise _in_call(error, op) from error
+            message = f"{error.message} (in the function that node '{op.name}' calls)"
+            raise type(error)(message, node=error.node, op=error.op) from error
         if len(results) != len(op.output_types):
             return False
         self._set_facts(op, results)
@@ -361,11 +360,9 @@ class ShapeRefiner:
         self.was_told = True
         shapes = list(self._shapes[op])
         if len(given) < len(shapes) and not lenient:
-            raise InvalidArgumentError(
+            raise op.error(
                 f"Node '{op.name}' has {len(shapes)} outputs but the _output_shapes attribute "
-                f"specifies shapes for {len(given)} outputs",
-                node=op.name,
-                op=op.type,
+                f"specifies shapes for {len(given)} outputs"
             )
         for index, proto in enumerate(given[: len(shapes)]):
             fault = "an invalid _output_shapes attribute for output"
@@ -376,7 +373,7 @@ class ShapeRefiner:
             except InvalidArgumentError as error:
                 if not lenient:
                     message = f"Node '{op.name}' has {fault} #{index}: {error.message}"
-                    raise InvalidArgumentError(message, node=op.name, op=op.type) from error
+                    raise op.error(message) from error
         self._shapes[op] = tuple(shapes)
 
 
@@ -405,7 +402,7 @@ def _failure_of(op: Operation, context: InferenceContext) -> OpError | None:
         what = f"The shape function of {op.type} failed: {error!r}, {_place_of(error)}"
         if isinstance(error, UnsetOutputError):
             what = str(error)
-        failure = InvalidArgumentError(f"{what} (node '{op.name}')", node=op.name, op=op.type)
+        failure = op.error(f"{what} (node '{op.name}')")
         failure.__cause__ = error
         return failure
     return None
@@ -433,9 +430,3 @@ def merged_shape(known: ShapeHandle, given: PartialTensorShape) -> ShapeHandle:
         InvalidArgumentError: they disagree.
     """
     return ShapeAlgebra.merge(known, ShapeAlgebra.make_shape_from_partial_shape(given))
-
-
-def _in_call(error: OpError, op: Operation) -> OpError:
-    """The error of a function body, with the call that led to it."""
-    message = f"{error.message} (in the function that node '{op.name}' calls)"
-    return type(error)(message, node=error.node, op=error.op)

@@ -7,38 +7,112 @@ facts hold at every turn. A conditional gives the facts on which its branches ag
 In a graph, a loop lies between a Merge with a back edge and the NextIteration at the edge's source.
 Loops that overlap are settled together.
 
+The tensors that a graph puts into a TensorList tell more than the shape functions know: their actual shape, and their
+value where it is always the same. Rules for the ops that make, change and read lists follow them. Lists from other ops
+are not followed.
+
 Sources: TensorFlow core/grappler/costs/graph_properties.cc (UpdateMerge, UpdateEnter, PropagateShapes).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Self
 
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.graph.core.control_flow_ops import (
+from opkernel.graph.core.edges import Edge, edges_of, is_head_of_loop
+from opkernel.graph.core.garbage_collection import paused_garbage_collection
+from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.operation_table import order_by_inputs
+from opkernel.graph.core.structural_ops import (
     ENTER_OPS,
     EXIT_OPS,
-    LOOP_HEAD_OPS,
+    MERGE_OPS,
     NEXT_ITERATION_OPS,
     SWITCH_OPS,
 )
-from opkernel.graph.core.edges import Edge, edges_of, is_head_of_loop
-from opkernel.graph.core.garbage_collection import paused_garbage_collection
-from opkernel.graph.core.node_order import order_by_inputs
-from opkernel.graph.core.operation import Operation
+from opkernel.graph.functions.calls import called_functions, chosen_branch
 from opkernel.graph.inference.function_shapes import FunctionShapes, NoBodyError
-from opkernel.graph.inference.list_items import LIST_MAKERS, may_hold_items, with_items
 from opkernel.graph.inference.shape_refiner import ShapeRefiner, merged_shape
-from opkernel.graph.inference.tensor_facts import Relaxation, TensorFacts
+from opkernel.graph.inference.tensor_facts import NO_ITEMS, ZERO_ITEMS, Relaxation, TensorFacts
 from opkernel.opdef import ShapeHandle
+from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.proto import NameAttrList
-from opkernel.types import PartialTensorShape
+from opkernel.types import Array, PartialTensorShape
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
+
+
+LIST_MAKERS = frozenset({"empty", "reserve", "rows"})
+"""The rules of ops that make lists. The rules of other ops take the known facts of the first input."""
+_PASSING_ON = SWITCH_OPS | EXIT_OPS | NEXT_ITERATION_OPS
+"""The ops that give a list as it is, at each output."""
+
+
+def may_hold_items(op: Operation) -> bool:
+    """Whether what holds of all tensors of a list is followed through an operation."""
+    traits = op.traits
+    return bool(traits.item_rule) or traits.passes_on or op.type in _PASSING_ON
+
+
+def with_items(
+    rule: str,
+    inputs: Sequence[TensorFacts],
+    outputs: Sequence[TensorFacts],
+    relaxation: Relaxation,
+) -> list[TensorFacts]:
+    """The known facts of an op's outputs.
+
+    Args:
+        rule: the op's rule for items; empty for ops that pass lists on.
+        inputs: the known facts of its inputs.
+        outputs: the facts from its shape function.
+        relaxation: finds the facts that hold of all tensors of a list.
+    """
+    first, items = outputs[0], inputs[0].items
+    match rule:
+        case "empty":
+            return [_list(first, NO_ITEMS)]
+        case "reserve":
+            return [_list(first, ZERO_ITEMS)]
+        case "rows":
+            dims = inputs[0].shape.dims
+            return [_list(first, None if dims is None else TensorFacts(ShapeHandle(dims[1:])))]
+        case "push":
+            return [_list(first, relaxation.items(items, inputs[1]))]
+        case "set":  # others may be zeros: no value is that of all
+            item = TensorFacts(inputs[2].shape, inputs[2].held)
+            return [_list(first, relaxation.items(items, item))]
+        case "pop":
+            return [_list(first, items), _item(outputs[1], items)]
+        case "get":
+            return [_item(first, items)]
+        case "stack":
+            if items is None or items.shape.dims is None:
+                return [first]
+            one = ShapeAlgebra.unknown_shape_of_rank(1)
+            return [_item(first, TensorFacts(ShapeAlgebra.concatenate(one, items.shape)))]
+    return [_list(output, items) for output in outputs]
+
+
+def _list(facts: TensorFacts, items: TensorFacts | None) -> TensorFacts:
+    return TensorFacts(facts.shape, facts.held, facts.value, items)
+
+
+def _item(output: TensorFacts, items: TensorFacts | None) -> TensorFacts:
+    """A tensor read from a list. A tensor that was never set has the shape that its reader asks for."""
+    if items is None:
+        return output
+    shape = output.shape
+    if not ShapeAlgebra.fully_defined(shape):
+        try:
+            shape = ShapeAlgebra.merge(shape, items.shape)
+        except InvalidArgumentError:  # the kernel will tell the error
+            return output
+    value = output.value if items.value is None else items.value
+    return TensorFacts(shape, output.held or items.held, value)
+
 
 _MAX_TURNS = 12
 """After so many turns a loop is taken to change all that it can change."""
@@ -59,7 +133,7 @@ class WholeGraphRefiner(ShapeRefiner):
         self._relaxation = Relaxation()
         self._heads: dict[Operation, TensorFacts] = {}
         self._rules: dict[str, Callable[[Operation], None]] = {
-            **dict.fromkeys(LOOP_HEAD_OPS, self._infer_merge),
+            **dict.fromkeys(MERGE_OPS, self._infer_merge),
             **dict.fromkeys(ENTER_OPS, self._infer_enter),
             "while": self._infer_while,
             "if": self._infer_conditional,
@@ -155,11 +229,9 @@ class WholeGraphRefiner(ShapeRefiner):
             try:
                 merged = merged_shape(known, given)
             except InvalidArgumentError as error:
-                raise InvalidArgumentError(
+                raise op.error(
                     f"The shape {given} given for '{op.name}:{index}' disagrees with the known shape "
-                    f"{known}: {error.message}",
-                    node=op.name,
-                    op=op.type,
+                    f"{known}: {error.message}"
                 ) from error
             self._shapes[op] = (*shapes[:index], merged, *shapes[index + 1 :])
             shapes = self._shapes[op]
@@ -170,7 +242,11 @@ class WholeGraphRefiner(ShapeRefiner):
         """Infer operations among which there are loops, until nothing changes any more."""
         heads = [op for op in ops if is_head_of_loop(op)]
         self._infer_each(ops)
-        changing = _downstream(heads, ops)
+        downstream = set(heads)
+        for op in ops:
+            if not downstream.isdisjoint(op.edges[::2]):
+                downstream.add(op)
+        changing = [op for op in ops if op in downstream]
         turn = 0
         while self._next_turn(heads, give_up=turn >= _MAX_TURNS):
             self.values.forget(changing)
@@ -205,9 +281,9 @@ class WholeGraphRefiner(ShapeRefiner):
         edges = edges_of(op)
         if is_head:
             edges = [edge for edge in edges if edge[0].type not in NEXT_ITERATION_OPS]
-        facts = self._heads.get(op) or (self._facts_but_value(edges[0]) if edges else None)
-        if facts is None:
-            return
+        # Nothing may enter a loop.
+        first = self._facts_but_value(edges[0]) if edges else TensorFacts()
+        facts = self._heads.get(op) or first
         for edge in edges:
             facts = self._relaxed(facts, edge)
         if is_head:
@@ -219,12 +295,8 @@ class WholeGraphRefiner(ShapeRefiner):
 
     def _set_first(self, op: Operation, facts: TensorFacts) -> None:
         """Note the known facts of the first output; the other outputs stay as they are."""
-        self._shapes[op] = (facts.shape, *self._shapes[op][1:])
         self._forget_held([op])
-        if facts.held is not None:
-            self._held[op, 0] = facts.held
-        if facts.items is not None:
-            self._items[op, 0] = facts.items
+        self._set_facts(op, [facts, *map(TensorFacts, self._shapes[op][1:])])
 
     # Loops and conditionals that call functions.
 
@@ -285,21 +357,10 @@ class WholeGraphRefiner(ShapeRefiner):
         return merged
 
 
-def _branches(op: Operation, chosen: np.ndarray[Any, Any] | None) -> list[NameAttrList]:
+def _branches(op: Operation, choice: Array | None) -> list[NameAttrList]:
     """The functions that a conditional may call: a single one where the choice is known."""
-    attr = op.attr
-    if "branches" in attr:
-        branches = list(attr["branches"].list.func)
-    else:
-        branches = [attr["else_branch"].func, attr["then_branch"].func]
-    if chosen is None:
-        return branches
-    if "branches" not in attr:
-        return [branches[bool(chosen if chosen.ndim == 0 else chosen.size)]]
-    if chosen.ndim > 0:  # the op refuses it when it runs
-        return branches
-    index = int(chosen)
-    return [branches[index if 0 <= index < len(branches) else -1]]
+    chosen = None if choice is None else chosen_branch(op, choice)
+    return called_functions(op) if chosen is None else [chosen]
 
 
 def _order(ops: list[Operation]) -> list[Operation]:
@@ -345,12 +406,3 @@ def _loops(order: Sequence[Operation]) -> Iterator[tuple[int, int]]:
             start = position
         stop = max(stop, position + 1, *[ends[s] + 1 for s in op.edges[::2] if s in ends])
     yield start, stop
-
-
-def _downstream(heads: Sequence[Operation], ops: Sequence[Operation]) -> list[Operation]:
-    """The operations that depend on the heads of loops, in their order."""
-    reached = set(heads)
-    for op in ops:
-        if not reached.isdisjoint(op.edges[::2]):
-            reached.add(op)
-    return [op for op in ops if op in reached]

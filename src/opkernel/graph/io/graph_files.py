@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import EncodeError
 
-from opkernel.device.origins import without_origins
-from opkernel.errors import (
-    DataLossError,
-    InvalidArgumentError,
-    OpError,
-)
+from opkernel.device.permissions import without_origins
+from opkernel.errors import DataLossError, InvalidArgumentError, OpError
 from opkernel.file_errors import checked_path, file_errors
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
-from opkernel.graph.io.message_files import parse_text, read_file
-from opkernel.graph.io.wire_scan import LENGTH, Truncated, scan_fields
+from opkernel.graph.io.message_files import (
+    LENGTH,
+    Truncated,
+    parse_text,
+    read_file,
+    scan_fields,
+    weights_manifest_beside,
+)
 from opkernel.proto import DecodeError, GraphDef, NodeDef
 
 if TYPE_CHECKING:
@@ -41,10 +43,10 @@ def load_graph(
     allow_unregistered: bool = False,
     allow_internal_names: bool = False,
 ) -> Graph:
-    """The graph in a file that holds a GraphDef, binary or in text format.
+    """The graph in a file that holds a GraphDef, binary or in text format, or in a TensorFlow.js graph model.
 
     Args:
-        path: the file; its content tells which format it is in.
+        path: the file; its content tells which format it is in. For a TensorFlow.js model also its folder.
         op_registry: the ops; the global ones if there is none.
         allow_unregistered: keep nodes whose op is not registered, with unknown types.
         allow_internal_names: keep nodes whose names start with an underscore, as TensorFlow has them in
@@ -61,14 +63,12 @@ def load_graph(
         allow_internal_names=allow_internal_names,
         fill_empty_attrs=True,
     )
-    importer = GraphImporter(graph, load_graph_def(path), options)
-    importer.prepare()
-    importer.commit()
+    GraphImporter(graph, load_graph_def(path), options).prepare().commit()
     return graph
 
 
 def load_graph_def(path: str | os.PathLike[str]) -> GraphDef:
-    """The GraphDef in a file, binary or in text format, unchecked.
+    """The GraphDef in a file, binary or in text format, or of a TensorFlow.js graph model; unchecked.
 
     Raises:
         NotFoundError: there is no such file.
@@ -82,7 +82,10 @@ def load_graph_def(path: str | os.PathLike[str]) -> GraphDef:
 
 
 def begins_with_node(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins with a NodeDef that has a name and an op, as binary GraphDefs alone do."""
+    """Whether a file begins with a NodeDef that has a name and an op, as binary GraphDefs alone do.
+
+    False for the GraphDef of a TensorFlow.js model, whose weights are in other files.
+    """
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD)
@@ -92,7 +95,8 @@ def begins_with_node(path: str | os.PathLike[str]) -> bool:
         return False
     fields = [(field.number, field.wire_type) for field in (node, name, op)]
     is_node = fields == [(1, LENGTH), (1, LENGTH), (2, LENGTH)] and op.stop < len(head)
-    return is_node and head[op.start : op.stop].translate(None, b"_.>").isalnum()
+    is_node = is_node and head[op.start : op.stop].translate(None, b"_.>").isalnum()
+    return is_node and weights_manifest_beside(path) is None
 
 
 def _load_other(path: str | os.PathLike[str]) -> GraphDef:
@@ -104,6 +108,10 @@ def _load_other(path: str | os.PathLike[str]) -> GraphDef:
         raise DataLossError(f"{path} is empty (0 bytes)")
     if kind is FileKind.GRAPH_DEF_TEXT:
         return parse_text(path, read_file(path), GraphDef)
+    if kind is FileKind.TFJS_GRAPH:
+        from opkernel.graph.io.tfjs_model import load_tfjs_model
+
+        return load_tfjs_model(path).graph_def
     if kind not in (FileKind.GRAPH_DEF, FileKind.UNKNOWN):
         from opkernel.graph.io.next_step import next_step
 

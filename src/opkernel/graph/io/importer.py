@@ -1,39 +1,141 @@
 """GraphImporter: a GraphDef becomes part of a graph.
 
 Four passes, each linear: the nodes are indexed by name, linked, put in an order in which inputs
-come first, and resolved against their ops. Nothing of the graph changes before all have passed.
+come first, and resolved against their ops. Nothing of the graph changes before all have passed. Names and colocation
+groups of the nodes are adapted to the graph.
 
-Source: TensorFlow core/common_runtime/graph_constructor.cc.
+Source: TensorFlow core/common_runtime/graph_constructor.cc, python/framework/importer.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 from opkernel.device.budget import check_time
-from opkernel.device.origins import set_origin
-from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
+from opkernel.device.permissions import set_origin
+from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.graph.core.edges import edges_of
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
-from opkernel.graph.core.node_order import order_by_inputs
-from opkernel.graph.core.node_signature import (
+from opkernel.graph.core.node import COLOCATION_ATTR, COLOCATION_PREFIX
+from opkernel.graph.core.older_nodes import OLDER_OPS, add_later_attrs
+from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.operation_table import order_by_inputs
+from opkernel.graph.core.signature import (
     NodeSignature,
+    SignatureResolver,
     input_type_error,
     types_compatible,
+    unregistered_signature,
 )
-from opkernel.graph.core.operation import Operation
-from opkernel.graph.core.signature import SignatureResolver, unregistered_signature
 from opkernel.graph.core.tensor import Tensor
-from opkernel.graph.core.tensor_name import CONTROL_SLOT, is_valid_node_name, parse_input
-from opkernel.graph.io.import_names import choose_names, follow_colocation, place
+from opkernel.graph.core.tensor_name import CONTROL_SLOT, free_name, is_valid_node_name, parse_input
+from opkernel.graph.functions.function_library import known_op
 from opkernel.graph.io.versions import FORWARD_COMPATIBLE_VERSIONS, check_versions, merge_versions
 from opkernel.opdef import GRAPH_DEF_VERSION, MAX_LIST_TENSORS, check_op_deprecation
 from opkernel.records import dataclass, field
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
+    from opkernel.graph.core.scopes import Scopes
     from opkernel.opdef import OpRegistrationData
     from opkernel.proto import GraphDef, NodeDef
+
+
+def choose_names(
+    names: Iterable[str], prefix: str, taken: Collection[str], *, uniquify: bool
+) -> dict[str, str]:
+    """The names under which nodes are imported, by their own names.
+
+    Args:
+        names: the names of the nodes.
+        prefix: stands before them, parted by a slash; empty for none.
+        taken: the names of the nodes that the graph has.
+        uniquify: give nodes whose names are taken the first free `name_N`; the scopes of the
+            graph's nodes count as taken too.
+
+    Raises:
+        InvalidArgumentError: a name is taken, and `uniquify` is off.
+    """
+    start = f"{prefix}/" if prefix else ""
+    chosen = {name: start + name for name in names}
+    if not taken:
+        return chosen
+    if not uniquify:
+        for name, new in chosen.items():
+            if new in taken:
+                raise InvalidArgumentError(
+                    f"Node name '{new}' already exists in the Graph", node=name
+                )
+        return chosen
+    used = {*taken, *_scopes_of(taken)}
+    reserved = used.union(chosen.values())
+    for name, new in chosen.items():
+        if new in used:
+            chosen[name] = free_name(new, reserved)
+            reserved.add(chosen[name])
+    return chosen
+
+
+def _scopes_of(names: Iterable[str]) -> set[str]:
+    scopes = set()
+    for name in names:
+        scope = name.rpartition("/")[0]
+        while scope and scope not in scopes:
+            scopes.add(scope)
+            scope = scope.rpartition("/")[0]
+    return scopes
+
+
+def follow_colocation(by_name: Mapping[str, Operation], *, validate: bool) -> None:
+    """Let the colocation groups of operations follow their new names.
+
+    Args:
+        by_name: the operations by the names that the groups have.
+        validate: refuse groups of operations that do not exist.
+
+    Raises:
+        InvalidArgumentError: there is such a group.
+    """
+    for name, op in by_name.items():
+        if COLOCATION_ATTR not in op.message.attr:
+            continue
+        groups = op.attr[COLOCATION_ATTR].list.s
+        for index, group in enumerate(groups):
+            if not group.startswith(COLOCATION_PREFIX):
+                continue
+            other = group.removeprefix(COLOCATION_PREFIX).decode("utf-8", "replace")
+            target = by_name.get(other)
+            if target is not None:
+                groups[index] = COLOCATION_PREFIX + target.name.encode()
+            elif validate:
+                raise InvalidArgumentError(
+                    f"Node '{name}' expects to be colocated with unknown node '{other}'",
+                    node=name,
+                    op=op.type,
+                )
+
+
+def place(ops: Sequence[Operation], scopes: Scopes[Operation]) -> None:
+    """Put operations on the device of the scopes around the import.
+
+    A colocated operation goes where those that it is colocated with are.
+    """
+    if not scopes.devices:
+        return
+    by_group = {COLOCATION_PREFIX + op.name.encode(): op for op in ops}
+    colocated = []
+    for op in ops:
+        others = [by_group[group] for group in op.colocation_groups() if group in by_group]
+        if all(other is op for other in others):
+            op.message.device = scopes.device_for(op)
+        else:
+            op.message.device = ""
+            colocated.append((op, others))
+    for op, others in colocated:
+        op.message.device = next((other.device for other in others if other.device), "")
+
 
 Source = Tensor | Operation
 """The source of an input: a tensor, or for a control edge an operation."""
@@ -87,11 +189,9 @@ class GraphImporter:
         self._options = options
         self._library = graph.function_library
         self._ops: list[Operation] = []
-        self._outputs: dict[Operation, int] | None = None
-        self._registered: dict[str, bool] = {}
 
-    def prepare(self) -> None:
-        """Check everything and connect the new operations; the graph stays as it is.
+    def prepare(self) -> Self:
+        """Check everything and connect the new operations; the graph stays as it is. Returns itself.
 
         Raises:
             InvalidArgumentError: a node, an edge or a version breaks a rule.
@@ -105,7 +205,10 @@ class GraphImporter:
             with paused_garbage_collection():
                 self._check_prefix()
                 self._set_origin()
-                self._import_library()
+                library = self._graph_def.library
+                if library.function or library.gradient:
+                    self._library = self._library.copy()
+                    self._library.add_library(library)
                 self._index()
                 self._link()
                 order = order_by_inputs(self._ops)
@@ -116,6 +219,7 @@ class GraphImporter:
         except OpError as error:
             self._mention_forward_compatibility(error)
             raise
+        return self
 
     def commit(self) -> None:
         """Make the operations and functions part of the graph."""
@@ -152,12 +256,6 @@ class GraphImporter:
         library = self._library
         set_origin(self._graph_def, mark, lambda op: op not in own and library.may_open_files(op))
 
-    def _import_library(self) -> None:
-        library = self._graph_def.library
-        if library.function or library.gradient:
-            self._library = self._library.copy()
-            self._library.add_library(library)
-
     def _index(self) -> None:
         """Make the operations, and find them by name."""
         allow_internal = self._options.allow_internal_names
@@ -172,6 +270,8 @@ class GraphImporter:
                 raise InvalidArgumentError(
                     f"Node '{name}' does not specify an operation", node=name
                 )
+            if node.op in OLDER_OPS:
+                add_later_attrs(node)
             op = by_name[name] = Operation(graph, name, node, number)
             ops.append(op)
         if self._options.expect_device:
@@ -226,11 +326,17 @@ class GraphImporter:
         resolver = SignatureResolver(
             self._look_up, validate=options.validate_nodes, fill_empty=options.fill_empty_attrs
         )
+        used = {op.message.op for op in order} if options.allow_unregistered else set()
+        unregistered = {name for name in used if known_op(self._library.look_up, name) is None}
         with_back_edge = []
         for number, op in enumerate(order, self._graph.version):
             check_time("importing", op.name)
             op.number = number
-            op.signature = self._signature_of(op, resolver)
+            num_inputs = len(op.edges) // 2
+            if op.message.op in unregistered:
+                op.signature = self._unregistered_signature(op, num_inputs)
+            else:
+                op.signature = resolver.resolve(op.message, num_inputs)
             if not _check_inputs(op):
                 with_back_edge.append(op)
         for op in with_back_edge:
@@ -243,34 +349,20 @@ class GraphImporter:
             check_op_deprecation(registration.op_def, self._graph_def.versions.producer)
         return registration
 
-    def _signature_of(self, op: Operation, resolver: SignatureResolver) -> NodeSignature:
-        num_inputs = len(op.edges) // 2
-        if self._options.allow_unregistered and not self._is_registered(op.message.op):
-            outputs = self._outputs_used().get(op, 0)
-            if outputs > MAX_LIST_TENSORS:
-                raise _node_error(op.message, f"Output {outputs - 1} is used, which is too many")
-            return unregistered_signature(op.message.op, num_inputs, outputs)
-        return resolver.resolve(op.message, num_inputs)
+    def _unregistered_signature(self, op: Operation, num_inputs: int) -> NodeSignature:
+        outputs = self._outputs_used.get(op, 0)
+        if outputs > MAX_LIST_TENSORS:
+            raise _node_error(op.message, f"Output {outputs - 1} is used, which is too many")
+        return unregistered_signature(op.message.op, num_inputs, outputs)
 
-    def _is_registered(self, op_type: str) -> bool:
-        known = self._registered.get(op_type)
-        if known is None:
-            try:
-                self._library.look_up(op_type)
-                known = True
-            except NotFoundError:
-                known = False
-            self._registered[op_type] = known
-        return known
-
+    @cached_property
     def _outputs_used(self) -> dict[Operation, int]:
         """How many outputs each operation must have for the edges that leave it."""
-        if self._outputs is None:
-            self._outputs = {}
-            for op in self._ops:
-                for source, index in zip(op.edges[::2], op.edges[1::2], strict=True):
-                    self._outputs[source] = max(self._outputs.get(source, 1), index + 1)
-        return self._outputs
+        found: dict[Operation, int] = {}
+        for op in self._ops:
+            for source, index in edges_of(op):
+                found[source] = max(found.get(source, 1), index + 1)
+        return found
 
     def _rename(self) -> None:
         prefix, taken = self._options.prefix, self._graph.by_name

@@ -1,18 +1,26 @@
-"""Protocol buffers in files: the bytes of a file, and messages in text format."""
+"""Protocol buffers in files: the bytes of a file, messages in text format, and a look at bytes without a schema.
+
+The look at the wire format is for telling files apart, and damage.
+
+Source: the encoding of protocol buffers (protobuf.dev/programming-guides/encoding).
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import TypeVar
 
 from google.protobuf.message import EncodeError
 
 from opkernel.device.budget import current_budget
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.file_errors import file_errors
 from opkernel.proto import DecodeError, Message
+from opkernel.records import dataclass
 
 _MAX_BYTES = 2**31 - 1
+_WEIGHTS_MANIFEST = "weights_manifest.json"
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
@@ -36,6 +44,25 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
             budget.check_memory(size, f"the content of {path}")
         with open(path, "rb") as file:
             return file.read()
+
+
+def weights_manifest_beside(path: str | os.PathLike[str]) -> str | None:
+    """The list of weights beside the GraphDef of a TensorFlow.js model of 2018; None beside other files."""
+    manifest = os.path.join(os.path.dirname(os.fspath(path)), _WEIGHTS_MANIFEST)
+    return manifest if os.path.isfile(manifest) else None
+
+
+def read_message(path: str | os.PathLike[str], message_class: type[_AnyMessage]) -> _AnyMessage:
+    """The message that a file holds.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, InvalidArgumentError, ResourceExhaustedError: as `read_file`.
+        DataLossError: it is damaged.
+    """
+    try:
+        return message_class.FromString(read_file(path))
+    except DecodeError as error:
+        raise DataLossError(f"{path} is damaged or truncated") from error
 
 
 def parse_text(
@@ -63,3 +90,75 @@ def parse_text(
         raise InvalidArgumentError(f"{what}: line {line} is not UTF-8") from error
     except (RecursionError, ValueError, DecodeError, EncodeError) as error:
         raise InvalidArgumentError(f"{what}: {error}") from error
+
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+_FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
+_MAX_VARINT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a message.
+
+    Attributes:
+        number: its number in the schema.
+        wire_type: VARINT, FIXED64, LENGTH or FIXED32.
+        offset: where it starts.
+        start, stop: where its content is; `stop` may lie behind the end of the data.
+    """
+
+    number: int
+    wire_type: int
+    offset: int
+    start: int
+    stop: int
+
+
+class Truncated(ValueError):
+    """The data do not go on like a message.
+
+    Attributes:
+        offset: where the part starts that is no field.
+    """
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"no field at byte {offset}")
+        self.offset = offset
+
+
+def scan_fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[Field]:
+    """The fields of a message, one after another; the last may be cut off.
+
+    Raises:
+        Truncated: what comes next is no field.
+    """
+    stop = len(data) if stop is None else min(stop, len(data))
+    while start < stop:
+        offset = start
+        tag, start = _varint(data, start, stop, offset)
+        number, wire_type = tag >> 3, tag & 7
+        if not 0 < number < 1 << 29:
+            raise Truncated(offset)
+        if wire_type == VARINT:
+            end = _varint(data, start, stop, offset)[1]
+        elif wire_type == LENGTH:
+            length, start = _varint(data, start, stop, offset)
+            end = start + length
+        elif wire_type in _FIXED_SIZES:
+            end = start + _FIXED_SIZES[wire_type]
+        else:
+            raise Truncated(offset)
+        yield Field(number, wire_type, offset, start, end)
+        start = end
+
+
+def _varint(data: bytes, start: int, stop: int, offset: int) -> tuple[int, int]:
+    """A varint, and where it ends."""
+    value = 0
+    for position in range(start, min(start + _MAX_VARINT, stop)):
+        byte = data[position]
+        value |= (byte & 127) << (7 * (position - start))
+        if byte < 128:
+            return value, position + 1
+    raise Truncated(offset)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import OpError
-from opkernel.graph.building.tensor_conversion import array_like_tensor
+from opkernel.graph.building.constructors import array_like_tensor
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.tracing.nested_structure import flatten, map_structure, structure_of
 from opkernel.graph.tracing.tensor_spec import TensorSpec, most_general_shape, spec_of

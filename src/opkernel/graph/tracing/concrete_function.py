@@ -87,22 +87,15 @@ class ConcreteFunction:
             and len(args) == count != len(self.signature.leaves)
             and all(spec_of(arg) is not None for arg in args)
         ):
-            return self.call(self._fitting(args))
+            for arg, spec, own in zip(args, self.signature.specs, self.graph.inputs, strict=False):
+                if not spec.is_compatible_with(arg):
+                    fact = f"was traced for {own.op.name!r} as {spec}, not {spec_of(arg)}"
+                    raise TypeError(f"{self.graph.label} {fact}")
+            return self.call(args)
         call = self._binder.bind(args, kwargs)
         if not self.signature.includes(call.signature):
             raise TypeError(f"{self.graph.label} was not traced for the arguments ({call})")
         return self.call(call.tensors)
-
-    def _fitting(self, tensors: Sequence[Any]) -> Sequence[Any]:
-        """The tensors, which TypeError says do not fit if so."""
-        for tensor, spec, own in zip(
-            tensors, self.signature.specs, self.graph.inputs, strict=False
-        ):
-            if not spec.is_compatible_with(tensor):
-                raise TypeError(
-                    f"{self.graph.label} was traced for {own.op.name!r} as {spec}, not {spec_of(tensor)}"
-                )
-        return tensors
 
     def call(self, values: Sequence[Any]) -> Any:
         """Call it with the values of its tensors, in order: at once, or as a node of a graph."""
@@ -123,19 +116,9 @@ class ConcreteFunction:
         """
         body = self.graph
         body.add_to(graph)
-        attrs = {
-            "Tin": [tensor.dtype for tensor in body.inputs],
-            "Tout": [tensor.dtype for tensor in body.outputs],
-            "f": body.reference,
-        }
-        op = graph.create_op(
-            "StatefulPartitionedCall" if body.is_stateful else "PartitionedCall",
-            [[*values, *body.further_inputs(graph)]],
-            attrs=attrs,
-            control_inputs=body.control_captures,
-        )
-        for tensor, inside in zip(op.outputs, body.outputs, strict=True):
-            tensor.set_shape(inside.shape)
+        op_type = "StatefulPartitionedCall" if body.is_stateful else "PartitionedCall"
+        reference, arguments = body.reference, [*values, *body.further_inputs(graph)]
+        op = body.create_call(graph, op_type, reference, arguments, body.control_captures)
         return self._pack(op.outputs) if op.outputs else op
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """FuncGraph: the body of a function while Python is traced into it, and the FunctionDef of it.
 
 Tensors of the graphs around it that the body uses become its last inputs, the captures. What runs
-for its effects runs in the order of the program (`automatic_control`).
+for its effects runs in the order of the program.
 
 State: `captures` maps each tensor from outside to the placeholder that stands for it;
 `control_captures` are the operations from outside that the body waits for. `close` ends the trace.
@@ -17,20 +17,19 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from opkernel.device.origins import ORIGIN_ATTR, PROGRAM, with_plain_marks
+from opkernel.device.permissions import ORIGIN_ATTR, PROGRAM, with_plain_marks
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.core.create_op import as_tensor
-from opkernel.graph.core.definition_site import note_site
 from opkernel.graph.core.graph import Graph
-from opkernel.graph.core.node import NodeRequest
+from opkernel.graph.core.node import NodeRequest, note_site
 from opkernel.graph.core.operation import Operation, as_operation
+from opkernel.graph.core.structural_ops import ENTER_OPS, SWITCH_OPS
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.functions.graph_to_function import graph_to_function_def
 from opkernel.graph.inference.shape_refiner import facts_of
 from opkernel.graph.inference.tensor_facts import TensorFacts
-from opkernel.graph.tracing.automatic_control import order_stateful_ops
 from opkernel.graph.tracing.nested_structure import flatten, map_structure
 from opkernel.graph.tracing.tensor_spec import TensorSpec
 from opkernel.messages import short_repr
@@ -104,6 +103,10 @@ class FuncGraph(Graph):
         self.jit_compile = False
         self.jit = ""
 
+    def empty(self) -> FuncGraph:
+        """An empty body that may call the same functions."""
+        return FuncGraph(function_library=self.function_library)
+
     def add_input(self, spec: TensorSpec, name: str) -> Tensor:
         """A new argument."""
         tensor = self._placeholder(spec, name)
@@ -125,7 +128,7 @@ class FuncGraph(Graph):
             note_site(error, self.label)
             raise
         self.outputs = [leaf for leaf in flatten(self.structured_outputs) if leaf is not None]
-        self.control_outputs = order_stateful_ops(self)
+        self.control_outputs = _order_stateful_ops(self)
 
     def close(self) -> None:
         """End the trace: no captures can be added any more."""
@@ -174,6 +177,25 @@ class FuncGraph(Graph):
             outside[tensor] if tensor in outside else graph.tensor_of(values[tensor])
             for tensor in self.inputs[count:]
         ]
+
+    def create_call(
+        self,
+        graph: Graph,
+        op_type: str,
+        reference: AttrValue,
+        arguments: list[Tensor],
+        control_inputs: Iterable[Operation] = (),
+    ) -> Operation:
+        """Add a node to a graph that calls the function."""
+        attrs = {
+            "Tin": [tensor.dtype for tensor in self.inputs],
+            "Tout": [tensor.dtype for tensor in self.outputs],
+            "f": reference,
+        }
+        op = graph.create_op(op_type, [arguments], attrs=attrs, control_inputs=control_inputs)
+        for tensor, inside in zip(op.outputs, self.outputs, strict=True):
+            tensor.set_shape(inside.shape)
+        return op
 
     @property
     def is_stateful(self) -> bool:
@@ -271,7 +293,9 @@ class FuncGraph(Graph):
             self.scopes.on_device(None),
             self.scopes.beside(None, ignore_existing=True),
         ):
-            return self.create_op("Placeholder", name=_node_name(name), attrs=attrs).outputs[0]
+            name = re.sub(r"[^A-Za-z0-9_.\-]", "_", name)
+            name = name if name[:1].isalnum() else f"arg{name}"
+            return self.create_op("Placeholder", name=name, attrs=attrs).outputs[0]
 
     def _as_output(self, value: Any) -> Tensor | None:
         """The tensor of a result; None for None and for operations, which run anyway."""
@@ -289,11 +313,25 @@ class FuncGraph(Graph):
             ) from error
 
 
+def _order_stateful_ops(graph: Graph) -> list[Operation]:
+    """Make each stateful operation wait for the one before it; the last of them, which is to run.
+
+    TensorFlow (python/framework/auto_control_deps.py) makes a row for each resource; here there is one for all, since two handles may be of
+    one resource. A graph with switches or frames of TensorFlow 1 keeps the order that it has: what
+    waits for a dead operation is dead.
+    """
+    ops = graph.get_operations()
+    if any(op.type in ENTER_OPS | SWITCH_OPS for op in ops):
+        return []
+    last = None
+    for op in ops:
+        if op.op_def.is_stateful and not op.traits.any_order:
+            if last is not None:
+                op.add_control_input(last)
+            last = op
+    return [] if last is None else [last]
+
+
 def function_name(wanted: str) -> str:
     """A name that functions may have: of letters, digits and underscores."""
     return re.sub(r"[^A-Za-z0-9_.]+", "_", wanted).strip("_.") or "function"
-
-
-def _node_name(wanted: str) -> str:
-    name = re.sub(r"[^A-Za-z0-9_.\-]", "_", wanted)
-    return name if name[:1].isalnum() else f"arg{name}"

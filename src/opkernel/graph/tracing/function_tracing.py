@@ -115,26 +115,32 @@ class Function(Generic[_P, _R]):
             RecursionError: it is being traced for the same arguments.
             OpError: as its operations raise.
         """
-        values: tuple[Any, ...] = args
-        result: _R
-        if not kwargs and innermost_default() is None:
-            try:
-                run = self._traces.quick[tuple([(a.dtype, a.shape) for a in values])]
-            except (AttributeError, KeyError, TypeError):
-                pass  # not yet traced, or arguments that are no arrays
-            else:
-                result = run(values)
+        try:
+            values: tuple[Any, ...] = args
+            result: _R
+            if not kwargs and innermost_default() is None:
+                try:
+                    run = self._traces.quick[tuple([(a.dtype, a.shape) for a in values])]
+                except (AttributeError, KeyError, TypeError):
+                    pass  # not yet traced, or arguments that are no arrays
+                else:
+                    result = run(values)
+                    return result
+            call = self._binder.bind(values, kwargs)
+            graph = graph_of_call(tensors_in(call.tensors))
+            concrete = self._concrete(call, graph)
+            if graph is not None:
+                result = concrete.call_in(graph, call.tensors)
                 return result
-        call = self._binder.bind(values, kwargs)
-        graph = graph_of_call(tensors_in(call.tensors))
-        concrete = self._concrete(call, graph)
-        if graph is not None:
-            result = concrete.call_in(graph, call.tensors)
+            if not kwargs and _are_plain(values, call.tensors):
+                _keep(self._traces.quick, tuple([(a.dtype, a.shape) for a in values]), concrete.run)
+            result = concrete.run(call.tensors)
             return result
-        if not kwargs and _are_plain(values, call.tensors):
-            _keep(self._traces.quick, tuple([(a.dtype, a.shape) for a in values]), concrete.run)
-        result = concrete.run(call.tensors)
-        return result
+        except Exception as error:
+            from opkernel.tracebacks import hide_frames
+
+            hide_frames(error)
+            raise
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The trace for certain arguments, made if there is none.

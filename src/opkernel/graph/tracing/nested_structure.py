@@ -16,13 +16,8 @@ Pack = Callable[[Sequence[Any]], Any]
 
 def flatten(value: Any) -> list[Any]:
     """The leaves of a value: its parts that are no list, tuple, mapping or object with parts."""
-    if _has_parts(value):
-        return flatten(_parts(value))
-    if isinstance(value, Mapping):
-        return [leaf for key in _sorted_keys(value) for leaf in flatten(value[key])]
-    if isinstance(value, list | tuple):
-        return [leaf for part in value for leaf in flatten(part)]
-    return [value]
+    parts = _parts(value)
+    return [value] if parts is None else [leaf for part in parts for leaf in flatten(part)]
 
 
 def flatten_up_to(form: Any, value: Any) -> list[Any]:
@@ -31,47 +26,41 @@ def flatten_up_to(form: Any, value: Any) -> list[Any]:
     Raises:
         ValueError: the value is not nested like `form`.
     """
+    parts, others = _parts(form), _parts(value)
+    if parts is None:
+        return [value]
     if _has_parts(form):
         if type(value) is not type(form):
             raise ValueError(f"{short_repr(value)} is no {type(form).__name__}")
-        return flatten_up_to(_parts(form), _parts(value))
-    if isinstance(form, Mapping):
+    elif isinstance(form, Mapping):
         if not isinstance(value, Mapping) or set(value) != set(form):
             raise ValueError(f"{short_repr(value)} does not have the keys {list(form)}")
-        return [p for key in _sorted_keys(form) for p in flatten_up_to(form[key], value[key])]
-    if isinstance(form, list | tuple):
-        if not isinstance(value, list | tuple) or len(value) != len(form):
-            raise ValueError(f"{short_repr(value)} is no list of {len(form)}")
-        return [p for f, v in zip(form, value, strict=True) for p in flatten_up_to(f, v)]
-    return [value]
+    elif not isinstance(value, list | tuple):
+        others = None
+    if others is None or len(others) != len(parts):
+        raise ValueError(f"{short_repr(value)} is no list of {len(parts)}")
+    return [p for f, v in zip(parts, others, strict=True) for p in flatten_up_to(f, v)]
 
 
 def map_structure(function: Callable[[Any], Any], value: Any) -> Any:
     """The same structure with each leaf replaced by `function(leaf)`, in the order of `flatten`."""
-    if _has_parts(value):
-        return _like_object(value, map_structure(function, _parts(value)))
-    if isinstance(value, Mapping):
-        return _like_mapping(
-            value, {key: map_structure(function, value[key]) for key in _sorted_keys(value)}
-        )
-    if isinstance(value, list | tuple):
-        return _like_sequence(value, [map_structure(function, part) for part in value])
-    return function(value)
+    parts = _parts(value)
+    if parts is None:
+        return function(value)
+    return _like(value)([map_structure(function, part) for part in parts])
 
 
 def structure_of(value: Any) -> Hashable:
     """Equal for values that differ in nothing but their leaves, and the order in mappings."""
+    parts = _parts(value)
+    if parts is None:
+        return None
+    known: Any = None
     if _has_parts(value):
-        metadata, parts = value.__tf_flatten__()
-        return type(value), metadata, structure_of(tuple(parts))
-    if isinstance(value, Mapping):
-        return (
-            type(value),
-            tuple([(key, structure_of(value[key])) for key in _sorted_keys(value)]),
-        )
-    if isinstance(value, list | tuple):
-        return type(value), tuple([structure_of(part) for part in value])
-    return None
+        known = value.__tf_flatten__()[0]
+    elif isinstance(value, Mapping):
+        known = tuple(_sorted_keys(value))
+    return type(value), known, tuple([structure_of(part) for part in parts])
 
 
 def packer(template: Any) -> Pack:
@@ -83,17 +72,13 @@ def packer(template: Any) -> Pack:
 
 
 def _packer(template: Any, positions: Iterator[int]) -> Pack:
-    if _has_parts(template):
-        pack = _packer(_parts(template), positions)
-        return lambda values: _like_object(template, pack(values))
-    if isinstance(template, Mapping):
-        parts = {key: _packer(template[key], positions) for key in _sorted_keys(template)}
-        return lambda values: _like_mapping(template, {k: f(values) for k, f in parts.items()})
-    if isinstance(template, list | tuple):
-        items = [_packer(part, positions) for part in template]
+    parts = _parts(template)
+    if parts is not None:
+        items = [_packer(part, positions) for part in parts]
         if type(template) is tuple:
             return lambda values: tuple([item(values) for item in items])
-        return lambda values: _like_sequence(template, [item(values) for item in items])
+        make = _like(template)
+        return lambda values: make([item(values) for item in items])
     if template is None:
         return lambda values: None
     position = next(positions)
@@ -101,22 +86,27 @@ def _packer(template: Any, positions: Iterator[int]) -> Pack:
 
 
 def _has_parts(value: Any) -> bool:
+    """Whether it is an object that says what it is made of."""
     return hasattr(value, "__tf_unflatten__") and not isinstance(value, type)
 
 
-def _parts(value: Any) -> tuple[Any, ...]:
-    return tuple(value.__tf_flatten__()[1])
+def _parts(value: Any) -> Sequence[Any] | None:
+    """What a value is made of, in the order of `flatten`; None for a leaf."""
+    if _has_parts(value):
+        return tuple(value.__tf_flatten__()[1])
+    if isinstance(value, Mapping):
+        return [value[key] for key in _sorted_keys(value)]
+    return value if isinstance(value, list | tuple) else None
 
 
-def _like_object(form: Any, parts: tuple[Any, ...]) -> Any:
-    return type(form).__tf_unflatten__(form.__tf_flatten__()[0], parts)
-
-
-def _sorted_keys(value: Mapping[Any, Any]) -> list[Any]:
-    try:
-        return sorted(value)
-    except TypeError:  # keys of several types
-        return list(value)
+def _like(form: Any) -> Callable[[Sequence[Any]], Any]:
+    """Makes a value of the type of another from other parts."""
+    make: Any = type(form)
+    if _has_parts(form):
+        return lambda parts: make.__tf_unflatten__(form.__tf_flatten__()[0], tuple(parts))
+    if isinstance(form, Mapping):
+        return lambda parts: _like_mapping(form, dict(zip(_sorted_keys(form), parts, strict=True)))
+    return (lambda parts: make(*parts)) if hasattr(form, "_fields") else make
 
 
 def _like_mapping(form: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
@@ -129,6 +119,8 @@ def _like_mapping(form: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
         return pairs
 
 
-def _like_sequence(form: Sequence[Any], values: list[Any]) -> Any:
-    make: Any = type(form)
-    return make(*values) if hasattr(form, "_fields") else make(values)
+def _sorted_keys(value: Mapping[Any, Any]) -> list[Any]:
+    try:
+        return sorted(value)
+    except TypeError:  # keys of several types
+        return list(value)

@@ -1,6 +1,6 @@
 """Whether the outputs of a kernel are as its op declares: one check, with one set of messages.
 
-Every call of a kernel that does not claim `outputs_as_declared` makes the check (`checked_kernels`).
+Every call of a kernel that does not claim `outputs_as_declared` makes the check (`verification`).
 `opkernel test`, sanitized sessions and OPKERNEL_CHECK_CONTRACTS=1 make it to test claims.
 """
 
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opkernel.errors import InternalError
-from opkernel.kernel.context.tensor_ref import TensorRef
+from opkernel.kernel.context.inputs import TensorRef
+from opkernel.types import Array
 
 if TYPE_CHECKING:
+    from opkernel.kernel.context.construction import KernelFacts
     from opkernel.kernel.contract import KernelContract
-    from opkernel.kernel.kernel_facts import KernelFacts
     from opkernel.kernel.node_properties import Arg, NodeProperties
 
 _HOLDERS = frozenset({FunctionType, MethodType, partial, CellType, dict, list, tuple})
@@ -180,7 +181,7 @@ def _arrays(tensors: Sequence[Any], args: Iterable[Arg]) -> Iterator[tuple[str, 
                 yield arg.name, tensors[index], index
 
 
-def _keeps(function: Callable[..., Any], array: np.ndarray[Any, Any]) -> bool:
+def _keeps(function: Callable[..., Any], array: Array) -> bool:
     """Whether a function can reach the memory of an array from call to call.
 
     It can by its globals, closure, defaults, attributes and filled-in arguments, and through lists and
@@ -197,7 +198,7 @@ def _keeps(function: Callable[..., Any], array: np.ndarray[Any, Any]) -> bool:
     return False
 
 
-def _owner(array: np.ndarray[Any, Any]) -> Any:
+def _owner(array: Array) -> Any:
     """The object that owns the memory of an array."""
     return array if array.base is None else array.base
 

@@ -1,23 +1,127 @@
-"""The inputs of a computation: by index, by name, as lists, and by reference.
+"""The inputs of a computation: by index, by name, as lists, and by reference; and what its executor tells it.
 
-Source: TensorFlow core/framework/op_kernel.h.
+Most computations are told nothing beyond their inputs and their step (`ContextParams`). A reference is a
+`TensorRef`: a tensor that kernels share in order to change it, with the lock that guards it.
+
+Source: OpKernelContext, its Params, and TensorValue with its mutex, in TensorFlow core/framework/op_kernel.h.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, overload
 
 import numpy as np
 
+from opkernel.device.local_device import AllocatorAttributes
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.kernel.context.tensor_ref import TensorRef
-from opkernel.kernel.kernel_facts import KernelFacts
-from opkernel.kernel.registry.memory_types import MemoryType
-from opkernel.types import DataType
+from opkernel.kernel.context.construction import KernelFacts
+from opkernel.kernel.node_properties import MemoryType
+from opkernel.records import dataclass
+from opkernel.types import Array, DataType
 
-__all__ = ["ContextInputs", "OpInputList", "OpMutableInputList"]
+__all__ = [
+    "NEVER_FORWARD",
+    "NO_RESERVATION",
+    "ContextInputs",
+    "ContextParams",
+    "FrameAndIter",
+    "OpInputList",
+    "OpMutableInputList",
+    "TensorRef",
+]
+
+
+NEVER_FORWARD = -2
+"""In `forward_from`: the output is always allocated."""
+
+NO_RESERVATION = -1
+"""In `forward_from`: no input is reserved for the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameAndIter:
+    """Where in the loops of a graph a computation stands.
+
+    Attributes:
+        frame_id: The frame: one execution of one loop.
+        iter_id: The iteration of the loop.
+    """
+
+    frame_id: int = 0
+    iter_id: int = 0
+
+
+@dataclass(slots=True)
+class ContextParams:
+    """The particulars of one computation.
+
+    Attributes:
+        frame_iter: Where in the graph's loops it stands.
+        is_input_dead: An input is dead; only ops of control flow are run then.
+        input_alloc_attrs: Where the inputs were allocated.
+        output_attr_array: Where the outputs are to be allocated.
+        forward_from: For each output the input that is reserved for it, `NO_RESERVATION`, or
+            `NEVER_FORWARD`.
+        scoped: The outputs that were allocated in scopes, by scope_id.
+        outputs_required: For each output whether it must be set; all must if None.
+        op_device_context: The device's own data for running the kernel, if not the device's default.
+        input_device_contexts: The device context of each input's producer; the kernel's own if None.
+        stack_trace: Where the node was defined.
+        inc_num_deferred_ops_function: Called by deferred kernels before their work begins.
+        dec_num_deferred_ops_function: Called by deferred kernels when their work is done.
+    """
+
+    frame_iter: FrameAndIter = FrameAndIter()
+    is_input_dead: bool = False
+    input_alloc_attrs: Sequence[AllocatorAttributes] | None = None
+    output_attr_array: Sequence[AllocatorAttributes] | None = None
+    forward_from: Sequence[int] | None = None
+    scoped: dict[int, Array] | None = None
+    outputs_required: Sequence[bool] | None = None
+    op_device_context: Any = None
+    input_device_contexts: Sequence[Any] | None = None
+    stack_trace: Any = None
+    inc_num_deferred_ops_function: Callable[[], None] | None = None
+    dec_num_deferred_ops_function: Callable[[], None] | None = None
+
+
+class TensorRef:
+    """The value of a tensor of a reference type, such as `float_ref`.
+
+    Attributes:
+        tensor: The array; None before the tensor was first assigned, or after it was deleted.
+        mutex: Is to be held while the array is replaced or written to.
+        declared_shape: The shape that the tensor has while there is no array.
+        version: Which value it is: another one once `replace` was called, or a variable written to.
+    """
+
+    __slots__ = ("declared_shape", "mutex", "tensor", "version")
+
+    def __init__(
+        self, tensor: Any = None, mutex: Any = None, declared_shape: tuple[int, ...] = ()
+    ) -> None:
+        self.tensor = tensor
+        self.version = 1
+        self.mutex = threading.RLock() if mutex is None else mutex
+        self.declared_shape = declared_shape
+
+    def replace(self, tensor: Any) -> None:
+        """Have it refer to another array, a new version; the lock is to be held."""
+        self.tensor = tensor
+        self.version += 1
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether the tensor was assigned a value."""
+        return self.tensor is not None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array, or the declared one."""
+        return self.declared_shape if self.tensor is None else np.shape(self.tensor)
 
 
 class ContextInputs:

@@ -1,17 +1,18 @@
-"""MemoryRecord: the memory that a kernel took, where steps track it.
+"""The memory that a kernel takes, where steps track it (`MemoryRecord`), and keeps from one computation to the next.
 
-Source: OpKernelContext::TrackingState in TensorFlow core/framework/op_kernel.h.
+Source: OpKernelContext::TrackingState in TensorFlow core/framework/op_kernel.h; PersistentTensor in TensorFlow 1.
 """
+
+from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from opkernel.device.allocator import Allocator
-from opkernel.device.tracking_allocator import TrackingAllocator
-from opkernel.kernel.registry.memory_types import MemoryType
+from opkernel.device.allocator import Allocator, TrackingAllocator
+from opkernel.kernel.node_properties import MemoryType
 
 
 class MemoryRecord:
@@ -87,3 +88,49 @@ class MemoryRecord:
         """Forget everything (clear_recorded_memory)."""
         with self._lock:
             self._temp, self._persistent, self._persistent_ids = [], {}, []
+
+
+class _User(Protocol):
+    """A context, or the construction of a kernel."""
+
+    def record_tensor_reference(self, tensor: Any) -> None:
+        """Have a tensor kept until work on it is over."""
+
+
+class PersistentTensor:
+    """The result of `allocate_persistent`; the kernel keeps it, and asks for its tensor in each computation.
+
+        self.state = construction.allocate_persistent(float32, [3])
+        ...
+        state = self.state.access_tensor(ctx)
+
+    A context that records memory notes each access, so that work on an asynchronous device may go on.
+
+    Args:
+        tensor: The tensor; none yet if None.
+    """
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Any = None) -> None:
+        self._tensor = tensor
+
+    def access_tensor(self, ctx: _User) -> Any:
+        """The tensor; the context, or construction, that uses it tracks it from now on."""
+        ctx.record_tensor_reference(self._tensor)
+        return self._tensor
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether there is a tensor."""
+        return self._tensor is not None
+
+    @property
+    def num_elements(self) -> int:
+        """The number of its elements; 0 if there is no tensor."""
+        return 0 if self._tensor is None else int(self._tensor.size)
+
+    @property
+    def allocated_bytes(self) -> int:
+        """The bytes that it takes; 0 if there is no tensor."""
+        return 0 if self._tensor is None else int(self._tensor.nbytes)

@@ -1,7 +1,6 @@
 """OpKernelContext: one computation of a kernel, its inputs, its outputs, its step.
 
-Its parts stand in modules of their own: `context_inputs`, `context_outputs`, `forwarding`,
-`context_services` and `status_reporting`.
+Its parts stand in modules beside this one: `inputs`, `outputs` and `services`.
 
 Source: TensorFlow core/framework/op_kernel.h.
 """
@@ -13,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.errors import InternalError, OpError
-from opkernel.kernel.context.forwarding import ContextForwarding
-from opkernel.kernel.context.params import ContextParams
-from opkernel.kernel.context.services import ContextServices
-from opkernel.kernel.context.status_reporting import StatusReporting
+from opkernel.errors import InternalError, OpError, as_op_error
+from opkernel.kernel.context.construction import StatusReporting
+from opkernel.kernel.context.inputs import ContextParams
+from opkernel.kernel.context.outputs import ContextForwarding
 from opkernel.kernel.node_properties import by_arg
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.services.step import Step
@@ -30,7 +28,7 @@ _PARAMS = ContextParams()
 _new = object.__new__
 
 
-class OpKernelContext(ContextForwarding, ContextServices, StatusReporting):
+class OpKernelContext(ContextForwarding, StatusReporting):
     """The argument of `OpKernel.compute`.
 
     Inputs are arrays (NumPy scalars for rank 0) and are never written to, but for those that were
@@ -82,16 +80,10 @@ class OpKernelContext(ContextForwarding, ContextServices, StatusReporting):
         """The outputs of a computation that is over; raises as `run` does."""
         if self.status is not None:
             raise self.status
-        outputs = self.outputs
-        for output in outputs:
-            if output is None:
-                self._check_required_outputs()
-        return outputs
-
-    def _check_required_outputs(self) -> None:
         for index, output in enumerate(self.outputs):
             if output is None and self.output_required(index):
                 raise InternalError(f"the kernel did not set output {index}")
+        return self.outputs
 
     def scoped_outputs(self) -> dict[int, np.ndarray[Any, Any]]:
         """The outputs that were allocated in scopes, by scope_id; those of further ones are added."""
@@ -172,3 +164,25 @@ def function_of_step(
         return ctx.finish()
 
     return kernel.shortcut(run) if is_own and kernel.contract.outputs_as_declared else run
+
+
+def compute_and(
+    ctx: OpKernelContext,
+    compute: Callable[..., object],
+    end: Callable[[], object],
+    *done: Callable[[], None],
+) -> None:
+    """Compute, and call `end` then. With `done` it is asynchronous: an error of `end` is its status."""
+    if not done:
+        compute(ctx)
+        end()
+        return
+
+    def finished() -> None:
+        try:
+            end()
+        except Exception as error:  # belongs to the step
+            ctx.set_status(as_op_error(error))
+        done[0]()
+
+    compute(ctx, finished)

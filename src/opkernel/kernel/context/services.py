@@ -10,26 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.device.allocator_attributes import AllocatorAttributes
-from opkernel.device.device import Device
-from opkernel.device.origins import permissions_of
-from opkernel.device.permissions import Permissions
+from opkernel.device.local_device import AllocatorAttributes, Device
+from opkernel.device.permissions import Permissions, permissions_of
 from opkernel.errors import FailedPreconditionError, InternalError
-from opkernel.kernel.context.params import ContextParams, FrameAndIter
-from opkernel.kernel.kernel_facts import KernelFacts
-from opkernel.kernel.registry.memory_types import MemoryType
+from opkernel.kernel.context.construction import KernelFacts
+from opkernel.kernel.context.inputs import ContextParams, FrameAndIter
+from opkernel.kernel.node_properties import MemoryType, delegated_to
 from opkernel.kernel.services.step import Step
 
 if TYPE_CHECKING:
-    from opkernel.device.allocator import Allocator
-    from opkernel.device.tracking_allocator import TrackingAllocator
+    from opkernel.device.allocator import Allocator, TrackingAllocator
     from opkernel.kernel.context.memory_record import MemoryRecord
     from opkernel.kernel.services.cancellation import CancellationManager
-    from opkernel.kernel.services.graph_collector import GraphCollector
     from opkernel.kernel.services.rendezvous import Rendezvous
+    from opkernel.kernel.services.step import GraphCollector
     from opkernel.state.resource_mgr import ResourceMgr, ScopedStepContainer
-
-__all__ = ["ContextServices"]
 
 
 class ContextServices:
@@ -44,35 +39,23 @@ class ContextServices:
 
     # The step
 
-    @property
-    def step_id(self) -> int:
-        """A number that no other step of the process has."""
-        return self.step.step_id
+    step_id: int = delegated_to("step.step_id")
+    """A number that no other step of the process has."""
 
-    @property
-    def start_time_usecs(self) -> int:
-        """When the step began, in microseconds since the epoch."""
-        return self.step.start_time_usecs
+    start_time_usecs: int = delegated_to("step.start_time_usecs")
+    """When the step began, in microseconds since the epoch."""
 
-    @property
-    def deadline(self) -> float | None:
-        """The time by which the step must end, by `time.monotonic()`; None for none."""
-        return self.step.deadline
+    deadline: float | None = delegated_to("step.deadline")
+    """The time by which the step must end, by `time.monotonic()`; None for none."""
 
-    @property
-    def session_handle(self) -> str:
-        """The name of the session; empty outside of a session."""
-        return self.step.session_handle
+    session_handle: str = delegated_to("step.session_handle")
+    """The name of the session; empty outside of a session."""
 
-    @property
-    def session_metadata(self) -> Any:
-        """The owner's data about the session."""
-        return self.step.session_metadata
+    session_metadata: Any = delegated_to("step.session_metadata")
+    """The owner's data about the session."""
 
-    @property
-    def session_state(self) -> Any:
-        """Tensors that outlive the step, by handle."""
-        return self.step.session_state
+    session_state: Any = delegated_to("step.session_state")
+    """Tensors that outlive the step, by handle."""
 
     @property
     def permissions(self) -> Permissions:
@@ -80,45 +63,31 @@ class ContextServices:
         step = self.step
         return permissions_of(self.kernel.node_def, step.program_permissions, step.permissions)
 
-    @property
-    def tensor_store(self) -> Any:
-        """Tensors that are to outlive the step, by name."""
-        return self.step.tensor_store
+    tensor_store: Any = delegated_to("step.tensor_store")
+    """Tensors that are to outlive the step, by name."""
 
-    @property
-    def step_container(self) -> ScopedStepContainer | None:
-        """Resources of this step alone, gone at its end."""
-        return self.step.step_container
+    step_container: ScopedStepContainer | None = delegated_to("step.step_container")
+    """Resources of this step alone, gone at its end."""
 
     @property
     def resource_manager(self) -> ResourceMgr | None:
         """The resources that steps share."""
         return self.step.resource_manager or self.device.resource_manager
 
-    @property
-    def rendezvous(self) -> Rendezvous | None:
-        """Where `_Send` and `_Recv` meet."""
-        return self.step.rendezvous
+    rendezvous: Rendezvous | None = delegated_to("step.rendezvous")
+    """Where `_Send` and `_Recv` meet."""
 
-    @property
-    def collective_executor(self) -> Any:
-        """Runs collective ops together with other devices."""
-        return self.step.collective_executor
+    collective_executor: Any = delegated_to("step.collective_executor")
+    """Runs collective ops together with other devices."""
 
-    @property
-    def cancellation_manager(self) -> CancellationManager | None:
-        """Tells kernels that wait that the step was cancelled."""
-        return self.step.cancellation_manager
+    cancellation_manager: CancellationManager | None = delegated_to("step.cancellation_manager")
+    """Tells kernels that wait that the step was cancelled."""
 
-    @property
-    def function_library(self) -> Any:
-        """Instantiates and runs functions."""
-        return self.step.function_library
+    function_library: Any = delegated_to("step.function_library")
+    """Instantiates and runs functions."""
 
-    @property
-    def runner(self) -> Callable[[Callable[[], None]], None] | None:
-        """Runs a closure on a thread of the step's pool."""
-        return self.step.runner
+    runner: Callable[[Callable[[], None]], None] | None = delegated_to("step.runner")
+    """Runs a closure on a thread of the step's pool."""
 
     @property
     def call_frame(self) -> Any:
@@ -130,20 +99,14 @@ class ContextServices:
         self._check_asks_for_call("call_frame")
         return self.step.call_frame
 
-    @property
-    def stats_collector(self) -> Any:
-        """Takes the statistics of nodes."""
-        return self.step.stats_collector
+    stats_collector: Any = delegated_to("step.stats_collector")
+    """Takes the statistics of nodes."""
 
-    @property
-    def graph_collector(self) -> GraphCollector | None:
-        """Takes the graphs that are made of functions that kernels instantiate, where that is asked for."""
-        return self.step.graph_collector
+    graph_collector: GraphCollector | None = delegated_to("step.graph_collector")
+    """Takes the graphs that are made of functions that kernels instantiate, where that is asked for."""
 
-    @property
-    def run_all_kernels_inline(self) -> bool:
-        """Whether kernels of called functions run on the thread that calls."""
-        return self.step.run_all_kernels_inline
+    run_all_kernels_inline: bool = delegated_to("step.run_all_kernels_inline")
+    """Whether kernels of called functions run on the thread that calls."""
 
     @property
     def executor_type(self) -> str:
@@ -155,27 +118,19 @@ class ContextServices:
         if self.kernel.contract.ignores_call:
             raise InternalError(f"the kernel asks for the {what}, though it claims ignores_call")
 
-    @property
-    def slice_reader_cache(self) -> Any:
-        """Open readers of checkpoints."""
-        return self.step.slice_reader_cache
+    slice_reader_cache: Any = delegated_to("step.slice_reader_cache")
+    """Open readers of checkpoints."""
 
-    @property
-    def coordination_service_agent(self) -> Any:
-        """The agent of the coordination service."""
-        return self.step.coordination_service_agent
+    coordination_service_agent: Any = delegated_to("step.coordination_service_agent")
+    """The agent of the coordination service."""
 
     # The place in the graph
 
-    @property
-    def frame_iter(self) -> FrameAndIter:
-        """Where in the graph's loops the computation stands."""
-        return self.params.frame_iter
+    frame_iter: FrameAndIter = delegated_to("params.frame_iter")
+    """Where in the graph's loops the computation stands."""
 
-    @property
-    def is_input_dead(self) -> bool:
-        """Whether an input is dead; only ops of control flow are run then."""
-        return self.params.is_input_dead
+    is_input_dead: bool = delegated_to("params.is_input_dead")
+    """Whether an input is dead; only ops of control flow are run then."""
 
     @property
     def stack_trace(self) -> Any:
@@ -187,10 +142,8 @@ class ContextServices:
 
     # The device
 
-    @property
-    def device(self) -> Device:
-        """The device that the kernel runs on."""
-        return self.kernel.device
+    device: Device = delegated_to("kernel.device")
+    """The device that the kernel runs on."""
 
     @property
     def op_device_context(self) -> Any:
@@ -203,15 +156,11 @@ class ContextServices:
         given = self.params.input_device_contexts
         return self.op_device_context if given is None else given[index]
 
-    @property
-    def env(self) -> Any:
-        """The clock and the files that kernels may use."""
-        return self.device.env
+    env: Any = delegated_to("device.env")
+    """The clock and the files that kernels may use."""
 
-    @property
-    def intra_op_pool(self) -> Any:
-        """The threads that a kernel may spread its work over: a `concurrent.futures.Executor`."""
-        return self.device.intra_op_pool
+    intra_op_pool: Any = delegated_to("device.intra_op_pool")
+    """The threads that a kernel may spread its work over: a `concurrent.futures.Executor`."""
 
     def get_allocator(self, attr: AllocatorAttributes | None = None) -> Allocator:
         """The allocator of the device for memory of the given kind, or of a field of the step.
@@ -268,10 +217,8 @@ class ContextServices:
 
     # Records of memory, where the step tracks allocations
 
-    @property
-    def track_allocations(self) -> bool:
-        """Whether what the kernel allocates is followed."""
-        return self.step.track_allocations
+    track_allocations: bool = delegated_to("step.track_allocations")
+    """Whether what the kernel allocates is followed."""
 
     def record_temp_memory_allocation(self, size: int, tensor: np.ndarray[Any, Any]) -> None:
         """Record temporary memory that the kernel did not get from `allocate_temp`."""

@@ -12,7 +12,7 @@ from threading import Lock, RLock
 
 from opkernel.errors import NotFoundError
 from opkernel.kernel.registry.registration import Choices, KernelRegistration
-from opkernel.opdef.core.op_lookup import SYSTEM_OPS, load_from_catalogue
+from opkernel.opdef.core.op_lookup import CATALOGUE, SYSTEM_OPS
 from opkernel.opdef.core.op_registry import global_op_registry
 from opkernel.proto import NodeDef, OpDef
 from opkernel.registrations import load_plugins
@@ -235,7 +235,7 @@ KERNELS: NamedSlots[object] = NamedSlots("kernels")
 
 
 def _load_kernels(op: str) -> None:
-    load_from_catalogue(op)
+    CATALOGUE.get().load_op(op)
     KERNELS.get(op)
 
 
@@ -258,3 +258,14 @@ global_op_registry().register_check_of_new_ops(_check_kernels_of)
 def global_kernel_registry() -> KernelRegistry:
     """The registry that is used where none is given."""
     return _GLOBAL
+
+
+def kernels_of_no_op() -> list[str]:
+    """A sentence for each op that is not there and has kernels."""
+    ops = global_op_registry()
+    sites = {
+        one.kernel_def.op: one.site
+        for one in global_kernel_registry().registrations()
+        if one.site is not None and not ops.is_there(one.kernel_def.op)
+    }
+    return [ops.note_on_missing("The kernel", op, site) for op, site in sorted(sites.items())]

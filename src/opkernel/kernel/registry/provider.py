@@ -20,7 +20,7 @@ from typing import Any
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from opkernel.kernel.node_properties import NodeProperties
 from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
-from opkernel.kernel.registry.node_form import NodeForm
+from opkernel.kernel.registry.lookup import NodeForm
 from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.messages import short_repr
 from opkernel.proto import NodeDef
@@ -97,18 +97,11 @@ class KernelProvider:
         return known.made((self, input), lambda: self.prepare(input, value, known.version))
 
 
-class _Reference(KernelProvider):
-    """The kernels of the global registry."""
-
-    def __init__(self) -> None:
-        super().__init__(REFERENCE)
-        self.kernels = global_kernel_registry()
-
-
 _PROVIDED: NamedSlots[KernelProvider] = NamedSlots("kernel provider")
 """The providers that come with opkernel, which register themselves when they are imported."""
 
-_reference = _Reference()
+_reference = KernelProvider(REFERENCE)
+_reference.kernels = global_kernel_registry()
 _providers: dict[str, KernelProvider] = {REFERENCE: _reference}
 _default: tuple[KernelProvider, ...] | None = None
 _lock = threading.RLock()

@@ -13,12 +13,16 @@ from opkernel.kernel.contract import UNCLAIMED, KernelContract, Kind
 from opkernel.kernel.function_kernel import FunctionKernelFactory, callable_name
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
-from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
+from opkernel.kernel.registry.kernel_registry import (
+    KernelRegistry,
+    global_kernel_registry,
+    kernels_of_no_op,
+)
 from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.opdef import OpHandle, OpRegistry, global_op_registry
 from opkernel.proto import KernelDef, OpDef
 from opkernel.records import dataclass
-from opkernel.registrations import DeclaringSite, declaring_site
+from opkernel.registrations import DeclaringSite, declaring_site, warn_at_exit
 from opkernel.types import DataType
 
 _K = TypeVar("_K", bound="Callable[..., Any] | OpKernelFactory")
@@ -155,6 +159,9 @@ class _Registrar:
         # All are checked before the first is registered.
         for registration in [self._registration(kernel, *one) for one in self.declared]:
             self.registry.register(registration)
+        is_there = global_op_registry().is_there
+        if not all(op_def or is_there(kernel_def.op) for kernel_def, op_def in self.declared):
+            warn_at_exit(kernels_of_no_op)
         return kernel
 
     def _registration(

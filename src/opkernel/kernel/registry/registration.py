@@ -11,7 +11,7 @@ Source: TensorFlow core/framework/op_kernel.cc and kernel_def_util.cc.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.kernel.contract import UNCLAIMED, KernelContract
@@ -132,23 +132,16 @@ def _definition(kernel: Any) -> object:
     return code or getattr(kernel, "__qualname__", name)
 
 
-class Found(Generic[_T]):
+class Found(dict[Hashable, _T]):
     """A bounded cache of choices."""
 
-    __slots__ = ("_found",)
-
-    def __init__(self) -> None:
-        self._found: dict[Hashable, _T] = {}
-
-    def get(self, key: Hashable) -> _T | None:
-        """The entry of a key."""
-        return self._found.get(key)
+    __slots__ = ()
 
     def keep(self, key: Hashable, found: _T) -> None:
         """Have `found` found again."""
-        if len(self._found) >= _MAX_FOUND:
-            self._found.clear()
-        self._found[key] = found
+        if len(self) >= _MAX_FOUND:
+            self.clear()
+        self[key] = found
 
 
 class _Candidates(NamedTuple):

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Self
 
 from opkernel.errors import CancelledError, DeadlineExceededError, OpError
+from opkernel.interrupts import Closing
 from opkernel.logs import logger
-from opkernel.records import dataclass
 
 CancellationToken = int
 """Names a callback to the manager that gave the token."""
@@ -23,15 +23,7 @@ INVALID_TOKEN: CancellationToken = -1
 """A token that no manager gives."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Callback:
-    """A callback; one with a name logs an error that is the reason."""
-
-    function: Callable[[], object]
-    name: str | None = None
-
-
-class CancellationManager:
+class CancellationManager(Closing):
     """Calls back, once, when the step that it stands for is cancelled; used from any thread.
 
     Callbacks run on the thread that cancels, in any order, and under no lock. They must not wait
@@ -48,7 +40,7 @@ class CancellationManager:
     def __init__(self, parent: CancellationManager | None = None) -> None:
         self._lock = threading.RLock()  # a collection may close a manager
         self._tokens = itertools.count()
-        self._callbacks: dict[CancellationToken, _Callback] = {}
+        self._callbacks: dict[CancellationToken, Callable[[], object]] = {}
         self._children: weakref.WeakSet[CancellationManager] = weakref.WeakSet()
         self._is_cancelled = False
         self._cancelling_thread: int | None = None
@@ -84,13 +76,27 @@ class CancellationManager:
         Returns:
             False if cancellation has begun: the callback is not registered and will not be called.
         """
-        return self._register(token, _Callback(callback))
+        with self._lock:
+            if not self._has_begun:
+                self._callbacks[token] = callback
+            return not self._has_begun
 
     def register_callback_with_error_logging(
         self, token: CancellationToken, callback: Callable[[], object], callback_name: str
     ) -> bool:
         """Register a callback; an error that is the reason to cancel is logged with its name."""
-        return self._register(token, _Callback(callback, callback_name))
+
+        def call_back() -> None:
+            if self._status is not None:
+                logger(__name__).error(
+                    'Cancellation callback "%s" is triggered due to a %s error: %s',
+                    callback_name,
+                    self._status.code.name,
+                    self._status.message,
+                )
+            callback()
+
+        return self.register_callback(token, call_back)
 
     def deregister_callback(self, token: CancellationToken) -> bool:
         """Forget a callback.
@@ -138,12 +144,8 @@ class CancellationManager:
                 callbacks, self._callbacks = self._callbacks, {}
                 self._status, self._cancelling_thread = status, this_thread
             try:
-                call_all(
-                    [
-                        *(partial(self._run, callback) for callback in callbacks.values()),
-                        *(partial(child.start_cancel, status) for child in children),
-                    ]
-                )
+                of_children = [partial(child.start_cancel, status) for child in children]
+                call_all([*callbacks.values(), *of_children])
             finally:
                 self._is_cancelled = True  # first, so that it has begun at any time
                 self._cancelling_thread = None
@@ -155,21 +157,9 @@ class CancellationManager:
         if self._callbacks or self._children:
             self.start_cancel()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     @property
     def _has_begun(self) -> bool:
         return self._is_cancelled or self._cancelling_thread is not None
-
-    def _register(self, token: CancellationToken, callback: _Callback) -> bool:
-        with self._lock:
-            if not self._has_begun:
-                self._callbacks[token] = callback
-            return not self._has_begun
 
     def _register_child(self, child: CancellationManager) -> bool:
         with self._lock:
@@ -181,16 +171,6 @@ class CancellationManager:
         if self._parent is not None:
             with self._parent._lock:
                 self._parent._children.discard(self)
-
-    def _run(self, callback: _Callback) -> None:
-        if callback.name is not None and self._status is not None:
-            logger(__name__).error(
-                'Cancellation callback "%s" is triggered due to a %s error: %s',
-                callback.name,
-                self._status.code.name,
-                self._status.message,
-            )
-        callback.function()
 
 
 def register_cancellation_callback(

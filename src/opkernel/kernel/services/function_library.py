@@ -18,12 +18,11 @@ from opkernel.proto import AttrValue
 from opkernel.records import dataclass
 
 if TYPE_CHECKING:
-    from opkernel.device.device import Device
+    from opkernel.device.local_device import Device
     from opkernel.kernel.services.cancellation import CancellationManager
     from opkernel.kernel.services.collective import CollectiveExecutor
-    from opkernel.kernel.services.graph_collector import GraphCollector
     from opkernel.kernel.services.rendezvous import Rendezvous
-    from opkernel.kernel.services.step import Step
+    from opkernel.kernel.services.step import GraphCollector, Step
     from opkernel.state.resource_mgr import ScopedStepContainer
 
 FunctionDone = Callable[[OpError | None, Sequence[Any]], object]

@@ -32,8 +32,8 @@ from opkernel.kernel.services.collective import (
     CollectiveExecutor,
     CollectiveMember,
     CollectiveParams,
+    collective_results,
 )
-from opkernel.kernel.services.collective_results import collective_results
 from opkernel.records import dataclass
 from opkernel.types import PartialTensorShape
 

@@ -1,22 +1,175 @@
 """Step: the state and services that all kernels of one execution of a graph share.
 
-Source: OpKernelContext::Params in TensorFlow core/framework/op_kernel.h.
+The services count work that goes on after `compute` (`DeferredOps`), take the graphs that are made of called functions
+(`GraphCollector`), and keep tensors that outlive steps.
+
+Source: OpKernelContext::Params and GraphCollector in TensorFlow core/framework/op_kernel.h; SessionState and TensorStore in
+core/framework/session_state.h.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
+from opkernel.errors import DeadlineExceededError, InternalError
+from opkernel.proto import GraphDef
+from opkernel.records import dataclass
 
 if TYPE_CHECKING:
     from opkernel.kernel.services.cancellation import CancellationManager
     from opkernel.kernel.services.collective import CollectiveExecutor
-    from opkernel.kernel.services.deferred_ops import DeferredOps
-    from opkernel.kernel.services.graph_collector import GraphCollector
     from opkernel.kernel.services.rendezvous import Rendezvous
     from opkernel.state.resource_mgr import ResourceMgr, ScopedStepContainer
+
+
+class DeferredOps:
+    """The deferred work of one step. Each `inc` pairs with one `dec`, from any thread."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._changed = threading.Condition()
+
+    def inc(self) -> None:
+        """Say that work begins."""
+        with self._changed:
+            self._running += 1
+
+    def dec(self) -> None:
+        """Say that work is done.
+
+        Raises:
+            InternalError: no work is running.
+        """
+        with self._changed:
+            if self._running == 0:
+                raise InternalError("A deferred kernel ended work that had not begun")
+            self._running -= 1
+            self._changed.notify_all()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait until no work is running.
+
+        Raises:
+            DeadlineExceededError: it was still running after the timeout.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._running == 0, timeout_s):
+                raise DeadlineExceededError(
+                    f"Timed out: the work of {self._running} deferred kernels is not done"
+                )
+
+
+class GraphCollector:
+    """The graphs that functions became; filled from any thread.
+
+    A kernel that instantiates functions has its step's collector take theirs, too:
+
+        options = InstantiateOptions(graph_collector=ctx.graph_collector)
+        handle = ctx.function_library.instantiate(name, attrs, options)
+
+    Attributes:
+        raw_graph: The bodies as written; the bodies of several functions are in one graph.
+        optimized_graph: The bodies as passes have left them, likewise.
+        partitioned_graphs: The part of them that each device runs.
+        dirty: Whether anything was collected since `clear_graphs`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.clear_graphs()
+
+    def collect_raw_graph(self, graph_def: GraphDef) -> None:
+        """Take a body as it is."""
+        with self._lock:
+            self.raw_graph.MergeFrom(graph_def)
+            self.dirty = True
+
+    def collect_optimized_graph(self, graph_def: GraphDef) -> None:
+        """Take a body as passes have left it."""
+        with self._lock:
+            self.optimized_graph.MergeFrom(graph_def)
+            self.dirty = True
+
+    def collect_partitioned_graph(self, graph_def: GraphDef) -> None:
+        """Take the graph that one device runs."""
+        with self._lock:
+            self.partitioned_graphs.append(graph_def)
+            self.dirty = True
+
+    def clear_graphs(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self.raw_graph, self.optimized_graph = GraphDef(), GraphDef()
+            self.partitioned_graphs: list[GraphDef] = []
+            self.dirty = False
+
+
+TENSOR_HANDLE = "TensorHandle"
+"""The container and the type name of resource handles that stand for tensors of a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorAndKey:
+    """A tensor that is to outlive its step.
+
+    Attributes:
+        tensor: The tensor, which is never written to.
+        id: A number that the session gives once.
+        device_name: The device that it is on.
+    """
+
+    tensor: Any
+    id: int
+    device_name: str
+
+    def get_handle(self, tensor_name: str) -> str:
+        """The handle of the tensor that the node of that name gave: `name;id;device`."""
+        return f"{tensor_name};{self.id};{self.device_name}"
+
+
+class SessionState(Protocol):
+    """The tensors that a session keeps between steps, by handle; used from any thread."""
+
+    def get_tensor(self, handle: str) -> Any:
+        """The tensor of a handle.
+
+        Raises:
+            InvalidArgumentError: the session has none.
+        """
+
+    def add_tensor(self, handle: str, tensor: Any) -> None:
+        """Keep a tensor.
+
+        Raises:
+            InvalidArgumentError: the handle is taken.
+        """
+
+    def delete_tensor(self, handle: str) -> None:
+        """Forget the tensor of a handle.
+
+        Raises:
+            InvalidArgumentError: the session has none.
+        """
+
+    def get_new_id(self) -> int:
+        """A number that the session has not given yet."""
+
+
+class TensorStore(Protocol):
+    """The tensors that one step leaves to its session, by the name of their node.
+
+    A step that succeeds adds the tensors whose handles were fetched to the session's state.
+    """
+
+    def add_tensor(self, name: str, tensor_and_key: TensorAndKey) -> None:
+        """Note a tensor.
+
+        Raises:
+            InvalidArgumentError: the node has noted one already.
+        """
 
 
 class Step:

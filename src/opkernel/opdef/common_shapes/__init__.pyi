@@ -11,24 +11,6 @@ from opkernel.opdef.common_shapes.arrays import (
     segment_reduction_with_num_segments_shape as segment_reduction_with_num_segments_shape,
 )
 from opkernel.opdef.common_shapes.arrays import slice_shape as slice_shape
-from opkernel.opdef.common_shapes.convolution import (
-    conv2d_backprop_filter_with_bias_shape as conv2d_backprop_filter_with_bias_shape,
-)
-from opkernel.opdef.common_shapes.convolution import (
-    conv2d_backprop_input_shape as conv2d_backprop_input_shape,
-)
-from opkernel.opdef.common_shapes.convolution import conv2d_shape as conv2d_shape
-from opkernel.opdef.common_shapes.convolution import (
-    conv2d_shape_with_explicit_padding as conv2d_shape_with_explicit_padding,
-)
-from opkernel.opdef.common_shapes.convolution import conv3d_shape as conv3d_shape
-from opkernel.opdef.common_shapes.convolution import conv_shape as conv_shape
-from opkernel.opdef.common_shapes.convolution import (
-    depthwise_conv2d_native_shape as depthwise_conv2d_native_shape,
-)
-from opkernel.opdef.common_shapes.convolution import (
-    depthwise_conv2d_native_shape_with_explicit_padding as depthwise_conv2d_native_shape_with_explicit_padding,
-)
 from opkernel.opdef.common_shapes.diagonal import (
     matrix_diag_part_v2_shape as matrix_diag_part_v2_shape,
 )
@@ -73,32 +55,50 @@ from opkernel.opdef.common_shapes.linear_algebra import (
 from opkernel.opdef.common_shapes.linear_algebra import bias_add_grad_shape as bias_add_grad_shape
 from opkernel.opdef.common_shapes.linear_algebra import bias_add_shape as bias_add_shape
 from opkernel.opdef.common_shapes.linear_algebra import matmul_shape as matmul_shape
-from opkernel.opdef.common_shapes.normalization import (
+from opkernel.opdef.common_shapes.nn import avg_pool3d_grad_shape as avg_pool3d_grad_shape
+from opkernel.opdef.common_shapes.nn import avg_pool_grad_shape as avg_pool_grad_shape
+from opkernel.opdef.common_shapes.nn import avg_pool_shape as avg_pool_shape
+from opkernel.opdef.common_shapes.nn import (
+    conv2d_backprop_filter_with_bias_shape as conv2d_backprop_filter_with_bias_shape,
+)
+from opkernel.opdef.common_shapes.nn import (
+    conv2d_backprop_input_shape as conv2d_backprop_input_shape,
+)
+from opkernel.opdef.common_shapes.nn import conv2d_shape as conv2d_shape
+from opkernel.opdef.common_shapes.nn import (
+    conv2d_shape_with_explicit_padding as conv2d_shape_with_explicit_padding,
+)
+from opkernel.opdef.common_shapes.nn import conv3d_shape as conv3d_shape
+from opkernel.opdef.common_shapes.nn import conv_shape as conv_shape
+from opkernel.opdef.common_shapes.nn import (
+    depthwise_conv2d_native_shape as depthwise_conv2d_native_shape,
+)
+from opkernel.opdef.common_shapes.nn import (
+    depthwise_conv2d_native_shape_with_explicit_padding as depthwise_conv2d_native_shape_with_explicit_padding,
+)
+from opkernel.opdef.common_shapes.nn import (
     fused_batch_norm_ex_shape as fused_batch_norm_ex_shape,
 )
-from opkernel.opdef.common_shapes.normalization import (
+from opkernel.opdef.common_shapes.nn import (
     fused_batch_norm_grad_ex_shape as fused_batch_norm_grad_ex_shape,
 )
-from opkernel.opdef.common_shapes.normalization import (
+from opkernel.opdef.common_shapes.nn import (
     fused_batch_norm_grad_shape as fused_batch_norm_grad_shape,
 )
-from opkernel.opdef.common_shapes.normalization import (
+from opkernel.opdef.common_shapes.nn import (
     fused_batch_norm_shape as fused_batch_norm_shape,
 )
-from opkernel.opdef.common_shapes.normalization import (
+from opkernel.opdef.common_shapes.nn import (
     fused_batch_norm_v3_shape as fused_batch_norm_v3_shape,
 )
-from opkernel.opdef.common_shapes.pooling import avg_pool3d_grad_shape as avg_pool3d_grad_shape
-from opkernel.opdef.common_shapes.pooling import avg_pool_grad_shape as avg_pool_grad_shape
-from opkernel.opdef.common_shapes.pooling import avg_pool_shape as avg_pool_shape
-from opkernel.opdef.common_shapes.pooling import max_pool3d_grad_shape as max_pool3d_grad_shape
-from opkernel.opdef.common_shapes.pooling import max_pool_grad_shape as max_pool_grad_shape
-from opkernel.opdef.common_shapes.pooling import max_pool_shape as max_pool_shape
-from opkernel.opdef.common_shapes.pooling import (
+from opkernel.opdef.common_shapes.nn import max_pool3d_grad_shape as max_pool3d_grad_shape
+from opkernel.opdef.common_shapes.nn import max_pool_grad_shape as max_pool_grad_shape
+from opkernel.opdef.common_shapes.nn import max_pool_shape as max_pool_shape
+from opkernel.opdef.common_shapes.nn import (
     max_pool_shape_with_explicit_padding as max_pool_shape_with_explicit_padding,
 )
-from opkernel.opdef.common_shapes.pooling import max_pool_v2_shape as max_pool_v2_shape
-from opkernel.opdef.common_shapes.pooling import pool3d_shape as pool3d_shape
+from opkernel.opdef.common_shapes.nn import max_pool_v2_shape as max_pool_v2_shape
+from opkernel.opdef.common_shapes.nn import pool3d_shape as pool3d_shape
 from opkernel.opdef.common_shapes.quantized import (
     fused_quantized_conv2d_shape as fused_quantized_conv2d_shape,
 )

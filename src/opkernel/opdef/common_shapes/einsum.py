@@ -50,27 +50,18 @@ def _read_input(
     c: InferenceContext, shape: ShapeHandle, labels: str, dims: dict[str, DimensionHandle]
 ) -> ShapeHandle:
     """Note the dimension of every label, and return the shape that the ellipsis stands for."""
-    if not _has_ellipsis(labels):
-        shape = c.with_rank(shape, len(labels))
-        _note(c, labels, [c.dim(shape, i) for i in range(len(labels))], dims)
-        return c.scalar()
+    has_ellipsis = _has_ellipsis(labels)
     before, _, after = labels.partition(_ELLIPSIS)
-    shape = c.with_rank_at_least(shape, len(before) + len(after))
-    _note(c, before, [c.dim(shape, i) for i in range(len(before))], dims)
-    _note(c, after, [c.dim(shape, i - len(after)) for i in range(len(after))], dims)
+    count = len(before) + len(after)
+    shape = c.with_rank_at_least(shape, count) if has_ellipsis else c.with_rank(shape, count)
+    for place, label in (*enumerate(before), *enumerate(after, -len(after))):
+        dim = c.dim(shape, place)
+        dims[label] = c.merge(dims[label], dim) if label in dims else dim
+    if not has_ellipsis:
+        return c.scalar()
     if not c.rank_known(shape):
         return c.unknown_shape()
     return c.subshape(shape, len(before), c.rank(shape) - len(after))
-
-
-def _note(
-    c: InferenceContext,
-    labels: str,
-    values: list[DimensionHandle],
-    dims: dict[str, DimensionHandle],
-) -> None:
-    for label, value in zip(labels, values, strict=True):
-        dims[label] = c.merge(dims[label], value) if label in dims else value
 
 
 def _output_shape(

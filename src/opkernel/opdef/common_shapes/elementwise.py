@@ -5,11 +5,7 @@ Source: TensorFlow core/framework/common_shape_fns.cc.
 
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef.shapes.inference_context import InferenceContext, ShapeFn
-from opkernel.opdef.shapes.shape_handles import (
-    UNKNOWN_DIM,
-    DimensionHandle,
-    ShapeHandle,
-)
+from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM, DimensionHandle, ShapeHandle
 
 
 def no_outputs(c: InferenceContext) -> None:

@@ -11,24 +11,21 @@ from opkernel.opdef.shapes.shape_handles import ShapeHandle
 def matmul_shape(c: InferenceContext) -> None:
     """[m, k] x [k, n] -> [m, n], after the attrs `transpose_a` and `transpose_b`."""
     a, b = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 2)
-    transpose_a, transpose_b = c.get_attr("transpose_a"), c.get_attr("transpose_b")
-    rows, inner_a = c.dim(a, int(transpose_a)), c.dim(a, int(not transpose_a))
-    inner_b, columns = c.dim(b, int(transpose_b)), c.dim(b, int(not transpose_b))
-    c.merge(inner_a, inner_b)
-    c.set_output(0, c.matrix(rows, columns))
+    c.set_output(0, _matrix_product(c, a, b, c.get_attr("transpose_a"), c.get_attr("transpose_b")))
 
 
 def batch_matmul_shape(c: InferenceContext) -> None:
     """[..., m, k] x [..., k, n] -> [..., m, n], with the same leading dimensions."""
     a, b = _matrices(c)
     batch = c.merge(c.subshape(a, 0, -2), c.subshape(b, 0, -2))
-    c.set_output(0, c.concatenate(batch, _matrix_product(c, a, b)))
+    product = _matrix_product(c, a, b, c.get_attr("adj_x"), c.get_attr("adj_y"))
+    c.set_output(0, c.concatenate(batch, product))
 
 
 def batch_matmul_v2_shape(c: InferenceContext) -> None:
     """[..., m, k] x [..., k, n] -> [..., m, n], the leading dimensions broadcast."""
     a, b = _matrices(c)
-    product = _matrix_product(c, a, b)
+    product = _matrix_product(c, a, b, c.get_attr("adj_x"), c.get_attr("adj_y"))
     batch = broadcast_binary_op_output_shape(c, c.subshape(a, 0, -2), c.subshape(b, 0, -2))
     c.set_output(0, c.concatenate(batch, product))
 
@@ -56,10 +53,11 @@ def _matrices(c: InferenceContext) -> tuple[ShapeHandle, ShapeHandle]:
     return c.with_rank_at_least(c.input(0), 2), c.with_rank_at_least(c.input(1), 2)
 
 
-def _matrix_product(c: InferenceContext, a: ShapeHandle, b: ShapeHandle) -> ShapeHandle:
-    """[m, n] of the last two dimensions, after the attrs `adj_x` and `adj_y`."""
-    adj_x, adj_y = c.get_attr("adj_x"), c.get_attr("adj_y")
-    rows, inner_a = c.dim(a, -1 if adj_x else -2), c.dim(a, -2 if adj_x else -1)
-    inner_b, columns = c.dim(b, -1 if adj_y else -2), c.dim(b, -2 if adj_y else -1)
+def _matrix_product(
+    c: InferenceContext, a: ShapeHandle, b: ShapeHandle, transposes_a: bool, transposes_b: bool
+) -> ShapeHandle:
+    """[m, n] of the last two dimensions, which may be transposed before."""
+    rows, inner_a = c.dim(a, -1 if transposes_a else -2), c.dim(a, -2 if transposes_a else -1)
+    inner_b, columns = c.dim(b, -1 if transposes_b else -2), c.dim(b, -2 if transposes_b else -1)
     c.merge(inner_a, inner_b)
     return c.matrix(rows, columns)

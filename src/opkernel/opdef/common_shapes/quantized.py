@@ -6,18 +6,14 @@ Source: TensorFlow core/framework/common_shape_fns.cc.
 from collections.abc import Sequence
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef.common_shapes.convolution import (
+from opkernel.opdef.common_shapes.elementwise import unchanged_shape
+from opkernel.opdef.common_shapes.nn import (
+    avg_pool_shape,
     conv2d_shape,
     conv2d_shape_with_explicit_padding,
     depthwise_conv2d_native_shape_with_explicit_padding,
 )
-from opkernel.opdef.common_shapes.elementwise import unchanged_shape
-from opkernel.opdef.common_shapes.pooling import avg_pool_shape
-from opkernel.opdef.common_shapes.rules import (
-    check_ranks,
-    check_ranks_at_most,
-    check_scalars,
-)
+from opkernel.opdef.common_shapes.rules import check_ranks, check_ranks_at_most, check_scalars
 from opkernel.opdef.core.op_def_builder import OpShapeInferenceFn
 from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import ShapeHandle

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from opkernel.errors import OpError
 from opkernel.opdef.compat.op_compatibility import CompatibilityRule, OpChange
-from opkernel.opdef.core.attr_value_check import validate_attr_value
 from opkernel.opdef.core.declarations import find_attr
-from opkernel.opdef.text.attr_value_text import summarize_attr_value
+from opkernel.opdef.core.validate import validate_attr_value
+from opkernel.opdef.text.summary import summarize_attr_value
 from opkernel.proto import AttrValue, FunctionDef, GraphDef, NodeDef, OpDef
 
 _Rule = CompatibilityRule
@@ -52,11 +52,8 @@ def is_hit_by_change(found: NodeInGraph, change: OpChange) -> bool:
 
     Where references between nodes decide, which the node alone does not show, the answer is True.
     """
-    return found.node.op == change.op and _HITS.get(change.rule, _always)(found, change)
-
-
-def _removed_op(change: OpChange) -> str:
-    return f"Graphs with {change.op} nodes no longer load."
+    hits = _HITS.get(change.rule)
+    return found.node.op == change.op and (hits is None or hits(found, change))
 
 
 def _removed_attr(change: OpChange) -> str:
@@ -66,18 +63,6 @@ def _removed_attr(change: OpChange) -> str:
             "with default attrs stripped may lack it."
         )
     return f"Graphs with {change.op} nodes no longer load: each of them holds attr '{change.part}'."
-
-
-def _retyped_attr(change: OpChange) -> str:
-    before = _old_attr(change).type
-    return (
-        f"Graphs whose {change.op} nodes hold attr '{change.part}', as '{before}', no longer load."
-    )
-
-
-def _stricter_values(change: OpChange) -> str:
-    lost = _lost_values(_old_attr(change), _new_attr(change))
-    return f"Graphs whose {change.op} nodes set attr '{change.part}' to {lost} no longer load."
 
 
 def _lost_values(before: OpDef.AttrDef, now: OpDef.AttrDef) -> str:
@@ -99,24 +84,6 @@ def _higher_minimum(change: OpChange) -> str:
     return f"Graphs whose {change.op} nodes set attr '{change.part}' {few} no longer load."
 
 
-def _attr_without_default(change: OpChange) -> str:
-    return (
-        f"Graphs with {change.op} nodes that were saved before no longer load: the nodes have no "
-        f"value for attr '{change.part}'. A default would help them."
-    )
-
-
-def _changed_inputs(change: OpChange) -> str:
-    return f"Graphs with {change.op} nodes no longer load: the inputs do not fit."
-
-
-def _input_to_ref(change: OpChange) -> str:
-    return (
-        f"Graphs that feed input {change.part} of {change.op} nodes from anything but a "
-        "reference, which is what TensorFlow 1 variables give, no longer load."
-    )
-
-
 def _changed_outputs(change: OpChange) -> str:
     if not _only_outputs_renamed(change):
         return f"Graphs that use the outputs of {change.op} nodes no longer load, or go wrong."
@@ -128,31 +95,9 @@ def _changed_outputs(change: OpChange) -> str:
     )
 
 
-def _output_from_ref(change: OpChange) -> str:
-    return (
-        f"Graphs that pass output {change.part} of {change.op} nodes to an input that wants a "
-        "reference, such as that of Assign, no longer load."
-    )
-
-
-def _removed_default(change: OpChange) -> str:
-    return (
-        f"Graphs whose {change.op} nodes leave attr '{change.part}' out, as those saved with "
-        "default attrs stripped do, no longer load; callers that leave it out must give it."
-    )
-
-
-def _changed_default(change: OpChange) -> str:
-    return (
-        f"{change.op} nodes that leave attr '{change.part}' out, as those saved with default attrs "
-        f"stripped do, and callers that leave it out now mean {_default(_new_attr(change))} where "
-        f"they meant {_default(_old_attr(change))}."
-    )
-
-
 def _changed_added_default(change: OpChange) -> str:
-    attr = change.new and find_attr(change.new, change.part)
-    if not attr or not attr.HasField("default_value"):
+    attr = _new_attr(change)
+    if not attr.HasField("default_value"):
         return (
             f"Graphs with {change.op} nodes from before attr '{change.part}' was added "
             "no longer load."
@@ -163,46 +108,53 @@ def _changed_added_default(change: OpChange) -> str:
     )
 
 
-def _deprecated(change: OpChange) -> str:
-    deprecation = _new_op(change).deprecation
-    return (
-        f"Graphs of GraphDef version {deprecation.version} and later with {change.op} nodes do "
-        "not load; older ones load with a warning."
-    )
-
-
-def _renamed_input(change: OpChange) -> str:
-    return (
+_IMPACTS: dict[CompatibilityRule, Callable[[OpChange], str]] = {
+    _Rule.OP_REMOVED: lambda change: f"Graphs with {change.op} nodes no longer load.",
+    _Rule.ATTR_REMOVED: _removed_attr,
+    _Rule.ATTR_TYPE_CHANGED: lambda change: (
+        f"Graphs whose {change.op} nodes hold attr '{change.part}', as '{_old_attr(change).type}', "
+        "no longer load."
+    ),
+    _Rule.ATTR_VALUES_STRICTER: lambda change: (
+        f"Graphs whose {change.op} nodes set attr '{change.part}' to "
+        f"{_lost_values(_old_attr(change), _new_attr(change))} no longer load."
+    ),
+    _Rule.ATTR_MINIMUM_HIGHER: _higher_minimum,
+    _Rule.ATTR_WITHOUT_DEFAULT: lambda change: (
+        f"Graphs with {change.op} nodes that were saved before no longer load: the nodes have no "
+        f"value for attr '{change.part}'. A default would help them."
+    ),
+    _Rule.INPUT_SIGNATURE: lambda change: (
+        f"Graphs with {change.op} nodes no longer load: the inputs do not fit."
+    ),
+    _Rule.INPUT_TO_REF: lambda change: (
+        f"Graphs that feed input {change.part} of {change.op} nodes from anything but a "
+        "reference, which is what TensorFlow 1 variables give, no longer load."
+    ),
+    _Rule.OUTPUT_SIGNATURE: _changed_outputs,
+    _Rule.OUTPUT_FROM_REF: lambda change: (
+        f"Graphs that pass output {change.part} of {change.op} nodes to an input that wants a "
+        "reference, such as that of Assign, no longer load."
+    ),
+    _Rule.DEFAULT_REMOVED: lambda change: (
+        f"Graphs whose {change.op} nodes leave attr '{change.part}' out, as those saved with "
+        "default attrs stripped do, no longer load; callers that leave it out must give it."
+    ),
+    _Rule.DEFAULT_CHANGED: lambda change: (
+        f"{change.op} nodes that leave attr '{change.part}' out, as those saved with default attrs "
+        f"stripped do, and callers that leave it out now mean {_default(_new_attr(change))} where "
+        f"they meant {_default(_old_attr(change))}."
+    ),
+    _Rule.ADDED_DEFAULT_CHANGED: _changed_added_default,
+    _Rule.DEPRECATED: lambda change: (
+        f"Graphs of GraphDef version {_new_op(change).deprecation.version} and later with "
+        f"{change.op} nodes do not load; older ones load with a warning."
+    ),
+    _Rule.INPUT_RENAMED: lambda change: (
         f"Python callers that give this input of {change.op} by its keyword must use the new "
         "name; graphs are not hit."
-    )
-
-
-_IMPACTS: dict[CompatibilityRule, Callable[[OpChange], str]] = {
-    _Rule.OP_REMOVED: _removed_op,
-    _Rule.ATTR_REMOVED: _removed_attr,
-    _Rule.ATTR_TYPE_CHANGED: _retyped_attr,
-    _Rule.ATTR_VALUES_STRICTER: _stricter_values,
-    _Rule.ATTR_MINIMUM_HIGHER: _higher_minimum,
-    _Rule.ATTR_WITHOUT_DEFAULT: _attr_without_default,
-    _Rule.INPUT_SIGNATURE: _changed_inputs,
-    _Rule.INPUT_TO_REF: _input_to_ref,
-    _Rule.OUTPUT_SIGNATURE: _changed_outputs,
-    _Rule.OUTPUT_FROM_REF: _output_from_ref,
-    _Rule.DEFAULT_REMOVED: _removed_default,
-    _Rule.DEFAULT_CHANGED: _changed_default,
-    _Rule.ADDED_DEFAULT_CHANGED: _changed_added_default,
-    _Rule.DEPRECATED: _deprecated,
-    _Rule.INPUT_RENAMED: _renamed_input,
+    ),
 }
-
-
-def _always(found: NodeInGraph, change: OpChange) -> bool:
-    return True
-
-
-def _never(found: NodeInGraph, change: OpChange) -> bool:
-    return False
 
 
 def _holds_attr(found: NodeInGraph, change: OpChange) -> bool:
@@ -234,10 +186,6 @@ def _uses_outputs(found: NodeInGraph, change: OpChange) -> bool:
     return any(text.startswith(starts) for text in (*inputs, *found.function.ret.values()))
 
 
-def _is_too_late(found: NodeInGraph, change: OpChange) -> bool:
-    return found.producer >= _new_op(change).deprecation.version
-
-
 _HITS: dict[CompatibilityRule, Callable[[NodeInGraph, OpChange], bool]] = {
     _Rule.ATTR_REMOVED: _holds_attr,
     _Rule.ATTR_TYPE_CHANGED: _holds_attr,
@@ -248,8 +196,8 @@ _HITS: dict[CompatibilityRule, Callable[[NodeInGraph, OpChange], bool]] = {
     _Rule.DEFAULT_REMOVED: _lacks_attr,
     _Rule.DEFAULT_CHANGED: _lacks_attr,
     _Rule.ADDED_DEFAULT_CHANGED: _lacks_attr,
-    _Rule.DEPRECATED: _is_too_late,
-    _Rule.INPUT_RENAMED: _never,
+    _Rule.DEPRECATED: lambda found, change: found.producer >= _new_op(change).deprecation.version,
+    _Rule.INPUT_RENAMED: lambda found, change: False,
 }
 
 

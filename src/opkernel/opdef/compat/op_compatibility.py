@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef.core.attr_value_check import are_attr_values_equal
 from opkernel.opdef.core.node_def import MAX_LIST_TENSORS
-from opkernel.opdef.text.attr_value_text import dtype_text, summarize_attr_value
-from opkernel.opdef.text.summary import summarize_op_def
+from opkernel.opdef.core.validate import are_attr_values_equal
+from opkernel.opdef.text.attr_value_text import dtype_text
+from opkernel.opdef.text.summary import summarize_attr_value, summarize_op_def
 from opkernel.proto import AttrValue, OpDef
 
 Attrs = Mapping[str, OpDef.AttrDef]
@@ -81,9 +81,9 @@ def op_def_compatible(old: OpDef, new: OpDef) -> None:
     Raises:
         InvalidArgumentError: it does not; the message names the change, and shows both ops.
     """
-    for fact in (change.fact for change in incompatible_changes(old, new)):
+    for change in incompatible_changes(old, new):
         raise InvalidArgumentError(
-            f"Incompatible Op change: {fact}; old: {summarize_op_def(old)}; "
+            f"Incompatible Op change: {change.fact}; old: {summarize_op_def(old)}; "
             f"new: {summarize_op_def(new)}"
         )
 
@@ -129,8 +129,8 @@ def incompatible_changes(old: OpDef, new: OpDef) -> Iterator[OpChange]:
     args = [*new.input_arg, *new.output_arg]
     named = {n for arg in args for n in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
     if named.isdisjoint(without_default):
-        yield from _changed_inputs(old, new, old_attrs, new_attrs)
-        yield from _changed_outputs(old, new, old_attrs, new_attrs)
+        yield from _changed_args(old, new, old_attrs, new_attrs, are_outputs=False)
+        yield from _changed_args(old, new, old_attrs, new_attrs, are_outputs=True)
 
 
 def _attrs_by_name(op_def: OpDef) -> Attrs:
@@ -154,7 +154,8 @@ def _narrowed_attr(
         fact = f"Attr '{name}' has a stricter set of allowed values; {values}"
         yield OpChange(_Rule.ATTR_VALUES_STRICTER, fact, old, new, name)
     if now.has_minimum and (not before.has_minimum or now.minimum > before.minimum):
-        fact = f"Attr '{name}' has a higher minimum; from {_minimum_text(before)} to {now.minimum}"
+        minimum = before.minimum if before.has_minimum else "no minimum"
+        fact = f"Attr '{name}' has a higher minimum; from {minimum} to {now.minimum}"
         yield OpChange(_Rule.ATTR_MINIMUM_HIGHER, fact, old, new, name)
 
 
@@ -172,47 +173,30 @@ def _allowed_text(attr: OpDef.AttrDef) -> str:
     return summarize_attr_value(attr.allowed_values) if has_some else "no restriction"
 
 
-def _minimum_text(attr: OpDef.AttrDef) -> str:
-    return str(attr.minimum) if attr.has_minimum else "no minimum"
-
-
 def _default_text(attr: OpDef.AttrDef) -> str:
     has_one = attr.HasField("default_value")
     return summarize_attr_value(attr.default_value) if has_one else "no default"
 
 
-def _changed_inputs(
-    old: OpDef, new: OpDef, old_attrs: Attrs, new_attrs: Attrs
+def _changed_args(
+    old: OpDef, new: OpDef, old_attrs: Attrs, new_attrs: Attrs, *, are_outputs: bool
 ) -> Iterator[OpChange]:
-    before, was_ref = _signature(old, old.input_arg, old_attrs, new_attrs)
-    now, is_ref = _signature(new, new.input_arg, old_attrs, new_attrs)
+    """How the inputs or the outputs differ; outputs by their names, too."""
+    what, field = ("Output", "output_arg") if are_outputs else ("Input", "input_arg")
+    before, was_ref = _signature(old, getattr(old, field), old_attrs, new_attrs, are_outputs)
+    now, is_ref = _signature(new, getattr(new, field), old_attrs, new_attrs, are_outputs)
     if before != now:
-        fact = f"Input signature mismatch '{_listed(before)}' vs. '{_listed(now)}'"
-        yield OpChange(_Rule.INPUT_SIGNATURE, fact, old, new)
+        fact = f"{what} signature mismatch '{', '.join(before)}' vs. '{', '.join(now)}'"
+        rule = _Rule.OUTPUT_SIGNATURE if are_outputs else _Rule.INPUT_SIGNATURE
+        yield OpChange(rule, fact, old, new)
         return
     for i in range(len(now)):
-        if is_ref[i] and not was_ref[i]:
-            fact = f"Input {i} changed from non-ref to ref"
-            yield OpChange(_Rule.INPUT_TO_REF, fact, old, new, str(i))
-
-
-def _changed_outputs(
-    old: OpDef, new: OpDef, old_attrs: Attrs, new_attrs: Attrs
-) -> Iterator[OpChange]:
-    before, was_ref = _signature(old, old.output_arg, old_attrs, new_attrs, with_names=True)
-    now, is_ref = _signature(new, new.output_arg, old_attrs, new_attrs, with_names=True)
-    if before != now:
-        fact = f"Output signature mismatch '{_listed(before)}' vs. '{_listed(now)}'"
-        yield OpChange(_Rule.OUTPUT_SIGNATURE, fact, old, new)
-        return
-    for i in range(len(now)):
-        if was_ref[i] and not is_ref[i]:
+        if are_outputs and was_ref[i] and not is_ref[i]:
             fact = f"Output {i} changed from ref to non-ref"
             yield OpChange(_Rule.OUTPUT_FROM_REF, fact, old, new, str(i))
-
-
-def _listed(parts: Iterable[str]) -> str:
-    return ", ".join(parts)
+        elif not are_outputs and is_ref[i] and not was_ref[i]:
+            fact = f"Input {i} changed from non-ref to ref"
+            yield OpChange(_Rule.INPUT_TO_REF, fact, old, new, str(i))
 
 
 def _signature(
@@ -220,8 +204,7 @@ def _signature(
     args: Iterable[OpDef.ArgDef],
     old_attrs: Attrs,
     new_attrs: Attrs,
-    *,
-    with_names: bool = False,
+    with_names: bool,
 ) -> tuple[list[str], list[bool]]:
     """The args as a graph of the old op sees them; and whether each is a reference.
 
@@ -296,20 +279,17 @@ def changed_added_defaults(old: OpDef, penultimate: OpDef, new: OpDef) -> Iterat
     for before in penultimate.attr:
         if before.name in old_attrs:
             continue
-        fact = _change_of_added_default(before, new_attrs.get(before.name))
-        if fact:
-            yield OpChange(_Rule.ADDED_DEFAULT_CHANGED, fact, penultimate, new, before.name)
-
-
-def _change_of_added_default(before: OpDef.AttrDef, now: OpDef.AttrDef | None) -> str:
-    """The fault in the default of an attr that was added once; "" without one."""
-    if now is None:
-        return f"Missing attr '{before.name}'"
-    if not before.HasField("default_value") or not now.HasField("default_value"):
-        return f"Missing default for attr '{before.name}'"
-    if are_attr_values_equal(before.default_value, now.default_value):
-        return ""
-    return f"Can't change default value for attr '{before.name}' from {_default_text(before)}"
+        now = new_attrs.get(before.name)
+        if now is None:
+            fact = f"Missing attr '{before.name}'"
+        elif not before.HasField("default_value") or not now.HasField("default_value"):
+            fact = f"Missing default for attr '{before.name}'"
+        elif are_attr_values_equal(before.default_value, now.default_value):
+            continue
+        else:
+            default = _default_text(before)
+            fact = f"Can't change default value for attr '{before.name}' from {default}"
+        yield OpChange(_Rule.ADDED_DEFAULT_CHANGED, fact, penultimate, new, before.name)
 
 
 def changes_for_callers(old: OpDef, new: OpDef) -> Iterator[OpChange]:

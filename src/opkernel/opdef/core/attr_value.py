@@ -26,7 +26,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.messages import short_repr
-from opkernel.opdef.core.attr_value_check import attr_value_has_type
+from opkernel.opdef.core.validate import attr_value_has_type
 from opkernel.proto import AttrValue, NameAttrList, OpDef, TensorProto, TensorShapeProto
 from opkernel.types import (
     DataType,
@@ -158,16 +158,11 @@ def attr_from_python(value: Any, type: str) -> AttrValue:
             raise TypeError("it is no list")
         elements = [kind.from_python(element) for element in value]
         return AttrValue(list=AttrValue.ListValue(**{kind.field: elements}))
-    except OpError as error:
-        raise InvalidArgumentError(_not_a_value(value, type, error)) from error
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError(_not_a_value(value, type, error)) from None
-
-
-def _not_a_value(value: Any, attr_type: str, error: Exception) -> str:
-    kind, is_list = _kind_of(attr_type)
-    example = f"[{kind.example}]" if is_list else kind.example
-    return f"{short_repr(value)} is not a value for an attr of type {attr_type}, such as {example}: {error}"
+    except (OpError, TypeError, ValueError, OverflowError) as error:
+        example = f"[{kind.example}]" if is_list else kind.example
+        raise InvalidArgumentError(
+            f"{short_repr(value)} is not a value for an attr of type {type}, such as {example}: {error}"
+        ) from error
 
 
 def attr_for_op(op: str, declared: OpDef.AttrDef, value: Any) -> AttrValue:

@@ -1,21 +1,17 @@
-"""The parts of an OpDef: kinds of attrs, attrs by name, arguments that are lists.
+"""The parts of an OpDef: kinds of attrs, attrs by name, arguments that are lists, the GraphDef versions that have the op.
 
 Source: TensorFlow core/framework/op_def_util.cc.
 """
 
-from opkernel.proto import AttrValue, OpDef
-from opkernel.types import DataType
+from __future__ import annotations
 
-FIELD_OF_KIND = {
-    "string": "s",
-    "int": "i",
-    "float": "f",
-    "bool": "b",
-    "type": "type",
-    "shape": "shape",
-    "tensor": "tensor",
-    "func": "func",
-}
+import warnings
+
+from opkernel.errors import UnimplementedError
+from opkernel.proto import AttrValue, OpDef
+
+FIELD_OF_KIND = {"string": "s", "int": "i", "float": "f", "bool": "b"}
+FIELD_OF_KIND |= {kind: kind for kind in ("type", "shape", "tensor", "func")}
 """The kinds of attrs, and the field of AttrValue, and of its list, that holds each."""
 
 _KIND_OF_FIELD = {field: kind for kind, field in FIELD_OF_KIND.items()}
@@ -31,9 +27,9 @@ def is_list_arg(arg: OpDef.ArgDef) -> bool:
     return bool(arg.number_attr or arg.type_list_attr)
 
 
-def find_dtype(name: str) -> DataType | None:
-    """The type of a name such as "float", or None."""
-    return DataType.find(name)
+def split_attr_type(attr_type: str) -> tuple[str, bool]:
+    """The kind of a valid attr type, and whether it is a list: "list(int)" is ("int", True)."""
+    return attr_type.removeprefix("list(").removesuffix(")"), attr_type.startswith("list(")
 
 
 def attr_type_of(value: AttrValue) -> str:
@@ -46,3 +42,39 @@ def attr_type_of(value: AttrValue) -> str:
         return _KIND_OF_FIELD.get(field, "string")
     fields = [descriptor.name for descriptor, _ in value.list.ListFields()] or ["s"]
     return f"list({_KIND_OF_FIELD[fields[0]]})"
+
+
+GRAPH_DEF_VERSION = 2474
+"""The producer version written into graphs: TensorFlow 2.21's (TF_GRAPH_DEF_VERSION)."""
+
+GRAPH_DEF_VERSION_MIN_PRODUCER = 0
+"""The oldest producer whose graphs can be read."""
+
+GRAPH_DEF_VERSION_MIN_CONSUMER = 0
+"""The oldest consumer that may read the graphs written here."""
+
+
+def check_op_deprecation(op_def: OpDef, graph_def_version: int) -> None:
+    """Warn of an op that later graphs may not use; refuse it in such a graph.
+
+    Args:
+        op_def: The op.
+        graph_def_version: The producer version of the graph that uses it.
+
+    Raises:
+        UnimplementedError: graphs of this version may not use the op.
+    """
+    if not op_def.HasField("deprecation"):
+        return
+    deprecation = op_def.deprecation
+    if graph_def_version >= deprecation.version:
+        raise UnimplementedError(
+            f"Op {op_def.name} is not available in GraphDef version {graph_def_version}. It has "
+            f"been removed in version {deprecation.version}. {deprecation.explanation}."
+        )
+    warnings.warn(
+        f"Op {op_def.name} is deprecated. It will cease to work in GraphDef version "
+        f"{deprecation.version}. {deprecation.explanation}.",
+        DeprecationWarning,
+        stacklevel=2,
+    )

@@ -104,7 +104,9 @@ class DeviceName:
             elif part == "id" and allow_soft_placement:
                 return replace(merged, id=None)
             else:
-                raise _conflict(part, merged, other)
+                raise InvalidArgumentError(
+                    f"Cannot merge devices with incompatible {part}s: '{merged}' and '{other}'"
+                )
         return merged
 
     def merge_override_dev_names(self, other: DeviceName) -> DeviceName:
@@ -122,14 +124,7 @@ class DeviceName:
 
     def is_specification_of(self, less_specific: DeviceName) -> bool:
         """Whether this name has every part that `less_specific` has (IsSpecification)."""
-        asked = less_specific
-        return (
-            (asked.job is None or asked.job == self.job)
-            and (asked.replica is None or asked.replica == self.replica)
-            and (asked.task is None or asked.task == self.task)
-            and (asked.type is None or asked.type == self.type)
-            and (asked.id is None or asked.id == self.id)
-        )
+        return less_specific._given().items() <= self._given().items()
 
     def is_compatible_with(self, other: DeviceName) -> bool:
         """Whether some device has both names (AreCompatibleDevNames)."""
@@ -184,11 +179,8 @@ class DeviceName:
 
     def __str__(self) -> str:
         """The text; an open index of a given type is `*`."""
-        parts = [
-            f"/job:{self.job}" if self.job is not None else "",
-            f"/replica:{self.replica}" if self.replica is not None else "",
-            f"/task:{self.task}" if self.task is not None else "",
-        ]
+        first = (("job", self.job), ("replica", self.replica), ("task", self.task))
+        parts = [f"/{name}:{value}" for name, value in first if value is not None]
         if self.type is not None:
             parts.append(f"/device:{self.type}:{'*' if self.id is None else self.id}")
         return "".join(parts)
@@ -258,12 +250,3 @@ def _number(text: str | None) -> int | None:
 
 def _malformed(text: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"Malformed device specification '{text}'")
-
-
-_PLURALS = {"job": "jobs", "replica": "replicas", "task": "tasks", "type": "types", "id": "ids"}
-
-
-def _conflict(part: str, one: DeviceName, other: DeviceName) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"Cannot merge devices with incompatible {_PLURALS[part]}: '{one}' and '{other}'"
-    )

@@ -7,6 +7,7 @@ longer), all arithmetic is modulo 2**64, and words are read little-endian.
 
 import struct
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 _MASK = (1 << 64) - 1
 _K0 = 0xC3A5C85C97CB3127
@@ -85,10 +86,14 @@ def _hash_17_to_32(data: bytes) -> int:
     b = _word64(data, 8)
     c = _word64(data, length - 8) * multiplier
     d = _word64(data, length - 16) * _K2
-    return _mix(
+    return _mix(*_cross(a, b, c, d, _K2), multiplier)
+
+
+def _cross(a: int, b: int, c: int, d: int, e: int) -> tuple[int, int]:
+    """Words of an input of 17 to 64 bytes into a pair, which is mixed next."""
+    return (
         (_rotate(a + b, 43) + _rotate(c, 30) + d) & _MASK,
-        (a + _rotate(b + _K2, 18) + c) & _MASK,
-        multiplier,
+        (a + _rotate(b + e, 18) + c) & _MASK,
     )
 
 
@@ -99,17 +104,13 @@ def _hash_33_to_64(data: bytes) -> int:
     b = _word64(data, 8)
     c = _word64(data, length - 8) * multiplier
     d = _word64(data, length - 16) * _K2
-    y = (_rotate(a + b, 43) + _rotate(c, 30) + d) & _MASK
-    z = _mix(y, (a + _rotate(b + _K2, 18) + c) & _MASK, multiplier)
+    y, crossed = _cross(a, b, c, d, _K2)
+    z = _mix(y, crossed, multiplier)
     e = _word64(data, 16) * multiplier
     f = _word64(data, 24)
     g = (y + _word64(data, length - 32)) * multiplier
     h = (z + _word64(data, length - 24)) * multiplier
-    return _mix(
-        (_rotate(e + f, 43) + _rotate(g, 30) + h) & _MASK,
-        (e + _rotate(f + a, 18) + g) & _MASK,
-        multiplier,
-    )
+    return _mix(*_cross(e, f, g, h, a), multiplier)
 
 
 def _absorb_32(words: tuple[int, ...], a: int, b: int) -> tuple[int, int]:
@@ -123,43 +124,42 @@ def _absorb_32(words: tuple[int, ...], a: int, b: int) -> tuple[int, int]:
     return (a + z) & _MASK, (b + c) & _MASK
 
 
-def _hash_long(data: bytes, turns: Turns) -> int:
-    """Inputs over 64 bytes: a 56-byte state over 64-byte blocks, the last of which may overlap."""
-    x, y = _SEED, (_SEED * _K1 + 113) & _MASK
-    z = _shift_mix(y * _K2 + 113) * _K2 & _MASK
-    v, w = (0, 0), (0, 0)
-    x = (x * _K2 + _word64(data, 0)) & _MASK
-    last_block = (len(data) - 1) // 64 * 64
-    for at in turns(range(0, last_block, 64)):
+class _State(NamedTuple):
+    """The 56 bytes that blocks of long inputs are mixed into."""
+
+    x: int
+    y: int
+    z: int
+    v: tuple[int, int]
+    w: tuple[int, int]
+
+    def after(self, data: bytes, at: int, multiplier: int, times: int) -> "_State":
+        """The state with a block of 64 bytes mixed in; `times` is 9 for the last block, else 1."""
+        x, y, z, v, w = self
         block = struct.unpack_from("<8Q", data, at)
-        x = _rotate(x + y + v[0] + block[1], 37) * _K1
-        y = _rotate(y + v[1] + block[6], 42) * _K1
-        x = (x ^ w[1]) & _MASK
-        y = (y + v[0] + block[5]) & _MASK
-        z = _rotate(z + w[0], 33) * _K1 & _MASK
-        v = _absorb_32(block[:4], v[1] * _K1, x + w[0])
+        x = _rotate(x + y + v[0] + block[1], 37) * multiplier
+        y = _rotate(y + v[1] + block[6], 42) * multiplier
+        x = (x ^ w[1] * times) & _MASK
+        y = (y + v[0] * times + block[5]) & _MASK
+        z = _rotate(z + w[0], 33) * multiplier & _MASK
+        v = _absorb_32(block[:4], v[1] * multiplier, x + w[0])
         w = _absorb_32(block[4:], z + w[1], y + block[2])
-        z, x = x, z
-    return _finish_long(data, x, y, z, v, w)
+        return _State(z, y, x, v, w)
 
 
-def _finish_long(
-    data: bytes, x: int, y: int, z: int, v: tuple[int, int], w: tuple[int, int]
-) -> int:
-    """Mix in the last 64 bytes, even bytes that earlier blocks took already."""
+def _hash_long(data: bytes, turns: Turns) -> int:
+    """Inputs over 64 bytes, in blocks of 64, the last of which may overlap with the one before."""
+    y = (_SEED * _K1 + 113) & _MASK
+    z = _shift_mix(y * _K2 + 113) * _K2 & _MASK
+    state = _State((_SEED * _K2 + _word64(data, 0)) & _MASK, y, z, (0, 0), (0, 0))
+    for at in turns(range(0, (len(data) - 1) // 64 * 64, 64)):
+        state = state.after(data, at, _K1, 1)
+    x, y, z, v, w = state
     multiplier = (_K1 + ((z & 0xFF) << 1)) & _MASK
-    block = struct.unpack_from("<8Q", data, len(data) - 64)
     w = ((w[0] + ((len(data) - 1) & 63)) & _MASK, w[1])
     v = ((v[0] + w[0]) & _MASK, v[1])
     w = ((w[0] + v[0]) & _MASK, w[1])
-    x = _rotate(x + y + v[0] + block[1], 37) * multiplier
-    y = _rotate(y + v[1] + block[6], 42) * multiplier
-    x = (x ^ w[1] * 9) & _MASK
-    y = (y + v[0] * 9 + block[5]) & _MASK
-    z = _rotate(z + w[0], 33) * multiplier & _MASK
-    v = _absorb_32(block[:4], v[1] * multiplier, x + w[0])
-    w = _absorb_32(block[4:], z + w[1], y + block[2])
-    z, x = x, z
+    x, y, z, v, w = _State(x, y, z, v, w).after(data, len(data) - 64, multiplier, 9)
     return _mix(
         (_mix(v[0], w[0], multiplier) + _shift_mix(y) * _K0 + z) & _MASK,
         (_mix(v[1], w[1], multiplier) + x) & _MASK,

@@ -21,6 +21,7 @@ from opkernel.types import DataType, as_dtype, can_become, natural_dtype
 TypeOfTensor: TypeAlias = Callable[[Any], DataType | None]
 """The type of a tensor; None for a value that is to become one."""
 
+_T = TypeVar("_T")
 _Inferred = TypeVar("_Inferred", DataType, list[DataType])
 
 
@@ -103,7 +104,11 @@ class CallInputs:
         if arg.number_attr:
             length = self.attrs.setdefault(arg.number_attr, len(values))
             self._check_length(arg, arg.number_attr, len(values), length)
-        dtype = self._type(arg) if arg.type_attr else DataType(arg.type)
+        if arg.type_attr:
+            given = self.attrs.get(arg.type_attr)
+            dtype = self._find_type(arg) if given is None else as_dtype(given)
+        else:
+            dtype = DataType(arg.type)
         return InputValues(arg, values, [dtype] * len(values))
 
     def _type_list(self, arg: OpDef.ArgDef, values: Sequence[Any]) -> list[DataType]:
@@ -126,16 +131,12 @@ class CallInputs:
             f"does not match length {wanted} of {self._origin(attr)}"
         )
 
-    def _type(self, arg: OpDef.ArgDef) -> DataType:
-        given = self.attrs.get(arg.type_attr)
-        return self._find_type(arg) if given is None else as_dtype(given)
-
     def _find_type(self, arg: OpDef.ArgDef) -> DataType:
         attr = arg.type_attr
         users = [user for user in self._op_def.input_arg if user.type_attr == attr]
         for user in users:
             for value in self._values[user.name]:
-                dtype = self._tensor_type(user, value)
+                dtype = self._type_by(self._type_of_tensor, user, value)
                 if dtype is not None:
                     return self._note(attr, dtype.base, user)
         for user in users:
@@ -149,25 +150,20 @@ class CallInputs:
             )
         return self._note(attr, default, arg)
 
-    def _tensor_type(self, arg: OpDef.ArgDef, value: Any) -> DataType | None:
-        """The type of a tensor, None for other values."""
+    def _type_by(self, type_of: Callable[[Any], _T], arg: OpDef.ArgDef, value: Any) -> _T:
+        """What `type_of` says of a value; its errors name the argument."""
         try:
-            return self._type_of_tensor(value)
+            return type_of(value)
         except OpError as error:
-            raise self._no_tensor(arg, error) from error
+            raise InvalidArgumentError(
+                f"Tried to convert '{arg.name}' of '{self._op_def.name}' Op to a tensor and failed: "
+                f"{error.message}"
+            ) from error
 
     def _natural_type(self, arg: OpDef.ArgDef, value: Any) -> DataType:
         """The type of a tensor, or the one that a value has by itself."""
-        try:
-            return self._type_of_tensor(value) or natural_dtype(value)
-        except OpError as error:
-            raise self._no_tensor(arg, error) from error
-
-    def _no_tensor(self, arg: OpDef.ArgDef, error: OpError) -> InvalidArgumentError:
-        return InvalidArgumentError(
-            f"Tried to convert '{arg.name}' of '{self._op_def.name}' Op to a tensor and failed: "
-            f"{error.message}"
-        )
+        known = self._type_by(self._type_of_tensor, arg, value)
+        return known or self._type_by(natural_dtype, arg, value)
 
     def _type_of_value(self, arg: OpDef.ArgDef, value: Any) -> DataType:
         """The default where the value goes with it, but rather a natural type that is allowed."""

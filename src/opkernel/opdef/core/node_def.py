@@ -10,7 +10,7 @@ from typing import Any
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
 from opkernel.opdef import text as summaries
 from opkernel.opdef.core.attr_value import attr_to_python
-from opkernel.opdef.core.attr_value_check import (
+from opkernel.opdef.core.validate import (
     are_attr_values_equal,
     attr_value_has_type,
     validate_attr_value,

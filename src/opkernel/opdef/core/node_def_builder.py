@@ -1,6 +1,6 @@
-"""`NodeDefBuilder`: the chain that writes a node, inferring attrs from its inputs.
+"""`NodeDefBuilder`: the chain that writes a node, inferring attrs from its inputs; and inputs made up for tests.
 
-Source: TensorFlow core/framework/node_def_builder.cc.
+Source: TensorFlow core/framework/node_def_builder.cc, fake_input.cc.
 """
 
 from collections.abc import Sequence
@@ -8,16 +8,92 @@ from typing import Any, Self, overload
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.opdef.core.attr_value import attr_from_python, infer_attr_from_python
-from opkernel.opdef.core.attr_value_check import are_attr_values_equal
 from opkernel.opdef.core.declarations import find_attr, is_list_arg
-from opkernel.opdef.core.fake_input import FakeInput
-from opkernel.opdef.core.node_def import add_defaults_to_node_def
+from opkernel.opdef.core.node_def import add_defaults_to_node_def, get_node_attr
 from opkernel.opdef.core.op_lookup import OpRegistryInterface
 from opkernel.opdef.core.op_registry import global_op_registry
-from opkernel.opdef.text.attr_value_text import summarize_attr_value
-from opkernel.opdef.text.summary import summarize_op_def
+from opkernel.opdef.core.validate import are_attr_values_equal
+from opkernel.opdef.text.summary import summarize_attr_value, summarize_op_def
 from opkernel.proto import AttrValue, NodeDef, OpDef
+from opkernel.records import dataclass
 from opkernel.types import DataType
+
+
+@dataclass(frozen=True)
+class FakeInput:
+    """The arguments of `fake_input`; all else about the tensors comes from the attrs of the node."""
+
+    dtype: DataType | None
+    count: int | None
+    dtypes: tuple[DataType, ...] | None
+
+    def types_for(
+        self, arg: OpDef.ArgDef, node: NodeDef, op_def: OpDef
+    ) -> DataType | list[DataType]:
+        """The type of the one tensor for an argument, or the types of its list of tensors.
+
+        Raises:
+            InvalidArgumentError: neither this, nor the node, nor a default tells them.
+        """
+        if self.dtypes is not None:
+            return list(self.dtypes)
+        if arg.type_list_attr and self.dtype is None and self.count is None:
+            what = f"list of types for input '{arg.name}'"
+            found: list[DataType] = _known_attr(
+                what, arg.type_list_attr, "list(type)", node, op_def
+            )
+            return found
+        count = self.count
+        if count is None and arg.number_attr:
+            what = f"length of input '{arg.name}'"
+            count = _known_attr(what, arg.number_attr, "int", node, op_def)
+        if count is not None and count <= 0:
+            return []
+        dtype = self.dtype or _known_dtype(arg, node, op_def)
+        return dtype if count is None else [dtype] * count
+
+
+def _known_dtype(arg: OpDef.ArgDef, node: NodeDef, op_def: OpDef) -> DataType:
+    """The type of an argument that a node's set attrs, and the defaults of its op, tell."""
+    if arg.type:
+        dtype = DataType(arg.type)
+    elif arg.type_attr:
+        what = f"type for input '{arg.name}'"
+        dtype = _known_attr(what, arg.type_attr, "type", node, op_def)
+    else:
+        raise InvalidArgumentError(f"No type or type_attr field in arg '{arg.name}'")
+    return dtype.ref if arg.is_ref else dtype
+
+
+def _known_attr(what: str, name: str, attr_type: str, node: NodeDef, op_def: OpDef) -> Any:
+    try:
+        return get_node_attr(node, name, attr_type)
+    except OpError as error:
+        attr = find_attr(op_def, name)
+        if attr_type == "type" and attr is not None and attr.HasField("default_value"):
+            return DataType(attr.default_value.type)
+        raise InvalidArgumentError(f"Could not infer {what}: {error.message}") from None
+
+
+def fake_input(
+    what: int | DataType | Sequence[DataType] | None = None, dtype: DataType | None = None
+) -> FakeInput:
+    """Made-up tensors for an argument of a node, for tests of nodes on their own.
+
+        NodeDefBuilder("n", "Pack").input(fake_input(2, float32)).finalize()
+
+    Facts left out come from the attrs that the node has by then, or from the default of a type attr.
+
+    Args:
+        what: the type of each tensor; or the number of tensors of an `N * T` argument; or the types
+            of a type list's tensors.
+        dtype: the type of each of a number of tensors.
+    """
+    if what is None or isinstance(what, DataType):
+        return FakeInput(what or dtype, None, None)
+    if isinstance(what, int):
+        return FakeInput(dtype, what, None)
+    return FakeInput(None, None, tuple(what))
 
 
 class NodeDefBuilder:

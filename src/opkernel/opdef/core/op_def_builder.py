@@ -5,7 +5,8 @@ Source: TensorFlow core/framework/op_def_builder.cc.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
@@ -231,24 +232,22 @@ class OpDefBuilder:
     def _parse_specs(self, op_def: OpDef) -> list[str]:
         """Read all specs into `op_def`; the result are the errors."""
         errors = []
-        for spec in self._attrs:
-            try:
-                parse_attr_spec(spec, op_def.attr.add(), allow_any=self._allow_any)
-            except SpecError as error:
-                errors.append(_told(error, "Attr", spec, self.name))
-        for method, specs, args in (
-            ("Input", self._inputs, op_def.input_arg),
-            ("Output", self._outputs, op_def.output_arg),
-        ):
+        parse_attr = partial(parse_attr_spec, allow_any=self._allow_any)
+        parse_arg = partial(parse_arg_spec, op_def=op_def)
+        kinds: tuple[tuple[str, list[str], Any, Callable[[str, Any], None]], ...] = (
+            ("Attr", self._attrs, op_def.attr, parse_attr),
+            ("Input", self._inputs, op_def.input_arg, parse_arg),
+            ("Output", self._outputs, op_def.output_arg, parse_arg),
+        )
+        for method, specs, parts, parse in kinds:
             for spec in specs:
-                arg = args.add()
                 try:
-                    parse_arg_spec(spec, arg, op_def)
+                    parse(spec, parts.add())
                 except SpecError as error:
                     errors.append(_told(error, method, spec, self.name))
-                else:
-                    # Attrs that resolve to a resource do not count: such ops pass handles on.
-                    op_def.is_stateful |= arg.type == DataType.DT_RESOURCE
+        # Attrs that resolve to a resource do not count: such ops pass handles on.
+        types = [arg.type for arg in (*op_def.input_arg, *op_def.output_arg)]
+        op_def.is_stateful |= DataType.DT_RESOURCE in types
         return errors + self._add_control_outputs(op_def)
 
     def _add_control_outputs(self, op_def: OpDef) -> list[str]:

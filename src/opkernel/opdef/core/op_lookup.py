@@ -7,7 +7,7 @@ from opkernel.errors import NotFoundError
 from opkernel.messages import did_you_mean
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
 from opkernel.opdef.core.op_traits import OpTraits
-from opkernel.proto import OpDef
+from opkernel.proto import OpDef, OpList
 from opkernel.registrations import PLUGINS, load_plugins
 from opkernel.slots import Slot
 
@@ -50,19 +50,11 @@ class OpCatalogue(Protocol):
 CATALOGUE: Slot[OpCatalogue] = Slot("catalogue of ops")
 
 
-def load_from_catalogue(name: str) -> OpRegistrationData | None:
-    """Import the module that declares the op `name` and registers its kernels, if there is one.
-
-    Returns:
-        The registration of an op that no module declares.
-    """
-    return CATALOGUE.get().load_op(name)
-
-
 def load_op(name: str) -> OpRegistrationData | None:
-    """Load an op as `load_from_catalogue` does, or the plugins, which may register an op that the catalogue lacks."""
-    known = load_from_catalogue(name)
-    if known is None and _may_be_of_plugin(name) and CATALOGUE.get().module_of_op(name) is None:
+    """Load an op of the catalogue, or the plugins, which may register an op that the catalogue lacks."""
+    catalogue = CATALOGUE.get()
+    known = catalogue.load_op(name)
+    if known is None and _may_be_of_plugin(name) and catalogue.module_of_op(name) is None:
         load_plugins()
     return known
 
@@ -102,3 +94,25 @@ def _broken_plugins() -> str:
         return ""
     told = ", ".join(map(repr, names))
     return f" Not loaded, and perhaps what has them: plugin {told} (`opkernel doctor` says why)."
+
+
+class OpListOpRegistry:
+    """The ops of an OpList, read-only: for graphs that bring their ops along."""
+
+    def __init__(self, op_list: OpList) -> None:
+        self._ops = {op.name: OpRegistrationData(op) for op in op_list.op}
+
+    def look_up(self, name: str) -> OpRegistrationData:
+        """The op of that name; the first of several.
+
+        Raises:
+            NotFoundError: the list has no such op.
+        """
+        found = self._ops.get(name)
+        if found is None:
+            raise not_registered(name)
+        return found
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The declaration of the op of that name; raises as `look_up` does."""
+        return self.look_up(name).op_def

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from opkernel.errors import AlreadyExistsError, OpError
+from opkernel.messages import did_you_mean, short_repr
 from opkernel.opdef import text as summaries
 from opkernel.opdef.core.op_def_builder import OpDeclaration, OpDefBuilder, OpRegistrationData
 from opkernel.opdef.core.op_lookup import (
@@ -35,7 +36,7 @@ from opkernel.opdef.core.op_lookup import (
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
 from opkernel.opdef.core.validate import validate_op_def
 from opkernel.proto import OpDef, OpList
-from opkernel.registrations import warn_of_second
+from opkernel.registrations import DeclaringSite, warn_of_second
 
 Factory: TypeAlias = Callable[[], OpRegistrationData]
 Loader: TypeAlias = Callable[[str], OpRegistrationData | None]
@@ -46,16 +47,6 @@ OpCheck: TypeAlias = Callable[[OpDef], None]
 
 Watcher: TypeAlias = Callable[[OpError | None, OpDef], OpError | None]
 """Sees each op that comes in, with the error if it is refused; its result is the outcome."""
-
-
-def _nobody(name: str) -> str | None:
-    """No module is known to register the op."""
-    return None
-
-
-def _no_traits(name: str) -> OpTraits:
-    """No traits are known of an op that is not registered."""
-    return NO_TRAITS
 
 
 class OpRegistry:
@@ -73,10 +64,7 @@ class OpRegistry:
         self._watcher: Watcher | None = None
         self._validator: Callable[[OpRegistry], None] | None = None
         self._check_of_new: OpCheck | None = None
-        self._loader: Loader | None = None
-        self._loadable: Callable[[], Iterable[str]] = tuple
-        self._owner_to_load: Callable[[str], str | None] = _nobody
-        self._traits_to_load: Callable[[str], OpTraits] = _no_traits
+        self.set_loader(None)
 
     @staticmethod
     def global_() -> "OpRegistry":
@@ -124,7 +112,9 @@ class OpRegistry:
             if declaration.owner != loaded_from:
                 self._build_at_once(declaration, earlier, registered)
             if earlier is not None:
-                warn_of_second(f"Op {name}", declaration.site, earlier.site)
+                now = self._registered.get(name)
+                is_other = bool(now and registered and now.op_def != registered.op_def)
+                warn_of_second(f"Op {name}", declaration.site, earlier.site, is_other=is_other)
 
     def _build_at_once(
         self,
@@ -213,6 +203,19 @@ class OpRegistry:
         """Whether an op of that name is registered already; loads nothing."""
         return self._find(name) is not None
 
+    def is_there(self, name: str) -> bool:
+        """Whether an op of that name is registered already, or the loader or the catalogue brings it; loads no module."""
+        is_found = self._owner_to_load(name) is not None or self.has(name)
+        return is_found or name in CATALOGUE.get().all_op_names()
+
+    def note_on_missing(self, what: str, name: str, site: DeclaringSite) -> str:
+        """A sentence on a kernel or gradient that was registered for an op that is not there; loads nothing."""
+        hint = did_you_mean(name, {*self.owners(), *CATALOGUE.get().all_op_names()})
+        place = f"{site.file}:{site.line}"
+        return (
+            f"{what} of {short_repr(name)} is registered at {place}, and there is no such op{hint}"
+        )
+
     def names(self) -> list[str]:
         """The names of all ops in order; builds none."""
         loadable = self._loadable()
@@ -222,20 +225,20 @@ class OpRegistry:
 
     def export(self, include_internal: bool = False) -> OpList:
         """All ops by name; internal ops, which begin with `_`, only if `include_internal`."""
-        ops = [
-            data.op_def
-            for name, data in self._all()
-            if include_internal or not name.startswith("_")
-        ]
-        return OpList(op=ops)
+        ops = self.get_registered_ops()
+        return OpList(op=[op for op in ops if include_internal or not op.name.startswith("_")])
 
     def get_registered_ops(self) -> list[OpDef]:
         """The declarations of all ops, by name."""
-        return [data.op_def for _, data in self._all()]
+        return [data.op_def for data in self.get_op_registration_data()]
 
     def get_op_registration_data(self) -> list[OpRegistrationData]:
         """All ops by name: the registered ones and the ones that the loader knows."""
-        return [data for _, data in self._all()]
+        loaded = {name: self.look_up(name) for name in self._loadable()}
+        with self._lock:
+            self.process_registrations()
+            known = {**loaded, **self._registered}
+            return [known[name] for name in sorted(known)]
 
     def debug_string(self, include_internal: bool = False) -> str:
         """The summaries of the ops that `export` gives, one a line."""
@@ -322,8 +325,8 @@ class OpRegistry:
         self,
         loader: Loader | None,
         names: Callable[[], Iterable[str]] = tuple,
-        owner: Callable[[str], str | None] = _nobody,
-        traits: Callable[[str], OpTraits] = _no_traits,
+        owner: Callable[[str], str | None] = lambda name: None,
+        traits: Callable[[str], OpTraits] = lambda name: NO_TRAITS,
     ) -> None:
         """Set the loader, which is called with the name of an op that is looked up and not registered.
 
@@ -358,12 +361,6 @@ class OpRegistry:
         if name not in self._registered and name in self._declared:
             self._register_now(self._declared[name].build, is_declared=True)
         return self._registered.get(name)
-
-    def _all(self) -> list[tuple[str, OpRegistrationData]]:
-        loaded = {name: self.look_up(name) for name in self._loadable()}
-        with self._lock:
-            self.process_registrations()
-            return sorted({**loaded, **self._registered}.items(), key=lambda item: item[0])
 
     def _process_deferred(self) -> bool:
         """Run the deferred factories; the result is whether this was still to be done."""
@@ -423,3 +420,8 @@ _GLOBAL.set_loader(
 def global_op_registry() -> OpRegistry:
     """The registry of the process; `register_op` puts ops there unless told otherwise."""
     return _GLOBAL
+
+
+def get_registered_ops() -> dict[str, OpDef]:
+    """The declarations of all ops that the global registry knows, by name (op_def_registry.py)."""
+    return {op.name: op for op in _GLOBAL.get_registered_ops()}

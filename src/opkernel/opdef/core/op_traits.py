@@ -58,13 +58,14 @@ class OpTraits(NamedTuple):
         file_attr: the attr that names these files, where no input does; an empty one names none.
         uses_network: it talks to other processes that its inputs or attrs name.
         runs_python: it calls a function of the Python program.
+        calls_host: a compiled program calls the program that has started it, or waits for it.
         initializes_table: it fills the table that its first input refers to.
         calls: how it calls the functions in its attrs: "function" calls `f` with all inputs, "if" and
             "case" choose by the first input, "while" has `cond` and `body`.
         value_rule: infers integers from integers that are known in part; with `reads_shapes_only`, from
             shapes. An input that is passed on needs no rule.
         item_rule: infers the items of a list of tensors, or from such a list: a rule of
-            `graph.inference.list_items`.
+            `graph.inference.whole_graph_refiner`.
         row_rule: tells when each row of the outputs follows from the same row of the inputs: a rule of
             `runtime.engines.batches`.
         cost: what its time follows from: "linear" in the sizes of inputs and outputs, "product" of matrices,
@@ -74,7 +75,9 @@ class OpTraits(NamedTuple):
         clustering: why automatic clusters leave it out unless their filter allows it.
         function_gradient: its gradient within functions, of those that TensorFlow's C++ knows: "yes" or "none" (it is
             zero). Functions have no gradient of other ops of the catalogue.
-        extra: the extra of opkernel with the library that its kernel needs, at least for some nodes.
+        extra: the extra of opkernel with the library that its kernel needs.
+        extra_when: which nodes need it: all, those whose attrs ask for it ("attrs": the kernel's constructor then raises
+            UnimplementedError without the library), or those that get certain inputs ("inputs").
         no_kernel: a key of `WHY_NO_KERNEL`, where the op has no kernel, or one that refuses everything.
     """
 
@@ -102,6 +105,7 @@ class OpTraits(NamedTuple):
     file_attr: str = ""
     uses_network: bool = False
     runs_python: bool = False
+    calls_host: bool = False
     initializes_table: bool = False
     calls: Calls = ""
     value_rule: ValueRule = ""
@@ -113,6 +117,7 @@ class OpTraits(NamedTuple):
     clustering: Clustering = ""
     function_gradient: Literal["", "none", "yes"] = ""
     extra: str = ""
+    extra_when: Literal["", "attrs", "inputs"] = ""
     no_kernel: str = ""
 
     @property

@@ -5,9 +5,11 @@ A module may declare an op again, as a notebook's cell does that is run twice: t
 
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import FunctionType
+from typing import Any
 
+from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.core.op_def_builder import (
     OpDefBuilder,
     OpRegistrationData,
@@ -21,55 +23,25 @@ from opkernel.proto import OpDef
 from opkernel.records import dataclass, replace
 from opkernel.registrations import DeclaringSite, declaring_site
 
-
-@dataclass(frozen=True)
-class _Interface:
-    """The name of an op, its description, and the specs of its inputs, outputs and attrs."""
-
-    name: str
-    doc: str
-    specs: dict[str, tuple[str, ...]]
-
-    def builder(self) -> OpDefBuilder:
-        builder = OpDefBuilder(self.name).doc(self.doc)
-        for kind, specs in self.specs.items():
-            for spec in specs:
-                getattr(builder, kind)(spec)
-        return builder
-
-
-@dataclass(frozen=True)
-class _Inference:
-    """The functions that infer shapes and full types."""
-
-    shape_fn: OpShapeInferenceFn
-    type_constructor: OpTypeConstructor | None
-    forward_type_fn: TypeInferenceFn | None
+_Steps = list[tuple[str, tuple[Any, ...]]]
+"""Methods of OpDefBuilder, each with its arguments."""
 
 
 @dataclass(frozen=True)
 class _Declaration:
     """The arguments of `register_op`."""
 
-    interface: _Interface
-    inference: _Inference
-    flags: dict[str, bool]
-    deprecated: tuple[int, str] | None
+    name: str
+    shape_fn: OpShapeInferenceFn
     traits: OpTraits
     is_system: bool
+    steps: _Steps
 
     def builder(self) -> OpDefBuilder:
-        inference = self.inference
-        _check_shape_fn(self.interface.name, inference.shape_fn)
-        builder = self.interface.builder().set_traits(self.traits)
-        builder.set_shape_fn(inference.shape_fn)
-        builder.set_type_constructor(inference.type_constructor)
-        builder.set_forward_type_fn(inference.forward_type_fn)
-        for flag, is_set in self.flags.items():
-            if is_set:
-                getattr(builder, f"set_{flag}")()
-        if self.deprecated is not None:
-            builder.deprecated(*self.deprecated)
+        _check_shape_fn(self.name, self.shape_fn)
+        builder = OpDefBuilder(self.name).set_traits(self.traits).set_shape_fn(self.shape_fn)
+        for method, arguments in self.steps:
+            getattr(builder, method)(*arguments)
         return builder
 
 
@@ -84,7 +56,7 @@ class OpHandle:
     __slots__ = ("_declaration", "_lock", "_registration", "name", "site")
 
     def __init__(self, declaration: _Declaration, site: DeclaringSite) -> None:
-        self.name = declaration.interface.name
+        self.name = declaration.name
         self.site = site
         self._declaration = declaration
         self._registration: OpRegistrationData | None = None
@@ -112,8 +84,7 @@ class OpHandle:
 
     def with_shape_fn(self, shape_fn: OpShapeInferenceFn) -> "OpHandle":
         """The same declaration with another shape function; it is not registered."""
-        inference = replace(self._declaration.inference, shape_fn=shape_fn)
-        return OpHandle(replace(self._declaration, inference=inference), self.site)
+        return OpHandle(replace(self._declaration, shape_fn=shape_fn), self.site)
 
     @property
     def traits(self) -> OpTraits:
@@ -159,7 +130,7 @@ def register_op(
     """Declare an op. The declaration is checked at once; an error leaves nothing registered.
 
     Args:
-        name: CamelCase; a `>` parts namespaces; a leading `_` marks ops that users' graphs lack.
+        name: In CamelCase, or the signature: `"TopK(input: T) -> values: T, indices: int32"`.
         inputs: e.g. `"x: T"`, `"values: N * T"`, `"args: Tin"`, `"ref: Ref(float)"`.
         outputs: The same.
         attrs: e.g. `"T: {float, int32} = DT_FLOAT"`, `"N: int >= 1"`, `"mode: {'a', 'b'}"`.
@@ -190,17 +161,58 @@ def register_op(
         "allows_uninitialized_input": allows_uninitialized_input,
         "is_distributed_communication": is_distributed_communication,
     }
-    interface = _Interface(name, doc, _specs(name, input=inputs, output=outputs, attr=attrs))
-    inference = _Inference(shape_fn, type_constructor, forward_type_fn)
-    declared = _Declaration(interface, inference, flags, deprecated, _as_traits(traits), system)
+    name, steps = _interface(name, doc, inputs, outputs, attrs)
+    steps += _settings(type_constructor, forward_type_fn, flags, deprecated)
+    declared = _Declaration(name, shape_fn, _as_traits(traits), system, steps)
     handle = OpHandle(declared, declaring_site(sys._getframe(1)))
     (registry or global_op_registry()).declare(handle)
     return handle
 
 
-def _specs(op: str, **given: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The specs of an op by kind; raises TypeError where one kind's are no list of strings."""
-    return {kind: _listed(specs, f"{kind}s", op) for kind, specs in given.items()}
+def _interface(
+    name: str, doc: str, inputs: Iterable[str], outputs: Iterable[str], attrs: Iterable[str]
+) -> tuple[str, _Steps]:
+    """The name of an op, and the steps that describe it; `name` may be the signature."""
+    if "(" in name:
+        if inputs or outputs:
+            raise TypeError(f"{name}: the signature names the inputs and outputs; pass only attrs")
+        name, inputs, outputs = _parts_of_signature(name)
+    steps: _Steps = [("doc", (doc,))]
+    for kind, specs in (("input", inputs), ("output", outputs), ("attr", attrs)):
+        steps += [(kind, (spec,)) for spec in _listed(specs, f"{kind}s", name)]
+    return name, steps
+
+
+def _settings(
+    type_constructor: OpTypeConstructor | None,
+    forward_type_fn: TypeInferenceFn | None,
+    flags: Mapping[str, bool],
+    deprecated: tuple[int, str] | None,
+) -> _Steps:
+    steps: _Steps = [("set_type_constructor", (type_constructor,))]
+    steps.append(("set_forward_type_fn", (forward_type_fn,)))
+    steps += [(f"set_{flag}", ()) for flag, is_set in flags.items() if is_set]
+    return steps if deprecated is None else [*steps, ("deprecated", deprecated)]
+
+
+def _parts_of_signature(signature: str) -> tuple[str, list[str], list[str]]:
+    """The name, and the specs of inputs and outputs, of `"Name(x: T, y: T) -> z: T"`.
+
+    Raises:
+        InvalidArgumentError: parentheses or the arrow are missing.
+    """
+    arguments, arrow, results = signature.partition("->")
+    name, _, inputs = arguments.rstrip().partition("(")
+    if not inputs.endswith(")") or bool(arrow) is not bool(results.strip()):
+        raise InvalidArgumentError(
+            f"The signature {signature!r} must have the form 'Name(x: T, y: T) -> z: T'"
+        )
+    return name, _split(inputs[:-1]), _split(results)
+
+
+def _split(specs: str) -> list[str]:
+    """The specs of inputs or outputs, which commas separate."""
+    return [spec.strip() for spec in specs.split(",")] if specs.strip() else []
 
 
 def _listed(specs: Iterable[str], what: str, op: str) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ Source: TensorFlow core/framework/op_def_builder.cc.
 import re
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef.core.declarations import FIELD_OF_KIND, find_attr, find_dtype
+from opkernel.opdef.core.declarations import FIELD_OF_KIND, find_attr, split_attr_type
 from opkernel.opdef.text.attr_value_text import parse_attr_value
-from opkernel.opdef.text.escaping import c_unescape
+from opkernel.opdef.text.escaping import Cursor, c_unescape
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import NUMBER_TYPES, QUANTIZED_TYPES, REAL_NUMBER_TYPES, DataType
 
@@ -79,34 +79,12 @@ class SpecError(ValueError):
         self.hint = hint
 
 
-class _Rest:
-    """The rest of a spec."""
-
-    def __init__(self, spec: str) -> None:
-        self.text = spec
-        self._length = len(spec)
-
-    @property
-    def position(self) -> int:
-        """How many characters were consumed."""
-        return self._length - len(self.text)
+class _SpecCursor(Cursor):
+    """A position in a spec."""
 
     def wrong(self, text: str, hint: str = "") -> SpecError:
         """The error for the text at the front."""
-        return SpecError(text, self.position, hint)
-
-    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """The match at the front, which is consumed; None leaves everything in place."""
-        found = pattern.match(self.text)
-        if found:
-            self.text = self.text[found.end() :]
-        return found
-
-    def take_literal(self, literal: str) -> bool:
-        if not self.text.startswith(literal):
-            return False
-        self.text = self.text[len(literal) :]
-        return True
+        return SpecError(text, self.at, hint)
 
     def skip_space(self) -> None:
         self.take(_SPACE)
@@ -118,99 +96,97 @@ def parse_attr_spec(spec: str, attr: OpDef.AttrDef, *, allow_any: bool = False) 
     Raises:
         SpecError: the spec breaks the grammar, or its default is no value of its type.
     """
-    rest = _Rest(spec)
-    name = rest.take(_ATTR_NAME)
+    cursor = _SpecCursor(spec)
+    name = cursor.take(_ATTR_NAME)
     if not name:
         raise _no_name("<name>:", spec, _LETTERS, "the name of an attr begins with a letter")
     attr.name = name[1]
-    is_list = rest.take(_LIST_OPEN) is not None
-    kind = _parse_kind(rest, attr, allow_any=allow_any)
-    rest.skip_space()
-    if is_list and not rest.take_literal(")"):
-        raise rest.wrong(f"Expected ) to close 'list(', not: '{rest.text}'")
+    is_list = cursor.take(_LIST_OPEN) is not None
+    kind = _parse_kind(cursor, attr, allow_any=allow_any)
+    cursor.skip_space()
+    if is_list and not cursor.take_literal(")"):
+        raise cursor.wrong(f"Expected ) to close 'list(', not: '{cursor.rest}'")
     if is_list:
-        rest.skip_space()
+        cursor.skip_space()
     attr.type = f"list({kind})" if is_list else kind
-    if (is_list or kind == "int") and rest.take_literal(">="):
-        attr.minimum = _parse_minimum(rest)
+    if (is_list or kind == "int") and cursor.take_literal(">="):
+        attr.minimum = _parse_minimum(cursor)
         attr.has_minimum = True
-    _parse_default(rest, attr)
+    _parse_default(cursor, attr)
 
 
-def _parse_kind(rest: _Rest, attr: OpDef.AttrDef, *, allow_any: bool) -> str:
+def _parse_kind(cursor: _SpecCursor, attr: OpDef.AttrDef, *, allow_any: bool) -> str:
     """The type of the attr or of its elements; sets `allowed_values` where it is restricted."""
     for kind in FIELD_OF_KIND:
-        if rest.take_literal(kind):
+        if cursor.take_literal(kind):
             return kind
     # TensorFlow eats the word before it asks whether the word is admitted.
-    if rest.take_literal("any") and allow_any:
+    if cursor.take_literal("any") and allow_any:
         return "any"
     for group, dtypes in _GROUPS.items():
-        if group != "realnumerictype" and rest.take_literal(group):  # which only braces know
+        if group != "realnumerictype" and cursor.take_literal(group):  # which only braces know
             attr.allowed_values.list.type.extend(dtypes)
             return "type"
-    if not rest.take_literal("{"):
-        raise rest.wrong(f"Trouble parsing type string at '{rest.text}'", _KINDS_HINT)
-    rest.skip_space()
+    if not cursor.take_literal("{"):
+        raise cursor.wrong(f"Trouble parsing type string at '{cursor.rest}'", _KINDS_HINT)
+    cursor.skip_space()
     allowed = attr.allowed_values
     allowed.SetInParent()
-    if rest.text.startswith(('"', "'")):
-        _parse_allowed_strings(rest, allowed)
+    if cursor.rest.startswith(('"', "'")):
+        _parse_allowed_strings(cursor, allowed)
         return "string"
-    _parse_allowed_types(rest, allowed)
+    _parse_allowed_types(cursor, allowed)
     return "type"
 
 
-def _parse_allowed_strings(rest: _Rest, allowed: AttrValue) -> None:
+def _parse_allowed_strings(cursor: _SpecCursor, allowed: AttrValue) -> None:
     while True:
-        quoted = rest.take(_STRING)
+        quoted = cursor.take(_STRING)
         if not quoted:
-            raise rest.wrong(
-                f"Trouble parsing allowed string at '{rest.text}'", "strings are quoted"
+            raise cursor.wrong(
+                f"Trouble parsing allowed string at '{cursor.rest}'", "strings are quoted"
             )
         escaped = quoted[1] if quoted[1] is not None else quoted[2]
         try:
             allowed.list.s.append(c_unescape(escaped))
         except ValueError as error:
-            raise rest.wrong(f'Trouble unescaping "{escaped}", got error: {error}') from None
-        if _ends_braces(rest, "strings"):
+            raise cursor.wrong(f'Trouble unescaping "{escaped}", got error: {error}') from None
+        if _ends_braces(cursor, "strings"):
             return
 
 
-def _parse_allowed_types(rest: _Rest, allowed: AttrValue) -> None:
+def _parse_allowed_types(cursor: _SpecCursor, allowed: AttrValue) -> None:
     while True:
-        position = rest.position
-        word = rest.take(_TYPE_WORD)
+        position = cursor.at
+        word = cursor.take(_TYPE_WORD)
         if not word:
-            raise rest.wrong(f"Trouble parsing type string at '{rest.text}'", _TYPES_HINT)
-        dtypes = _GROUPS.get(word[1]) or (_parse_allowed_type(word[1], position),)
+            raise cursor.wrong(f"Trouble parsing type string at '{cursor.rest}'", _TYPES_HINT)
+        dtype = DataType.find(word[1])
+        dtypes = _GROUPS.get(word[1]) or (() if dtype is None else (dtype,))
+        if not dtypes:
+            raise SpecError(
+                f"Unrecognized type string '{word[1]}'",
+                position,
+                f"{_TYPES_HINT}; strings are quoted",
+            )
         allowed.list.type.extend(dtypes)
-        if _ends_braces(rest, "types"):
+        if _ends_braces(cursor, "types"):
             return
 
 
-def _parse_allowed_type(name: str, position: int) -> DataType:
-    dtype = find_dtype(name)
-    if dtype is None:
-        raise SpecError(
-            f"Unrecognized type string '{name}'", position, f"{_TYPES_HINT}; strings are quoted"
-        )
-    return dtype
-
-
-def _ends_braces(rest: _Rest, what: str) -> bool:
+def _ends_braces(cursor: _SpecCursor, what: str) -> bool:
     """Consume "," or "}" after an item in braces; a comma may stand before the closing brace."""
-    if rest.take_literal(","):
-        rest.skip_space()
-        return rest.take_literal("}")
-    if not rest.take_literal("}"):
-        raise rest.wrong(f"Expected , or }} after {what} in list, not: '{rest.text}'")
+    if cursor.take_literal(","):
+        cursor.skip_space()
+        return cursor.take_literal("}")
+    if not cursor.take_literal("}"):
+        raise cursor.wrong(f"Expected , or }} after {what} in list, not: '{cursor.rest}'")
     return True
 
 
-def _parse_minimum(rest: _Rest) -> int:
-    at, position = rest.text, rest.position
-    found = rest.take(_INTEGER)
+def _parse_minimum(cursor: _SpecCursor) -> int:
+    at, position = cursor.rest, cursor.at
+    found = cursor.take(_INTEGER)
     # int() refuses thousands of digits, which are out of range anyway.
     if not found or len(found[1]) > 40 or not -(2**63) <= int(found[1]) < 2**63:
         text = f"Could not parse integer lower limit after '>=', found '{at}' instead"
@@ -218,22 +194,24 @@ def _parse_minimum(rest: _Rest) -> int:
     return int(found[1])
 
 
-def _parse_default(rest: _Rest, attr: OpDef.AttrDef) -> None:
-    if not rest.take_literal("="):
-        _check_nothing_left(rest)
+def _parse_default(cursor: _SpecCursor, attr: OpDef.AttrDef) -> None:
+    if not cursor.take_literal("="):
+        _check_nothing_left(cursor)
         return
-    rest.skip_space()
+    cursor.skip_space()
     try:
-        attr.default_value.CopyFrom(parse_attr_value(attr.type, rest.text))
+        attr.default_value.CopyFrom(parse_attr_value(attr.type, cursor.rest))
     except InvalidArgumentError:
-        hint = f"a default of type {attr.type} is written {_example(attr.type)}"
-        raise rest.wrong(f"Could not parse default value '{rest.text}'", hint) from None
+        kind, is_list = split_attr_type(attr.type)
+        example = f"[{_EXAMPLES[kind]}]" if is_list else _EXAMPLES[kind]
+        hint = f"a default of type {attr.type} is written {example}"
+        raise cursor.wrong(f"Could not parse default value '{cursor.rest}'", hint) from None
 
 
-def _check_nothing_left(rest: _Rest) -> None:
-    if rest.text:
-        hint = "an int or a list alone has a minimum" if rest.text.startswith(">=") else ""
-        raise rest.wrong(f"Extra '{rest.text}' unparsed at the end", hint)
+def _check_nothing_left(cursor: _SpecCursor) -> None:
+    if cursor.rest:
+        hint = "an int or a list alone has a minimum" if cursor.rest.startswith(">=") else ""
+        raise cursor.wrong(f"Extra '{cursor.rest}' unparsed at the end", hint)
 
 
 def parse_arg_spec(spec: str, arg: OpDef.ArgDef, op_def: OpDef) -> None:
@@ -244,32 +222,35 @@ def parse_arg_spec(spec: str, arg: OpDef.ArgDef, op_def: OpDef) -> None:
     Raises:
         SpecError: the spec breaks the grammar, or refers to an attr that is missing or no type.
     """
-    rest = _Rest(spec)
-    name = rest.take(_ARG_NAME)
+    cursor = _SpecCursor(spec)
+    name = cursor.take(_ARG_NAME)
     if not name:
         raise _no_name("name:", spec, _LOWER, _LOWER_HINT)
     arg.name = name[1]
-    if rest.take(_REF_OPEN):
+    if cursor.take(_REF_OPEN):
         arg.is_ref = True
-    _parse_element(rest, arg, op_def)
-    if arg.is_ref and not rest.take(_REF_CLOSE):
-        raise rest.wrong(f"Did not find closing ')' for 'Ref(', instead found: '{rest.text}'")
-    _check_nothing_left(rest)
-    _give_length_a_minimum(arg, op_def)
+    _parse_element(cursor, arg, op_def)
+    if arg.is_ref and not cursor.take(_REF_CLOSE):
+        raise cursor.wrong(f"Did not find closing ')' for 'Ref(', instead found: '{cursor.rest}'")
+    _check_nothing_left(cursor)
+    length = find_attr(op_def, arg.number_attr or arg.type_list_attr)
+    if length is not None and not length.has_minimum:
+        length.has_minimum = True
+        length.minimum = 1
 
 
-def _parse_element(rest: _Rest, arg: OpDef.ArgDef, op_def: OpDef) -> None:
-    position = rest.position
-    first = rest.take(_ELEMENT)
+def _parse_element(cursor: _SpecCursor, arg: OpDef.ArgDef, op_def: OpDef) -> None:
+    position = cursor.at
+    first = cursor.take(_ELEMENT)
     if not first:
-        raise rest.wrong(
-            f"Trouble parsing either a type or an attr name at '{rest.text}'", _TYPES_HINT
+        raise cursor.wrong(
+            f"Trouble parsing either a type or an attr name at '{cursor.rest}'", _TYPES_HINT
         )
     element = first[1]
-    if times := rest.take(_TIMES):
+    if times := cursor.take(_TIMES):
         arg.number_attr = element
-        element, position = times[1], rest.position - len(times[0]) + times[0].index(times[1])
-    dtype = find_dtype(element)
+        element, position = times[1], times.start(1)
+    dtype = DataType.find(element)
     if dtype is not None:
         arg.type = dtype
         return
@@ -295,21 +276,6 @@ def _no_name(what: str, spec: str, characters: str, rule: str) -> SpecError:
     is_name = spec[end : end + 1] in ("", " ", "{") and end
     hint = "a colon belongs after the name" if is_name else rule
     return SpecError(f"Trouble parsing '{what}'", end, hint)
-
-
-def _example(attr_type: str) -> str:
-    """A default of a type."""
-    if attr_type.startswith("list("):
-        return f"[{_EXAMPLES[attr_type[5:-1]]}]"
-    return _EXAMPLES[attr_type]
-
-
-def _give_length_a_minimum(arg: OpDef.ArgDef, op_def: OpDef) -> None:
-    length = arg.number_attr or arg.type_list_attr
-    attr = find_attr(op_def, length) if length else None
-    if attr is not None and not attr.has_minimum:
-        attr.has_minimum = True
-        attr.minimum = 1
 
 
 def parse_doc_name(line: str) -> tuple[str, str] | None:

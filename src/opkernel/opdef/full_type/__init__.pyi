@@ -1,12 +1,3 @@
-from opkernel.opdef.full_type.constructors import no_op as no_op
-from opkernel.opdef.full_type.constructors import no_outputs as no_outputs
-from opkernel.opdef.full_type.constructors import nullary as nullary
-from opkernel.opdef.full_type.constructors import unary as unary
-from opkernel.opdef.full_type.constructors import unary_generic as unary_generic
-from opkernel.opdef.full_type.constructors import unary_tensor_container as unary_tensor_container
-from opkernel.opdef.full_type.constructors import (
-    variadic_tensor_container as variadic_tensor_container,
-)
 from opkernel.opdef.full_type.inference import batch_tensor as batch_tensor
 from opkernel.opdef.full_type.inference import container_map as container_map
 from opkernel.opdef.full_type.inference import decode as decode
@@ -23,18 +14,27 @@ from opkernel.opdef.full_type.inference import tuple_func as tuple_func
 from opkernel.opdef.full_type.inference import unary_container_add as unary_container_add
 from opkernel.opdef.full_type.inference import unary_container_create as unary_container_create
 from opkernel.opdef.full_type.inference import unstack_tensor as unstack_tensor
-from opkernel.opdef.full_type.relations import full_type_string as full_type_string
-from opkernel.opdef.full_type.relations import get_arg_default_any as get_arg_default_any
-from opkernel.opdef.full_type.relations import get_arg_default_unset as get_arg_default_unset
-from opkernel.opdef.full_type.relations import is_equal as is_equal
-from opkernel.opdef.full_type.relations import is_host_memory_type as is_host_memory_type
-from opkernel.opdef.full_type.relations import is_subtype as is_subtype
-from opkernel.opdef.full_type.specialize import full_type_of_node as full_type_of_node
-from opkernel.opdef.full_type.specialize import specialize_type as specialize_type
-from opkernel.opdef.full_type.type_id import FullTypeId as FullTypeId
-from opkernel.opdef.full_type.type_id import (
+from opkernel.opdef.full_type.types import FullTypeId as FullTypeId
+from opkernel.opdef.full_type.types import full_type_of_node as full_type_of_node
+from opkernel.opdef.full_type.types import full_type_string as full_type_string
+from opkernel.opdef.full_type.types import get_arg_default_any as get_arg_default_any
+from opkernel.opdef.full_type.types import get_arg_default_unset as get_arg_default_unset
+from opkernel.opdef.full_type.types import is_equal as is_equal
+from opkernel.opdef.full_type.types import is_host_memory_type as is_host_memory_type
+from opkernel.opdef.full_type.types import is_subtype as is_subtype
+from opkernel.opdef.full_type.types import (
     map_dtype_to_child_of_tensor as map_dtype_to_child_of_tensor,
 )
-from opkernel.opdef.full_type.type_id import map_dtype_to_tensor as map_dtype_to_tensor
+from opkernel.opdef.full_type.types import map_dtype_to_tensor as map_dtype_to_tensor
+from opkernel.opdef.full_type.types import no_op as no_op
+from opkernel.opdef.full_type.types import no_outputs as no_outputs
+from opkernel.opdef.full_type.types import nullary as nullary
+from opkernel.opdef.full_type.types import specialize_type as specialize_type
+from opkernel.opdef.full_type.types import unary as unary
+from opkernel.opdef.full_type.types import unary_generic as unary_generic
+from opkernel.opdef.full_type.types import unary_tensor_container as unary_tensor_container
+from opkernel.opdef.full_type.types import (
+    variadic_tensor_container as variadic_tensor_container,
+)
 
 __all__: list[str]

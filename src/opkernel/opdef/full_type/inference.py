@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
-from opkernel.opdef.core.attr_value_check import with_context
 from opkernel.opdef.core.op_def_builder import FunctionTypeInferrer, TypeInferenceFn
-from opkernel.opdef.full_type.relations import (
+from opkernel.opdef.core.validate import with_context
+from opkernel.opdef.full_type.types import (
+    FullTypeId,
+    full_type,
     full_type_string,
     get_arg_default_unset,
     is_subtype,
     type_id_name,
 )
-from opkernel.opdef.full_type.type_id import FullTypeId
 from opkernel.proto import FullTypeDef
 
 Types: TypeAlias = Sequence[FullTypeDef]
@@ -33,7 +34,7 @@ def keep_existing() -> TypeInferenceFn | None:
 
 def tensor(element: int) -> TypeInferenceFn:
     """One output, a tensor of that element type (a FullTypeId)."""
-    return lambda types, infer: _product(_type(FullTypeId.TFT_TENSOR, _type(element)))
+    return lambda types, infer: _product(full_type(FullTypeId.TFT_TENSOR, full_type(element)))
 
 
 def replicate_input(index: int = 0, n: int = 1) -> TypeInferenceFn:
@@ -67,9 +68,9 @@ def merge() -> TypeInferenceFn:
 
 def encode(encoded_as: int, index: int) -> TypeInferenceFn:
     """One output: an input of type `T`, as TFT_ENCODED[T, encoded_as]."""
-    written = _type(encoded_as)
+    written = full_type(encoded_as)
     return lambda types, infer: _product_or_unset(
-        types[index], _type(FullTypeId.TFT_ENCODED, types[index], written)
+        types[index], full_type(FullTypeId.TFT_ENCODED, types[index], written)
     )
 
 
@@ -91,7 +92,7 @@ def decode(encoded_as: int, index: int) -> TypeInferenceFn:
 
 def unary_container_create(container: int, element_index: int) -> TypeInferenceFn:
     """One output: a container of the type of one input."""
-    return lambda types, infer: _product(_type(container, types[element_index]))
+    return lambda types, infer: _product(full_type(container, types[element_index]))
 
 
 def unary_container_add(
@@ -104,13 +105,12 @@ def unary_container_add(
     """
 
     def infer_added(types: Types, infer: FunctionTypeInferrer) -> FullTypeDef:
-        given, added = types[container_index], types[element_index]
-        if given.type_id not in (FullTypeId.TFT_UNSET, container):
-            raise _unexpected(f"container type {type_id_name(container)}", container_index, given)
+        given = _input_of_type(types, container_index, container, "container type")
+        added = types[element_index]
         element = get_arg_default_unset(given, 0)
         if element.type_id == FullTypeId.TFT_UNSET:
             is_known = added.type_id != FullTypeId.TFT_UNSET
-            return _product(_type(container, *[added] * is_known))
+            return _product(full_type(container, *[added] * is_known))
         if added.type_id != FullTypeId.TFT_UNSET and not is_subtype(added, element):
             raise _wrong_element(container, homogeneous, element_index, element, added)
         return _product(given)
@@ -133,7 +133,7 @@ def _wrong_element(
 def multiary_unstack(container: int, unstack: TypeMap) -> TypeInferenceFn:
     """One output: a container whose elements are made of one slice of each input."""
     return lambda types, infer: _product(
-        _type(container, _product(*[unstack(given) for given in types]))
+        full_type(container, _product(*[unstack(given) for given in types]))
     )
 
 
@@ -145,17 +145,15 @@ def container_map(container: int, input_index: int, map_type: TypeMap) -> TypeIn
     """
 
     def infer_mapped(types: Types, infer: FunctionTypeInferrer) -> FullTypeDef:
-        given = types[input_index]
+        given = _input_of_type(types, input_index, container)
         if given.type_id == FullTypeId.TFT_UNSET:
             return FullTypeDef()
-        if given.type_id != container:
-            raise _unexpected(f"type {type_id_name(container)}", input_index, given)
         element = get_arg_default_unset(given, 0)
         if element.type_id == FullTypeId.TFT_UNSET:
-            return _product(_type(container))
+            return _product(full_type(container))
         if element.type_id != FullTypeId.TFT_PRODUCT:
             raise _unexpected("PRODUCT element type", input_index, element)
-        return _product(_type(container, _product(*map(map_type, element.args))))
+        return _product(full_type(container, _product(*map(map_type, element.args))))
 
     return infer_mapped
 
@@ -167,10 +165,8 @@ def map_covariant(source: int, target: int, input_index: int) -> TypeInferenceFn
     """
 
     def infer_repacked(types: Types, infer: FunctionTypeInferrer) -> FullTypeDef:
-        given = types[input_index]
-        if given.type_id not in (FullTypeId.TFT_UNSET, source):
-            raise _unexpected(f"type {type_id_name(source)}", input_index, given)
-        return _product_or_unset(given, _type(target, *given.args))
+        given = _input_of_type(types, input_index, source)
+        return _product_or_unset(given, full_type(target, *given.args))
 
     return infer_repacked
 
@@ -205,32 +201,32 @@ def tuple_func(func_list: Sequence[TypeInferenceFn]) -> TypeInferenceFn:
     return infer_concatenated
 
 
-def unstack_tensor(full_type: FullTypeDef) -> FullTypeDef:
+def unstack_tensor(tensor_type: FullTypeDef) -> FullTypeDef:
     """The type of a slice of a tensor: its own, for types do not tell shapes."""
-    return full_type
+    return tensor_type
 
 
-def batch_tensor(full_type: FullTypeDef) -> FullTypeDef:
-    """The type of a batch of tensors: the type of each tensor."""
-    return full_type
-
-
-def shard_tensor(full_type: FullTypeDef) -> FullTypeDef:
-    """The type of a part of a tensor: its own."""
-    return full_type
-
-
-def _type(type_id: int, *args: FullTypeDef) -> FullTypeDef:
-    return FullTypeDef(type_id=type_id, args=args)
+batch_tensor = unstack_tensor
+"""The type of a batch of tensors: the type of each tensor."""
+shard_tensor = unstack_tensor
+"""The type of a part of a tensor: its own."""
 
 
 def _product(*args: FullTypeDef) -> FullTypeDef:
-    return _type(FullTypeId.TFT_PRODUCT, *args)
+    return full_type(FullTypeId.TFT_PRODUCT, *args)
 
 
 def _product_or_unset(known: FullTypeDef, *outputs: FullTypeDef) -> FullTypeDef:
     """The outputs' types if there is one of the input that they follow from."""
     return FullTypeDef() if known.type_id == FullTypeId.TFT_UNSET else _product(*outputs)
+
+
+def _input_of_type(types: Types, index: int, type_id: int, what: str = "type") -> FullTypeDef:
+    """An input that is of this type, as far as known."""
+    given = types[index]
+    if given.type_id not in (FullTypeId.TFT_UNSET, type_id):
+        raise _unexpected(f"{what} {type_id_name(type_id)}", index, given)
+    return given
 
 
 def _unexpected(what: str, index: int, given: FullTypeDef) -> InvalidArgumentError:

@@ -14,9 +14,8 @@ from typing import Any, TypeAlias, overload
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.messages import did_you_mean
 from opkernel.opdef.core.attr_value import attr_to_python
-from opkernel.opdef.core.declarations import attr_type_of, find_attr, is_list_arg
+from opkernel.opdef.core.declarations import GRAPH_DEF_VERSION, attr_type_of, find_attr, is_list_arg
 from opkernel.opdef.core.node_def import name_ranges_for_node
-from opkernel.opdef.core.versions import GRAPH_DEF_VERSION
 from opkernel.opdef.shapes.input_values import Array, HeldTensor, InputShape, InputValues
 from opkernel.opdef.shapes.shape_handles import ShapeHandle
 from opkernel.proto import FullTypeDef, NodeDef, OpDef
@@ -112,8 +111,7 @@ class InferenceContext(InputValues):
                 return self._inputs[which]
             except IndexError:
                 raise self._no_such("input", which, len(self._inputs)) from None
-        start, stop = self._range(0, which)
-        return self._inputs[start:stop]
+        return self._inputs[self._places(0, which)]
 
     def set_input(self, index: int, shape: ShapeHandle) -> None:
         """Replace the known shape of an input."""
@@ -158,8 +156,7 @@ class InferenceContext(InputValues):
                 return self._outputs[which]
             except IndexError:
                 raise self._no_such("output", which, len(self._outputs)) from None
-        start, stop = self._range(1, which)
-        return self._outputs[start:stop]
+        return self._outputs[self._places(1, which)]
 
     def set_output(self, which: int | str, shape: ShapeHandle | Sequence[ShapeHandle]) -> None:
         """Set the shape of output `which`; by the name of an output argument, the list of all its.
@@ -180,10 +177,11 @@ class InferenceContext(InputValues):
             raise InvalidArgumentError(
                 f"Output {which} must have exactly 1 shape, a ShapeHandle as make_shape gives, not {shape!r}"
             )
-        start, stop = self._range(1, which)
-        if len(shape) != stop - start:
-            raise InvalidArgumentError(f"Must have exactly {stop - start} shapes.")
-        self._outputs[start:stop] = shape
+        places = self._places(1, which)
+        count = places.stop - places.start
+        if len(shape) != count:
+            raise InvalidArgumentError(f"Must have exactly {count} shapes.")
+        self._outputs[places] = shape
 
     def doubt_output(self, which: int) -> None:
         """State that a kernel may give output `which` another shape than the one set.
@@ -214,13 +212,13 @@ class InferenceContext(InputValues):
         """Whether the shape of an output is doubted."""
         return bool(self._doubted)
 
-    def _range(self, side: int, name: str) -> tuple[int, int]:
+    def _places(self, side: int, name: str) -> slice:
         found = self._name_ranges()[side].get(name)
         if found is None:
             names = ", ".join(self._name_ranges()[side]) or "none"
             what = ("input", "output")[side]
             raise InvalidArgumentError(f"Unknown {what} name: {name}; {what}s are {names}")
-        return found
+        return slice(*found)
 
     def _no_such(self, what: str, index: int, number: int) -> InvalidArgumentError:
         """The error for an input or output that the node has not."""

@@ -1,15 +1,18 @@
 """`InputValues`: the values of a node's inputs, as far as known, with the shapes and sizes that they hold.
 
+`HeldShapes`, its base, has the shapes and types that resources and variants hold.
+
 Source: TensorFlow core/framework/shape_inference.cc.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.opdef.shapes.held_shapes import HeldShapes
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra, make_shape_handle
 from opkernel.opdef.shapes.shape_handles import (
     UNKNOWN_DIM,
@@ -17,13 +20,106 @@ from opkernel.opdef.shapes.shape_handles import (
     ShapeAndType,
     ShapeHandle,
 )
-from opkernel.types import (
-    MAX_DIMENSIONS,
-    DataType,
-    PartialTensorShape,
-    TensorShape,
-    as_dtype,
-)
+from opkernel.types import MAX_DIMENSIONS, DataType, PartialTensorShape, TensorShape, as_dtype
+
+Held: TypeAlias = Sequence[ShapeAndType]
+"""The content of a resource or variant, as far as known."""
+_Combine: TypeAlias = Callable[[Held, Held], list[ShapeAndType] | None]
+"""The combination of old and new, whose types agree; None where nothing is learned."""
+
+
+class HeldShapes(ShapeAlgebra):
+    """The half of `InferenceContext` for the contents of resources and variants.
+
+    It has, for each input and output of such a type, the shapes and types of the tensors in it.
+    """
+
+    __slots__ = ("_input_handles", "_output_handles")
+
+    def __init__(self, input_handles: dict[int, list[ShapeAndType]]) -> None:
+        self._input_handles = input_handles
+        self._output_handles: dict[int, list[ShapeAndType]] = {}
+
+    def input_handle_shapes_and_types(self, index: int) -> list[ShapeAndType] | None:
+        """The content of the resource or variant at an input; None if it is not known."""
+        return self._input_handles.get(index)
+
+    def set_input_handle_shapes_and_types(self, index: int, shapes_and_types: Held) -> None:
+        """Replace the known contents of an input."""
+        self._input_handles[index] = list(shapes_and_types)
+
+    def output_handle_shapes_and_types(self, index: int) -> list[ShapeAndType] | None:
+        """The content of the resource or variant at an output, by the shape function."""
+        return self._output_handles.get(index)
+
+    def held_by_outputs(self) -> Iterable[tuple[int, list[ShapeAndType]]]:
+        """The contents of outputs that the shape function has set, by output."""
+        return self._output_handles.items()
+
+    def set_output_handle_shapes_and_types(self, index: int, shapes_and_types: Held) -> None:
+        """Set the contents of the resource or variant at an output."""
+        self._output_handles[index] = list(shapes_and_types)
+
+    def merge_input_handle_shapes_and_types(self, index: int, shapes_and_types: Held) -> bool:
+        """Refine the contents of an input; whether anything was learned."""
+        return _update(self._input_handles, index, _merged, shapes_and_types)
+
+    def relax_input_handle_shapes_and_merge_types(self, index: int, shapes_and_types: Held) -> bool:
+        """Relax the contents of an input to the part that holds of these too; whether their types agree."""
+        return _update(self._input_handles, index, _relaxed, shapes_and_types)
+
+    def merge_output_handle_shapes_and_types(self, index: int, shapes_and_types: Held) -> bool:
+        """Refine the contents of an output; whether anything was learned."""
+        return _update(self._output_handles, index, _merged, shapes_and_types)
+
+    def relax_output_handle_shapes_and_merge_types(
+        self, index: int, shapes_and_types: Held
+    ) -> bool:
+        """Relax the contents of an output to the part that holds of these too; whether their types agree."""
+        return _update(self._output_handles, index, _relaxed, shapes_and_types)
+
+
+def _update(
+    handles: dict[int, list[ShapeAndType]], index: int, combine: _Combine, new: Held
+) -> bool:
+    """Combine the known contents of an input or output with new ones; whether there is a result."""
+    old = handles.get(index)
+    if old is not None and not _types_agree(old, new):
+        return False
+    updated = list(new) if old is None else combine(old, new)
+    if updated is not None:
+        handles[index] = updated
+    return updated is not None
+
+
+def _merge_or_keep(old: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
+    """Both merged; a new shape that contradicts the old is left aside."""
+    try:
+        return ShapeAlgebra.merge(old, new)
+    except InvalidArgumentError:
+        return old
+
+
+def _merged(old: Held, new: Held) -> list[ShapeAndType] | None:
+    updated, refined = [], False
+    for was, now in zip(old, new, strict=True):
+        shape = _merge_or_keep(was.shape, now.shape)
+        refined |= shape is not was.shape or was.dtype != now.dtype
+        updated.append(ShapeAndType(shape, now.dtype, was.full_type))
+    return updated if refined else None
+
+
+def _relaxed(old: Held, new: Held) -> list[ShapeAndType]:
+    """The content that covers both; full types do not outlast it."""
+    pairs = zip(old, new, strict=True)
+    return [ShapeAndType(ShapeAlgebra.relax(was.shape, now.shape), now.dtype) for was, now in pairs]
+
+
+def _types_agree(old: Held, new: Held) -> bool:
+    return len(old) == len(new) and all(
+        was.dtype in (now.dtype, DataType.DT_INVALID) for was, now in zip(old, new, strict=True)
+    )
+
 
 Array: TypeAlias = np.ndarray[Any, Any] | np.generic
 InputShape: TypeAlias = ShapeHandle | TensorShape | PartialTensorShape | Sequence[int | None] | None
@@ -56,7 +152,8 @@ class InputValues(HeldShapes):
         input_tensors_as_shapes: Sequence[InputShape],
         handle_shapes: Sequence[Sequence[HeldTensor] | None],
     ) -> None:
-        super().__init__([_shapes_and_types(pairs) for pairs in handle_shapes])
+        known = ((i, pairs) for i, pairs in enumerate(handle_shapes) if pairs is not None)
+        super().__init__({i: _shapes_and_types(pairs) for i, pairs in known})
         self._inputs = [_handle(shape) for shape in input_shapes]
         self._input_tensors = input_tensors
         self._input_tensors_as_shapes = [_handle_or_none(s) for s in input_tensors_as_shapes]
@@ -159,7 +256,7 @@ class InputValues(HeldShapes):
 
     @staticmethod
     def get_scalar_from_tensor(tensor: Array, index: int | None = None) -> int:
-        """The value of an int32 or int64 scalar; or element `index` of such a vector.
+        """The value of an int16, int32 or int64 scalar; or element `index` of a vector of int32 or int64.
 
         Raises:
             InvalidArgumentError: it has another rank or dtype, or no such element.
@@ -168,7 +265,10 @@ class InputValues(HeldShapes):
             raise InvalidArgumentError(f"Input must be scalar but has rank {tensor.ndim}")
         if index is not None and tensor.ndim != 1:
             raise InvalidArgumentError(f"Input must be 1D but has rank {tensor.ndim}")
-        values = _integers(tensor, "Scalar input must be int32 or int64, but was")
+        if index is None:
+            values = _integers(tensor, "Scalar input must be int16, int32 or int64, but was", 2)
+        else:
+            values = _integers(tensor, "Tensor input must be int32 or int64, but was")
         if index is not None and not 0 <= index < len(values):
             raise InvalidArgumentError(f"Invalid index {index} for Tensor of size {len(values)}")
         return values[index or 0]
@@ -215,9 +315,9 @@ class InputValues(HeldShapes):
         return DimensionHandle(value + input_rank if value < 0 else value)
 
 
-def _integers(tensor: Array, complaint: str) -> list[int]:
-    """The elements of an int32 or int64 tensor, flat."""
-    if tensor.dtype.kind != "i" or tensor.dtype.itemsize < 4:
+def _integers(tensor: Array, complaint: str, least_bytes: int = 4) -> list[int]:
+    """The elements of a tensor of signed integers of so many bytes at least, flat."""
+    if tensor.dtype.kind != "i" or tensor.dtype.itemsize < least_bytes:
         raise InvalidArgumentError(f"{complaint} {as_dtype(tensor.dtype).string}")
     values: list[int] = tensor.reshape(-1).tolist()
     return values
@@ -265,11 +365,7 @@ def _handle_or_none(shape: InputShape) -> ShapeHandle | None:
     return None if shape is None else _handle(shape)
 
 
-def _shapes_and_types(
-    pairs: Sequence[HeldTensor] | None,
-) -> list[ShapeAndType] | None:
-    if pairs is None:
-        return None
+def _shapes_and_types(pairs: Sequence[HeldTensor]) -> list[ShapeAndType]:
     return [
         pair if isinstance(pair, ShapeAndType) else ShapeAndType(_handle(pair[0]), pair[1])
         for pair in pairs

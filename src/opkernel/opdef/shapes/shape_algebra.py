@@ -11,18 +11,16 @@ from collections.abc import Iterable
 from typing import overload
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef.shapes.dimension_algebra import (
-    DimensionAlgebra,
-    make_dim,
-    merge_dims,
-    relax_dims,
-)
 from opkernel.opdef.shapes.shape_handles import (
     UNKNOWN_DIM,
     UNKNOWN_RANK,
+    DimensionAlgebra,
     DimensionHandle,
     DimensionOrConstant,
     ShapeHandle,
+    make_dim,
+    merge_dims,
+    relax_dims,
 )
 from opkernel.proto import TensorShapeProto
 from opkernel.types import PartialTensorShape, TensorShape
@@ -30,6 +28,13 @@ from opkernel.types.shape import MAX_DIMENSIONS
 
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
+
+
+def make_shape_handle(shape: PartialTensorShape | TensorShape) -> ShapeHandle:
+    """A new handle for a shape value, with new dimensions."""
+    if isinstance(shape, PartialTensorShape) and shape.rank is None:
+        return ShapeHandle()
+    return ShapeHandle(tuple([make_dim(size) for size in shape]))
 
 
 class ShapeAlgebra(DimensionAlgebra):
@@ -77,11 +82,7 @@ class ShapeAlgebra(DimensionAlgebra):
         """A new shape of rank 2."""
         return ShapeHandle((make_dim(rows), make_dim(columns)))
 
-    @staticmethod
-    def make_shape_from_partial_shape(shape: PartialTensorShape | TensorShape) -> ShapeHandle:
-        """A new handle for a shape value, with new dimensions."""
-        return make_shape_handle(shape)
-
+    make_shape_from_partial_shape = staticmethod(make_shape_handle)
     make_shape_from_partial_tensor_shape = make_shape_from_partial_shape
     make_shape_from_tensor_shape = make_shape_from_partial_shape
 
@@ -299,13 +300,6 @@ class ShapeAlgebra(DimensionAlgebra):
         return ShapeHandle(tuple(dims))
 
 
-def make_shape_handle(shape: PartialTensorShape | TensorShape) -> ShapeHandle:
-    """A new handle for a shape value, with new dimensions."""
-    if isinstance(shape, PartialTensorShape) and shape.rank is None:
-        return ShapeHandle()
-    return ShapeHandle(tuple([make_dim(size) for size in shape]))
-
-
 def _check_rank(rank: int) -> None:
     if rank > _MAX_INT32:
         raise InvalidArgumentError(f"Rank cannot exceed kint32max, got {rank}")
@@ -348,17 +342,11 @@ def _subshape_bounds(rank: int, start: int, end: int, stride: int) -> tuple[int,
     first, last = min(start, rank), min(end, rank)
     if stride < 0 and first == rank:
         first -= 1
-    if first < 0:
-        first += rank
-        if first < 0:
+    first, last = [at + rank if at < 0 else at for at in (first, last)]
+    for name, at, given in (("start", first, start), ("end", last, end)):
+        if at < 0:
             raise InvalidArgumentError(
-                f"Subshape start out of bounds: {start}, for shape with rank {rank}"
-            )
-    if last < 0:
-        last += rank
-        if last < 0:
-            raise InvalidArgumentError(
-                f"Subshape end out of bounds: {end}, for shape with rank {rank}"
+                f"Subshape {name} out of bounds: {given}, for shape with rank {rank}"
             )
     if (stride > 0 and first > last) or (stride < 0 and first < last):
         order = "<= end" if stride > 0 else ">= end since stride is negative"

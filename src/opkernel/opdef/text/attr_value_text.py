@@ -1,25 +1,20 @@
-"""Attr values as text: the defaults that specs give, and the one-line summaries in messages.
+"""Attr values from text: the defaults that specs give.
 
-Source: TensorFlow core/framework/attr_value_util.cc (ParseAttrValue, SummarizeAttrValue).
+Source: TensorFlow core/framework/attr_value_util.cc (ParseAttrValue).
 """
 
-from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.core.declarations import FIELD_OF_KIND
-from opkernel.proto import AttrValue, NameAttrList, TensorProto
-from opkernel.types import REF_OFFSET, DataType, shape_proto_debug_string
+from opkernel.proto import AttrValue
+from opkernel.types import REF_OFFSET, DataType
 
 _SPACE = " \t\n\v\f\r"
 _MAX_TENSOR_NESTING = 100
-_MAX_STRING_LENGTH = 80
-_MAX_LIST_LENGTH = 30
-_SHOWN_AT_EACH_END = 5
-_SHOWN_CHARS_AT_EACH_END = 10
 
 _DTYPE_STRINGS = {int(dtype): dtype.string for dtype in DataType}
-_DTYPE_NAMES = {int(dtype): dtype.name for dtype in DataType}
 _KNOWN: dict[tuple[str, str], dict[str, Any]] = {
     ("bool", "true"): {"b": True},
     ("bool", "false"): {"b": False},
@@ -95,89 +90,8 @@ def _merge(text: str, field: str, value: AttrValue) -> None:
 
 
 def _nests_too_deeply(text: str) -> bool:
-    depth = 0
-    for char in text:
-        if char in "{<":
-            depth += 1
-            if depth == _MAX_TENSOR_NESTING:
-                return True
-        elif char in "}>":
-            depth -= 1
-    return False
-
-
-def summarize_attr_value(value: AttrValue) -> str:
-    """The value on one line, long strings and lists shortened: `[1, 2, 3]`, `"foo"`, `DT_FLOAT`.
-
-    A shortened list ends in the fingerprint of its full text, so that different values still
-    differ.
-    """
-    kind = value.WhichOneof("value")
-    if kind is None:
-        return "<Unknown AttrValue type>"
-    if kind == "list":
-        return _summarize_list(_list_pieces(value.list))
-    if kind == "placeholder":
-        return f"${value.placeholder}"
-    return _SUMMARIZE[kind](getattr(value, kind))
-
-
-def _list_pieces(values: AttrValue.ListValue) -> list[str]:
-    """The summaries of a list's elements; only the first kind that the list has is shown."""
-    for kind, summarize in _SUMMARIZE.items():
-        elements = getattr(values, kind)
-        if elements:
-            return [summarize(element) for element in elements]
-    return []
-
-
-def _summarize_list(pieces: Sequence[str]) -> str:
-    from opkernel.opdef.core.fingerprint import fingerprint64  # of long lists alone
-
-    if len(pieces) < _MAX_LIST_LENGTH:
-        return "[" + ", ".join(pieces) + "]"
-    shown = [*pieces[:_SHOWN_AT_EACH_END], "...", *pieces[-_SHOWN_AT_EACH_END:]]
-    attr_hash = fingerprint64(",".join(pieces).encode("utf-8", "surrogateescape"))
-    return "[" + ", ".join(shown) + f"]{{attr_hash={attr_hash}}}"
-
-
-def _summarize_string(value: bytes) -> str:
-    from opkernel.opdef.text.escaping import c_escape  # summaries are for messages
-
-    escaped = c_escape(value)
-    if len(escaped) >= _MAX_STRING_LENGTH:
-        shown = _SHOWN_CHARS_AT_EACH_END
-        escaped = f"{escaped[:shown]}...{escaped[-shown:]}"
-    return f'"{escaped}"'
-
-
-def _summarize_float(value: float) -> str:
-    from opkernel.opdef.text.number_text import float_text  # summaries are for messages
-
-    return float_text(value)
-
-
-def _summarize_tensor(value: TensorProto) -> str:
-    from opkernel.opdef.text.tensor_summary import summarize_tensor  # summaries are for messages
-
-    return summarize_tensor(value)
-
-
-def _summarize_func(func: NameAttrList) -> str:
-    entries = sorted(f"{name}={summarize_attr_value(value)}" for name, value in func.attr.items())
-    return f"{func.name}[{', '.join(entries)}]"
-
-
-_SUMMARIZE: dict[str, Callable[[Any], str]] = {
-    "s": _summarize_string,
-    "i": str,
-    "f": _summarize_float,
-    "b": lambda value: "true" if value else "false",
-    "type": lambda number: _DTYPE_NAMES.get(number, ""),
-    "shape": shape_proto_debug_string,
-    "tensor": _summarize_tensor,
-    "func": _summarize_func,
-}
+    steps = ((char in "{<") - (char in "}>") for char in text)
+    return max(accumulate(steps), default=0) >= _MAX_TENSOR_NESTING
 
 
 def dtype_text(number: int) -> str:
@@ -191,16 +105,7 @@ def dtype_text(number: int) -> str:
 
 def has_placeholder(value: AttrValue) -> bool:
     """Whether a placeholder stands anywhere in the value (HasPlaceHolder)."""
-    match value.WhichOneof("value"):
-        case "placeholder":
-            return True
-        case "func":
-            return _func_has_placeholder(value.func)
-        case "list":
-            return any(_func_has_placeholder(func) for func in value.list.func)
-        case _:
-            return False
-
-
-def _func_has_placeholder(func: NameAttrList) -> bool:
-    return any(has_placeholder(value) for value in func.attr.values())
+    if value.HasField("placeholder"):
+        return True
+    functions = [value.func] if value.HasField("func") else value.list.func
+    return any(has_placeholder(attr) for func in functions for attr in func.attr.values())

@@ -1,16 +1,43 @@
 """Messages as one line of protobuf's text format, as the C++ library prints them in errors.
 
 The Python library's own printer differs in floats ("1.0" for "1") and is slow to import.
+
+Floats have the shorter of two precisions that reads back as the same number (TensorFlow tsl/platform/numbers.cc,
+LegacyPrecision).
 """
 
+from __future__ import annotations
+
+import ctypes
+import math
 from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 
 from opkernel.opdef.text.escaping import c_escape
-from opkernel.opdef.text.field_label import is_repeated
-from opkernel.opdef.text.number_text import double_text, float_text
+
+
+def is_repeated(field: Any) -> bool:
+    """Whether the field is a list or a map; protobuf before 6 says so only by its label."""
+    if hasattr(field, "is_repeated"):
+        return bool(field.is_repeated)
+    return bool(field.label == field.LABEL_REPEATED)
+
+
+def is_packed(field: Any) -> bool:
+    """Whether the numbers of a list are written as one; protobuf before 6 says so by options and syntax."""
+    if hasattr(field, "is_packed"):
+        return bool(field.is_packed)
+    if not is_repeated(field) or field.cpp_type in (field.CPPTYPE_STRING, field.CPPTYPE_MESSAGE):
+        return False
+    from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+
+    message, file = DescriptorProto(), FileDescriptorProto()
+    field.containing_type.CopyToProto(message)
+    field.file.CopyToProto(file)
+    options = next(one.options for one in message.field if one.number == field.number)
+    return bool(options.packed) if options.HasField("packed") else bool(file.syntax == "proto3")
 
 
 def short_debug_string(message: Any) -> str:
@@ -22,19 +49,14 @@ def _fields_text(message: Any) -> Iterator[str]:
     for field, value in message.ListFields():
         entry = field.message_type
         if entry is not None and entry.GetOptions().map_entry:
-            yield from _map_text(field, entry, value)
+            for key_and_value in sorted(value.items()):
+                text = " ".join(map(_field_text, entry.fields, key_and_value))
+                yield f"{field.name} {{ {text} }}"
         elif is_repeated(field):
             for element in value:
                 yield _field_text(field, element)
         else:
             yield _field_text(field, value)
-
-
-def _map_text(field: FieldDescriptor, entry_type: Descriptor, entries: Any) -> Iterator[str]:
-    key_field, value_field = entry_type.fields
-    for key, value in sorted(entries.items()):
-        entry = f"{_field_text(key_field, key)} {_field_text(value_field, value)}"
-        yield f"{field.name} {{ {entry} }}"
 
 
 def _field_text(field: FieldDescriptor, value: Any) -> str:
@@ -60,3 +82,22 @@ def _scalar_text(field: FieldDescriptor, value: Any) -> str:
             return double_text(value)
         case _:
             return str(value)
+
+
+def float_text(value: float) -> str:
+    """A float32 value in 6 digits or, where they do not suffice, in 9: "0.1", "0.333333343"."""
+    short = _printf(value, 6)
+    return short if ctypes.c_float(float(short)).value == value else _printf(value, 9)
+
+
+def double_text(value: float) -> str:
+    """A float64 value in 15 digits or, where they do not suffice, in 17."""
+    short = _printf(value, 15)
+    return short if float(short) == value else _printf(value, 17)
+
+
+def _printf(value: float, digits: int) -> str:
+    """The text of C's "%.*g"; Python's differs for negative NaNs alone."""
+    if math.isnan(value) and math.copysign(1.0, value) < 0:
+        return "-nan"
+    return f"{value:.{digits}g}"

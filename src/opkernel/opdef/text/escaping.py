@@ -1,13 +1,15 @@
-"""C escapes in strings: how specs, text protos and summaries spell bytes.
+"""C escapes in strings: how specs, text protos and summaries spell bytes; and `Cursor`, with which their parsers read.
 
 `c_escape`, `utf8_safe_c_escape` and `c_unescape` follow absl's CEscape, Utf8SafeCEscape and
 CUnescape, which TensorFlow uses.
 """
 
+from __future__ import annotations
+
 import re
 
 _NAMED = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-_PLAIN = frozenset("\\?'\"")
+_NAMED |= {plain: ord(plain) for plain in "\\?'\""}
 _ESCAPE_OF = {9: r"\t", 10: r"\n", 13: r"\r", 34: r"\"", 39: r"\'", 92: r"\\"}
 _SPELLED = [
     _ESCAPE_OF.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}")
@@ -61,32 +63,23 @@ def _unescape_one(found: re.Match[str]) -> bytes:
     match found.lastgroup:
         case "octal":
             return _byte(found, int(found["octal"], 8))
+        case "hex" if found["hex"]:
+            return _byte(found, int(found["hex"], 16))
         case "hex":
-            return _hex(found)
-        case "short":
-            return _code_point(found, found["short"], 4)
-        case "long":
-            return _code_point(found, found["long"], 8)
+            is_at_end = found.end() == len(found.string)
+            raise ValueError(
+                "String cannot end with \\x"
+                if is_at_end
+                else "\\x cannot be followed by a non-hex digit"
+            )
+        case "short" | "long" as size:
+            return _code_point(found, found[size], 4 if size == "short" else 8)
+        case "named" if found["named"] in _NAMED:
+            return bytes([_NAMED[found["named"]]])
         case "named":
-            return _named(found["named"])
+            raise ValueError(f"Unknown escape sequence: \\{found['named']}")
         case _:
             raise ValueError("String cannot end with \\")
-
-
-def _named(char: str) -> bytes:
-    if char in _PLAIN:
-        return char.encode()
-    if char not in _NAMED:
-        raise ValueError(f"Unknown escape sequence: \\{char}")
-    return bytes([_NAMED[char]])
-
-
-def _hex(found: re.Match[str]) -> bytes:
-    if found["hex"]:
-        return _byte(found, int(found["hex"], 16))
-    if found.end() == len(found.string):
-        raise ValueError("String cannot end with \\x")
-    raise ValueError("\\x cannot be followed by a non-hex digit")
 
 
 def _byte(found: re.Match[str], value: int) -> bytes:
@@ -107,3 +100,30 @@ def _code_point(found: re.Match[str], digits: str, wanted: int) -> bytes:
     if 0xD800 <= value <= 0xDFFF:
         raise ValueError(f"invalid surrogate character (0xD800-DFFF): {found.group()}")
     return chr(value).encode()
+
+
+class Cursor:
+    """A text, and how many of its characters are consumed: `at`."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    @property
+    def rest(self) -> str:
+        """The text that is not consumed."""
+        return self.text[self.at :]
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """The match at the front, which is consumed; None leaves everything in place."""
+        found = pattern.match(self.text, self.at)
+        if found:
+            self.at = found.end()
+        return found
+
+    def take_literal(self, literal: str) -> bool:
+        """Whether the literal stands at the front, where it is consumed."""
+        if not self.text.startswith(literal, self.at):
+            return False
+        self.at += len(literal)
+        return True

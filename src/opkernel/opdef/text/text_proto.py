@@ -1,20 +1,40 @@
-"""The text form of messages in attr defaults and specs, read as TensorFlow reads it.
+r"""The text form of messages in attr defaults and specs, read as TensorFlow reads it; and ApiDef files, with long strings.
 
 This is not protobuf's own text format: TensorFlow reads attr values with a small generated parser
 (its "proto_text"), which knows no octal or hexadecimal integers, lets a word that names no field
 stand for nothing, and takes no separators between fields. A default that one accepts and the
 other refuses is rare but real, so the generated rules are followed here, driven by descriptors.
+
+In ApiDef files, which protobuf reads, a long string stands on lines of its own:
+
+    description: <<END
+    Computes the "sum"
+    of all.
+    END
+
+is `description: "Computes the \"sum\"\nof all."`. The word after `<<` is free. The value ends at the
+first line that begins with the word; the rest of that line stays behind the value.
+
+Source: TensorFlow core/framework/op_gen_lib.cc for the latter.
 """
 
+from __future__ import annotations
+
+import itertools
+import os
 import re
+from collections.abc import Collection, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from opkernel.opdef.text.escaping import c_unescape
-from opkernel.opdef.text.field_label import is_repeated
-from opkernel.proto import message_class
+from opkernel.errors import InvalidArgumentError
+from opkernel.file_errors import file_errors
+from opkernel.opdef.text.debug_string import is_repeated
+from opkernel.opdef.text.escaping import Cursor, c_escape, c_unescape
+from opkernel.proto import Message, message_class
 
 _MAX_NESTING = 200  # of messages; far beyond what specs hold and within Python's own stack
 
@@ -48,35 +68,11 @@ class TextProtoError(ValueError):
     """The text is not the text form of the message."""
 
 
-class _Field(NamedTuple):
-    """The facts about a field that the reader needs."""
-
-    name: str
-    kind: int  # FieldDescriptor.CPPTYPE_*
-    is_repeated: bool
-    is_map: bool
-    is_bytes: bool
-    oneof: str | None
-    enum_values: dict[str, int]
-
-
 @cache
-def _fields(descriptor: Descriptor) -> dict[str, _Field]:
-    return {field.name: _describe(field) for field in descriptor.fields}
-
-
-def _describe(field: FieldDescriptor) -> _Field:
-    entry = field.message_type
-    return _Field(
-        field.name,
-        field.cpp_type,
-        is_repeated(field),
-        # Asking for options that are not there would import descriptor_pb2, which takes long.
-        entry is not None and entry.has_options and entry.GetOptions().map_entry,
-        field.type == FieldDescriptor.TYPE_BYTES,
-        field.containing_oneof.name if field.containing_oneof else None,
-        {v.name: v.number for v in field.enum_type.values} if field.enum_type else {},
-    )
+def _is_map(entry: Descriptor | None) -> bool:
+    """Whether the messages of a repeated field are the entries of a map."""
+    # Asking for options that are not there would import descriptor_pb2, which takes long.
+    return entry is not None and entry.has_options and entry.GetOptions().map_entry
 
 
 def merge_text(text: str, message: Any, *, ignore_unknown: bool = True) -> None:
@@ -94,13 +90,12 @@ def merge_text(text: str, message: Any, *, ignore_unknown: bool = True) -> None:
     _Reader(text, ignore_unknown).read_message(message, "", _MAX_NESTING)
 
 
-class _Reader:
+class _Reader(Cursor):
     """A position in the text, and one method for each thing that can stand there."""
 
     def __init__(self, text: str, ignore_unknown: bool) -> None:
-        self._text = text
+        super().__init__(text)
         self._ignore_unknown = ignore_unknown
-        self._at = 0
 
     def read_message(
         self, message: Any, close: str, nesting: int, *, may_repeat: bool = False
@@ -112,11 +107,11 @@ class _Reader:
         """
         if nesting == 0:
             raise TextProtoError("messages are nested too deeply")
-        fields = _fields(message.DESCRIPTOR)
+        fields = message.DESCRIPTOR.fields_by_name
         seen: set[str] = set()
         while not self._at_end(close):
             name = self._take(_WORD)
-            self._skip_space()
+            self.take(_SPACE)
             has_colon = self._take_char(":")
             field = fields.get(name)
             if field is None:
@@ -125,36 +120,37 @@ class _Reader:
                 continue
             if name in seen and not may_repeat:
                 raise TextProtoError(f"{name} is set twice")
-            if not has_colon and field.kind != FieldDescriptor.CPPTYPE_MESSAGE:
+            if not has_colon and field.cpp_type != FieldDescriptor.CPPTYPE_MESSAGE:
                 raise TextProtoError(f"no ':' after {name}")
-            if field.is_repeated:
+            if is_repeated(field):
                 self._read_repeated(message, field, nesting)
             else:
                 seen.add(name)
                 self._read_singular(message, field, nesting)
         return seen
 
-    def _read_singular(self, message: Any, field: _Field, nesting: int) -> None:
-        if field.oneof and message.WhichOneof(field.oneof):
-            raise TextProtoError(f"{field.oneof} is set twice")
-        if field.kind == FieldDescriptor.CPPTYPE_MESSAGE:
+    def _read_singular(self, message: Any, field: FieldDescriptor, nesting: int) -> None:
+        oneof = field.containing_oneof
+        if oneof is not None and message.WhichOneof(oneof.name):
+            raise TextProtoError(f"{oneof.name} is set twice")
+        if field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE:
             value = getattr(message, field.name)
             value.SetInParent()
             self._read_braced(value, nesting)
         else:
             setattr(message, field.name, self._read_scalar(field))
 
-    def _read_repeated(self, message: Any, field: _Field, nesting: int) -> None:
+    def _read_repeated(self, message: Any, field: FieldDescriptor, nesting: int) -> None:
         """Read one value, or several in brackets."""
         values = getattr(message, field.name)
         is_list = self._peek() == "["
         while True:
             if is_list:
-                self._at += 1
-                self._skip_space()
-            if field.is_map:
+                self.at += 1
+                self.take(_SPACE)
+            if _is_map(field.message_type):
                 self._read_map_entry(message, field, nesting)
-            elif field.kind == FieldDescriptor.CPPTYPE_MESSAGE:
+            elif field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE:
                 self._read_braced(values.add(), nesting)
             else:
                 values.append(self._read_scalar(field))
@@ -163,11 +159,10 @@ class _Reader:
         if is_list and not self._take_char("]"):
             raise TextProtoError(f"the list of {field.name} is not closed")
 
-    def _read_map_entry(self, message: Any, field: _Field, nesting: int) -> None:
+    def _read_map_entry(self, message: Any, field: FieldDescriptor, nesting: int) -> None:
         """Read `{ key: ... value { ... } }` into a map of strings to messages."""
         # A map entry has a class like any message: it is read as one, then moved into the map.
-        descriptor = message.DESCRIPTOR.fields_by_name[field.name].message_type
-        entry: Any = message_class(descriptor)()
+        entry: Any = message_class(field.message_type)()
         if self._read_braced(entry, nesting, may_repeat=True) != {"key", "value"}:
             raise TextProtoError(f"an entry of {field.name} lacks its key or value")
         getattr(message, field.name)[entry.key].CopyFrom(entry.value)
@@ -176,45 +171,49 @@ class _Reader:
         close = {"{": "}", "<": ">"}.get(self._peek())
         if close is None:
             raise TextProtoError("a message does not begin with { or <")
-        self._at += 1
+        self.at += 1
         return self.read_message(message, close, nesting - 1, may_repeat=may_repeat)
 
-    def _read_scalar(self, field: _Field) -> Any:
-        match field.kind:
+    def _read_scalar(self, field: FieldDescriptor) -> Any:
+        match field.cpp_type:
             case FieldDescriptor.CPPTYPE_STRING:
                 value = self._read_string()
-                return value if field.is_bytes else value.decode("utf-8", "replace")
+                is_bytes = field.type == FieldDescriptor.TYPE_BYTES
+                return value if is_bytes else value.decode("utf-8", "replace")
             case FieldDescriptor.CPPTYPE_ENUM:
                 return self._read_enum(field)
             case FieldDescriptor.CPPTYPE_BOOL:
                 return self._read_bool()
             case _:
-                return self._read_number(field.kind)
+                return self._read_number(field.cpp_type)
 
     def _read_string(self) -> bytes:
         quoted = self._take(_STRING)
-        self._skip_space()
+        self.take(_SPACE)
         try:
             return c_unescape(quoted[1:-1])
         except ValueError as error:
             raise TextProtoError(str(error)) from None
 
-    def _read_enum(self, field: _Field) -> int:
+    def _read_enum(self, field: FieldDescriptor) -> int:
         word = self._take(_ENUM)
-        if word in field.enum_values:
-            return field.enum_values[word]
-        return _parse_integer(word, FieldDescriptor.CPPTYPE_INT32)
+        known = field.enum_type.values_by_name.get(word) if field.enum_type else None
+        return (
+            known.number
+            if known is not None
+            else _parse_integer(word, FieldDescriptor.CPPTYPE_INT32)
+        )
 
     def _read_bool(self) -> bool:
         word = self._take(_BOOL)
-        self._skip_space()
+        self.take(_SPACE)
         if word not in _BOOLS:
             raise TextProtoError(f"{word} is not a bool")
         return _BOOLS[word]
 
     def _read_number(self, kind: int) -> int | float:
         word = self._take(_NUMBER)
-        self._skip_space()
+        self.take(_SPACE)
         if _LEADING_ZEROS.match(word):
             raise TextProtoError(f"{word} has several leading zeros")
         if kind in _INTEGER_RANGES:
@@ -223,29 +222,23 @@ class _Reader:
 
     def _at_end(self, close: str) -> bool:
         """Whether the message ends here; its closing bracket is consumed."""
-        self._skip_space()
-        return self._take_char(close) if close else self._at == len(self._text)
-
-    def _skip_space(self) -> None:
-        found = _SPACE.match(self._text, self._at)
-        self._at = found.end() if found else self._at
+        self.take(_SPACE)
+        return self._take_char(close) if close else self.at == len(self.text)
 
     def _peek(self) -> str:
-        return self._text[self._at : self._at + 1]
+        return self.text[self.at : self.at + 1]
 
     def _take_char(self, char: str) -> bool:
         """Whether `char` stands here; it is consumed with the blanks after it."""
-        if self._peek() != char:
+        if not self.take_literal(char):
             return False
-        self._at += 1
-        self._skip_space()
+        self.take(_SPACE)
         return True
 
     def _take(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self._text, self._at)
+        found = self.take(pattern)
         if found is None:
-            raise TextProtoError(f"unexpected text at '{self._text[self._at : self._at + 20]}'")
-        self._at = found.end()
+            raise TextProtoError(f"unexpected text at '{self.rest[:20]}'")
         return found.group()
 
 
@@ -262,3 +255,82 @@ def _parse_integer(word: str, kind: int) -> int:
     if not _INTEGER.fullmatch(word) or not low <= int(word) <= high:
         raise TextProtoError(f"{word} is not an integer between {low} and {high}")
     return int(word)
+
+
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+
+_QUOTED = re.compile(r'(?P<head> *(?P<field>[^:]*)): *"(?P<escaped>.*)"(?P<rest>[^"]*)', re.DOTALL)
+_MULTILINE = re.compile(r"(?P<head>[^:]*:) *<<(?P<end>[^\n]*)\n")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def pb_txt_to_multiline(pbtxt: str, multi_line_fields: Collection[str]) -> str:
+    """Write the strings of some fields on lines of their own (PBTxtToMultiline).
+
+    Args:
+        pbtxt: a text proto with each field on its line. Lines that cannot be read as one of the
+            fields with a quoted string stay as they are.
+        multi_line_fields: the names of the fields.
+    """
+    lines = pbtxt.removesuffix("\n").split("\n") if pbtxt else []
+    return "".join([f"{_to_multiline(line, multi_line_fields)}\n" for line in lines])
+
+
+def _to_multiline(line: str, fields: Collection[str]) -> str:
+    found = _QUOTED.fullmatch(line)
+    if found is None or found["field"] not in fields:
+        return line
+    try:
+        text = c_unescape(found["escaped"]).decode("utf-8", "surrogateescape")
+    except ValueError:
+        return line
+    ends = itertools.chain(["END"], (f"END{number}" for number in itertools.count()))
+    end = next(end for end in ends if end not in text)
+    return f"{found['head']}: <<{end}\n{text}\n{end}{found['rest']}"
+
+
+def pb_txt_from_multiline(multiline_pbtxt: str) -> str:
+    """Turn strings on lines of their own into quoted ones (PBTxtFromMultiline)."""
+    lines = iter(_LINE.findall(multiline_pbtxt))
+    return "".join([_from_multiline(line, lines) for line in lines])
+
+
+def _from_multiline(line: str, following: Iterator[str]) -> str:
+    """The line, with the string that begins at its end; takes that from the following lines."""
+    found = _MULTILINE.fullmatch(line)
+    if found is None:
+        return line
+    value, suffix = [], ""
+    for text in following:
+        text = text.removesuffix("\n")
+        if text.startswith(found["end"]):
+            suffix = text.removeprefix(found["end"])
+            break
+        value.append(text)
+    escaped = c_escape("\n".join(value).encode("utf-8", "surrogateescape"))
+    return f'{found["head"]} "{escaped}"{suffix}\n'
+
+
+def read_multiline(filename: str | os.PathLike[str]) -> str:
+    """The text of a file; bytes that are no UTF-8 become surrogates.
+
+    Raises:
+        NotFoundError: there is no such file.
+        FailedPreconditionError: the file cannot be read.
+    """
+    with file_errors(filename):
+        return Path(filename).read_text(encoding="utf-8", errors="surrogateescape")
+
+
+def parse_multiline(text: str, message: AnyMessage) -> AnyMessage:
+    """Fill a message from (multi-line) text format.
+
+    Raises:
+        InvalidArgumentError: the text is no text of the message; the error tells the line and column.
+    """
+    from google.protobuf import text_format  # slow to import
+
+    try:
+        return text_format.Parse(pb_txt_from_multiline(text), message)
+    except (text_format.ParseError, UnicodeError, RecursionError) as error:
+        raise InvalidArgumentError(f"not a text of {message.DESCRIPTOR.name}: {error}") from None

@@ -6,7 +6,7 @@ core/util/bcast.h.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,10 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.input_checks import require_vector
-from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import ALL, FLOAT8, INDEX, POD_OR_STRING, register_kernel
 from opkernel.types import DataType, TensorShape
 
 
@@ -40,9 +39,7 @@ def tile_shape(c: InferenceContext) -> None:
 
 
 TILE = register_op(
-    "Tile",
-    inputs=["input: T", "multiples: Tmultiples"],
-    outputs=["output: T"],
+    "Tile(input: T, multiples: Tmultiples) -> output: T",
     attrs=["T: type", "Tmultiples: {int32, int64} = DT_INT32"],
     shape_fn=tile_shape,
     traits="value_rule=tile cost=linear int32_on_host",
@@ -53,37 +50,32 @@ _TILE_TYPES = frozenset(POD_OR_STRING) - {DataType.DT_UINT16}
 """The kernel is registered for every type, and refuses the others when it has to repeat."""
 
 
-@register_kernel(TILE, types={"Tmultiples": INDEX}, host_memory=["multiples"], factory=True)
-def tile(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-    def tiled(tensor: Any, multiples: Any) -> Any:
-        shape = tensor.shape
-        counts = _checked_multiples(shape, multiples)
-        sizes = [size * count for size, count in zip(shape, counts, strict=True)]
-        check_allocation(sizes, T)
-        if all(count == 1 for count in counts):
-            return tensor.copy()
-        if 0 in sizes:
-            return zeros(sizes, T)
-        if T not in _TILE_TYPES:
-            raise UnimplementedError(
-                "TileOp : The input data type is not supported, DataType : "
-                f"{T.string}, Dimension : {len(shape)}"
-            )
-        blocks = tensor.reshape([n for size in shape for n in (1, size)])
-        repeated = [n for pair in zip(counts, shape, strict=True) for n in pair]
-        result = xp.reshape(xp.broadcast_to(blocks, repeated), sizes)
-        is_view = all(count == 1 or size == 1 for count, size in zip(counts, shape, strict=True))
-        return xp.asarray(result, copy=True) if is_view else result
-
-    return tiled
+@register_kernel(TILE, types={"Tmultiples": INDEX}, host_memory=["multiples"])
+def tile(tensor: Any, multiples: Any, *, T: DataType, xp: Any) -> Any:
+    shape = tensor.shape
+    counts = _checked_multiples(shape, multiples)
+    sizes = [size * count for size, count in zip(shape, counts, strict=True)]
+    check_allocation(sizes, T)
+    if all(count == 1 for count in counts):
+        return tensor.copy()
+    if 0 in sizes:
+        return zeros(sizes, T)
+    if T not in _TILE_TYPES:
+        raise UnimplementedError(
+            f"TileOp : The input data type is not supported, DataType : {T.string}, Dimension : {len(shape)}"
+        )
+    blocks = tensor.reshape([n for size in shape for n in (1, size)])
+    repeated = [n for pair in zip(counts, shape, strict=True) for n in pair]
+    result = xp.reshape(xp.broadcast_to(blocks, repeated), sizes)
+    is_view = all(count == 1 or size == 1 for count, size in zip(counts, shape, strict=True))
+    return xp.asarray(result, copy=True) if is_view else result
 
 
 def _checked_multiples(shape: Sequence[int], multiples: Any) -> list[int]:
     require_vector(multiples, "Expected multiples to be 1-D, but got shape {}")
     if len(multiples) != len(shape):
         raise InvalidArgumentError(
-            f"Expected multiples argument to be a vector of length {len(shape)} but got length "
-            f"{len(multiples)}"
+            f"Expected multiples argument to be a vector of length {len(shape)} but got length {len(multiples)}"
         )
     counts: list[int] = multiples.tolist()
     for i, count in enumerate(counts):
@@ -93,9 +85,7 @@ def _checked_multiples(shape: Sequence[int], multiples: Any) -> list[int]:
 
 
 TILE_GRAD = register_op(
-    "TileGrad",
-    inputs=["input: T", "multiples: int32"],
-    outputs=["output: T"],
+    "TileGrad(input: T, multiples: int32) -> output: T",
     attrs=["T: type"],
     shape_fn=unknown_shape,
     deprecated=(3, "TileGrad has been replaced with reduce_sum"),
@@ -127,9 +117,7 @@ def broadcast_to_shape(c: InferenceContext) -> None:
 
 
 BROADCAST_TO = register_op(
-    "BroadcastTo",
-    inputs=["input: T", "shape: Tidx"],
-    outputs=["output: T"],
+    "BroadcastTo(input: T, shape: Tidx) -> output: T",
     attrs=["T: type", "Tidx: {int32, int64} = DT_INT32"],
     shape_fn=broadcast_to_shape,
     traits="value_rule=broadcast_to cost=linear function_gradient=yes",
@@ -137,27 +125,20 @@ BROADCAST_TO = register_op(
 )
 
 
-@register_kernel(BROADCAST_TO, types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True)
-def broadcast_to(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-    def broadcast(tensor: Any, shape: Any) -> Any:
-        if shape.ndim != 1:
-            raise InvalidArgumentError(
-                f"shape must be a vector of {{int32,int64}}, got shape {TensorShape(shape.shape)}"
-            )
-        if tensor.ndim > len(shape):
-            raise InvalidArgumentError(
-                f"Rank of input ({tensor.ndim}) must be no greater than rank of output shape "
-                f"({len(shape)})."
-            )
-        sizes = check_allocation(shape.tolist(), T)
-        try:
-            return xp.broadcast_to(tensor, sizes)
-        except ValueError:
-            raise InvalidArgumentError(
-                f"Incompatible shapes: {TensorShape(tensor.shape)} vs. {TensorShape(sizes)}"
-            ) from None
-
-    return broadcast
+@register_kernel(BROADCAST_TO, types={"T": (*ALL, *FLOAT8)}, kind="view")
+def broadcast_to(tensor: Any, shape: Any, *, T: DataType, xp: Any) -> Any:
+    require_vector(shape, "shape must be a vector of {int32,int64}, got shape {}")
+    if tensor.ndim > len(shape):
+        raise InvalidArgumentError(
+            f"Rank of input ({tensor.ndim}) must be no greater than rank of output shape ({len(shape)})."
+        )
+    sizes = check_allocation(shape.tolist(), T)
+    try:
+        return xp.broadcast_to(tensor, sizes)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"Incompatible shapes: {TensorShape(tensor.shape)} vs. {TensorShape(sizes)}"
+        ) from None
 
 
 def broadcast_args_shape(c: InferenceContext) -> None:
@@ -167,9 +148,7 @@ def broadcast_args_shape(c: InferenceContext) -> None:
 
 
 BROADCAST_ARGS = register_op(
-    "BroadcastArgs",
-    inputs=["s0: T", "s1: T"],
-    outputs=["r0: T"],
+    "BroadcastArgs(s0: T, s1: T) -> r0: T",
     attrs=["T: {int32, int64} = DT_INT32"],
     shape_fn=broadcast_args_shape,
     traits="value_rule=broadcast_args cost=linear",
@@ -178,9 +157,7 @@ BROADCAST_ARGS = register_op(
 
 
 BROADCAST_GRADIENT_ARGS = register_op(
-    "BroadcastGradientArgs",
-    inputs=["s0: T", "s1: T"],
-    outputs=["r0: T", "r1: T"],
+    "BroadcastGradientArgs(s0: T, s1: T) -> r0: T, r1: T",
     attrs=["T: {int32, int64} = DT_INT32"],
     shape_fn=shape_rule("[?], [?] -> [?], [?]"),
     doc="Along which dimensions the gradient of a broadcast tensor of shape s0, or s1, is summed.",

@@ -1,23 +1,34 @@
-"""Putting tensors together: Concat, ConcatV2, ConcatOffset, Pack.
+"""Tensors joined to one: Concat, ConcatV2, ConcatOffset, Pack, ParallelConcat, and gradients.
 
-Many tensors joined to one, some at a time: nothing interrupts NumPy.
+Many tensors are joined some at a time: nothing interrupts NumPy.
 
-Source: TensorFlow core/ops/array_ops.cc, core/kernels/concat_op.cc, pack_op.cc.
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/concat_op.cc, pack_op.cc, inplace_ops.cc.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import concat_shape, concat_v2_shape
-from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
-from opkernel.ops.kernel_types import ALL, ALL_QUANTIZED, FLOAT8, INDEX, POD_OR_STRING
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.ops.array.fill import zeros
+from opkernel.ops.input_checks import require, require_equal, require_scalar, require_vector
+from opkernel.ops.registration import (
+    ALL,
+    ALL_QUANTIZED,
+    FLOAT8,
+    INDEX,
+    POD_OR_STRING,
+    register_kernel,
+)
+from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 __all__ = ["concatenated", "stacked"]
 
@@ -59,9 +70,7 @@ def _some_at_a_time(tensors: Sequence[Any]) -> Any:
 _CONCAT_TYPES = (*POD_OR_STRING, *FLOAT8, *ALL_QUANTIZED)
 
 CONCAT = register_op(
-    "Concat",
-    inputs=["concat_dim: int32", "values: N * T"],
-    outputs=["output: T"],
+    "Concat(concat_dim: int32, values: N * T) -> output: T",
     attrs=["N: int >= 2", "T: type"],
     shape_fn=concat_shape,
     traits="value_rule=concat_v1 cost=linear int32_on_host function_gradient=yes",
@@ -69,9 +78,7 @@ CONCAT = register_op(
 )
 
 CONCAT_V2 = register_op(
-    "ConcatV2",
-    inputs=["values: N * T", "axis: Tidx"],
-    outputs=["output: T"],
+    "ConcatV2(values: N * T, axis: Tidx) -> output: T",
     attrs=["N: int >= 2", "T: type", "Tidx: {int32, int64} = DT_INT32"],
     shape_fn=concat_v2_shape,
     traits="cannot_fail value_rule=concat cost=linear row_rule=joined int32_on_host function_gradient=yes",
@@ -116,8 +123,7 @@ def _out_of_range(axis: int, rank: int) -> InvalidArgumentError:
     if rank == 0:
         return InvalidArgumentError("ConcatOp : Can't concatenate scalars (use tf.stack instead)")
     return InvalidArgumentError(
-        "ConcatOp : Expected concatenating dimensions in the range "
-        f"[{-rank}, {rank}), but got {axis}"
+        f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), but got {axis}"
     )
 
 
@@ -126,8 +132,7 @@ def check_concat(shapes: Sequence[tuple[int, ...]], axis: int) -> None:
     first, rank = shapes[0], len(shapes[0])
     for i, shape in enumerate(shapes):
         got = f"shape[0] = {TensorShape(first)} vs. shape[{i}] = {TensorShape(shape)}"
-        if len(shape) != rank:
-            raise InvalidArgumentError(f"ConcatOp : Ranks of all input tensors should match: {got}")
+        require(len(shape) == rank, f"ConcatOp : Ranks of all input tensors should match: {got}")
         for dim in range(rank):
             if dim != axis % rank and shape[dim] != first[dim]:
                 raise InvalidArgumentError(
@@ -142,9 +147,7 @@ def concat_offset_shape(c: InferenceContext) -> None:
 
 
 CONCAT_OFFSET = register_op(
-    "ConcatOffset",
-    inputs=["concat_dim: int32", "shape: N * shape_type"],
-    outputs=["offset: N * shape_type"],
+    "ConcatOffset(concat_dim: int32, shape: N * shape_type) -> offset: N * shape_type",
     attrs=["N: int >= 2", "shape_type: {int32, int64} = DT_INT32"],
     shape_fn=concat_offset_shape,
     doc="Where tensors of the given shapes start in what Concat makes of them.",
@@ -157,8 +160,7 @@ def concat_offset(concat_dim: Any, shapes: list[Any]) -> list[Any]:
     for i, shape in enumerate(shapes):
         require_vector(shape, f"input {i} should be a vector, but got shape {{}}")
     axis, rank = concat_dim.item(), len(shapes[0])
-    if not -rank <= axis < rank:
-        raise InvalidArgumentError(f"Concat dim is out of range: {axis} vs. {rank}")
+    require(-rank <= axis < rank, f"Concat dim is out of range: {axis} vs. {rank}")
     axis %= rank
     offsets = []
     start = 0
@@ -211,15 +213,12 @@ def pack_shape(c: InferenceContext) -> None:
 def pack_axis(c: InferenceContext, rank: int) -> int:
     """The attr `axis` of Pack and Unpack, from the front, for a packed tensor of this rank."""
     axis: int = c.get_attr("axis")
-    if not -rank <= axis < rank:
-        raise InvalidArgumentError(f"Invalid axis: {axis}; must be in [{-rank},{rank})")
+    require(-rank <= axis < rank, f"Invalid axis: {axis}; must be in [{-rank},{rank})")
     return axis % rank
 
 
 PACK = register_op(
-    "Pack",
-    inputs=["values: N * T"],
-    outputs=["output: T"],
+    "Pack(values: N * T) -> output: T",
     attrs=["N: int >= 1", "T: type", "axis: int = 0"],
     shape_fn=pack_shape,
     traits="cannot_fail value_rule=pack cost=linear int32_on_host function_gradient=yes",
@@ -227,11 +226,7 @@ PACK = register_op(
 )
 
 
-@register_kernel(
-    PACK,
-    types={"T": (*ALL, *FLOAT8, *ALL_QUANTIZED)},
-    factory=True,
-)
+@register_kernel(PACK, types={"T": (*ALL, *FLOAT8, *ALL_QUANTIZED)}, factory=True)
 def pack(*, axis: int, T: DataType, xp: Any) -> Callable[[list[Any]], Any]:
     dtype = T.numpy_dtype
     makes_scalars_directly = xp is np and not dtype.hasobject
@@ -254,3 +249,127 @@ def pack(*, axis: int, T: DataType, xp: Any) -> Callable[[list[Any]], Any]:
         return xp.concatenate([value.reshape(column) for value in values], axis=at)
 
     return stack
+
+
+def parallel_concat_shape(c: InferenceContext) -> None:
+    """The attr `shape`: inputs with a first dimension of 1, one after the other."""
+    shape = c.make_shape_from_partial_shape(c.get_attr("shape"))
+    require(c.fully_defined(shape), "shape attr must be fully defined.")
+    merged = c.replace_dim(shape, 0, 1)
+    for i in range(c.num_inputs()):
+        one = c.input(i)
+        require(c.fully_defined(one), "All input shapes must be fully defined.")
+        if c.rank(one) == 0:
+            raise InvalidArgumentError(
+                f"The rank of all input shapes must be greater than 0, but input {i} had rank 0."
+            )
+        require(c.dim(one, 0).value == 1, "Size of first dimension must be 1.")
+        try:
+            merged = c.merge(one, merged)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(
+                f"{error.message} From merging shape {i} with other shapes."
+            ) from error
+    c.set_output(0, shape)
+
+
+PARALLEL_CONCAT = register_op(
+    "ParallelConcat(values: N * T) -> output: T",
+    attrs=["N: int >= 1", "T: type", "shape: shape"],
+    shape_fn=parallel_concat_shape,
+    doc="The rows `values`, one after the other. Their shapes must be known when the graph is built.",
+    traits="cost=linear",
+)
+
+
+@register_kernel(PARALLEL_CONCAT, types={"T": POD_OR_STRING}, factory=True)
+def parallel_concat(*, T: DataType, shape: PartialTensorShape) -> Callable[[list[Any]], Any]:
+    sizes = [size for size in shape.as_list() if size is not None] if shape.rank else []
+    require(sizes and shape.is_fully_defined(), f"shape must be known and have rows; got {shape}")
+
+    def concatenated(values: list[Any]) -> Any:
+        for place, value in enumerate(values):
+            _check_row(sizes, place, value.shape)
+        if len(values) == sizes[0]:
+            return np.concatenate(values)
+        output = zeros(check_allocation(sizes, T), T)
+        output[: len(values)] = np.concatenate(values)  # TensorFlow leaves the other rows open
+        return output
+
+    return concatenated
+
+
+def _check_row(shape: list[int], place: int, row: tuple[int, ...]) -> None:
+    """Raise InvalidArgumentError where an input is no row of the output."""
+    both = f"{TensorShape(shape)} vs. {TensorShape(row)}"
+    require_equal(len(row), len(shape), f"value and update shape doesn't match: {both}")
+    if row[1:] != tuple(shape[1:]):
+        raise InvalidArgumentError(f"value and update shape doesn't match in the rows: {both}")
+    if row[0] != 1:
+        raise InvalidArgumentError(f"update shape doesn't match: {TensorShape(row)}")
+    if place >= shape[0]:
+        raise InvalidArgumentError(f"row {place} is beyond the {shape[0]} rows of the attr shape")
+
+
+@g.register_gradient("Pack")
+def pack_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.Unpack(grad, num=op.get_attr("N"), **g.attrs_of(op, "axis"))
+
+
+@g.register_gradient("Concat")
+def concat_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
+    axis, *values = op.inputs
+    return [None, *_parts(values, axis, grad)]
+
+
+@g.register_gradient("ConcatV2")
+def concat_v2_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
+    *values, axis = op.inputs
+    return [*_parts(values, axis, grad), None]
+
+
+def _parts(values: Sequence[g.Tensor], axis: g.Tensor, grad: g.Gradient) -> Sequence[Any]:
+    """The part of the gradient that belongs to each of the values."""
+    if len(values) == 1:
+        return [grad]
+    shapes = [g.shape_of(value) for value in values]
+    along = _from_front(axis, values[0])
+    if isinstance(grad, g.IndexedSlices) and isinstance(along, int):
+        return _parts_of_rows(shapes, along, grad) if along else _ranges_of_rows(shapes, grad)
+    offsets = g.nodes.ConcatOffset(along, shapes)
+    return [g.nodes.Slice(grad, *part) for part in zip(offsets, shapes, strict=True)]
+
+
+def _from_front(axis: g.Tensor, value: g.Tensor) -> Any:
+    """The axis counted from the front: an int if it is known, else a tensor of int32."""
+    rank, known = value.shape.rank, g.constant_value(axis)
+    if rank is not None and known is not None:
+        return int(known) % max(rank, 1)
+    rank = g.nodes.Rank(value)
+    return g.nodes.FloorMod(g.nodes.Cast(axis, DstT=DataType.DT_INT32), rank)
+
+
+def _parts_of_rows(shapes: Sequence[g.Tensor], axis: int, grad: g.IndexedSlices) -> Sequence[Any]:
+    """The parts along an axis inside the rows."""
+    rows = [g.nodes.ConcatV2([[-1], g.nodes.Slice(shape, [1], [-1])], 0) for shape in shapes]
+    offsets = g.nodes.ConcatOffset(axis, shapes)
+    return [
+        g.IndexedSlices(g.nodes.Slice(grad.values, offset, size), grad.indices, shape)
+        for offset, size, shape in zip(offsets, rows, shapes, strict=True)
+    ]
+
+
+def _ranges_of_rows(shapes: Sequence[g.Tensor], grad: g.IndexedSlices) -> Sequence[Any]:
+    """The rows that come from each of the values."""
+    parts, start = [], g.nodes.Cast(0, DstT=grad.indices.dtype)
+    for shape in shapes:
+        size = g.nodes.StridedSlice(shape, [0], [1], [1], shrink_axis_mask=1)
+        end = g.nodes.AddV2(start, g.nodes.Cast(size, DstT=grad.indices.dtype))
+        is_in = g.nodes.LogicalAnd(
+            g.nodes.GreaterEqual(grad.indices, start), g.nodes.Less(grad.indices, end)
+        )
+        places = g.nodes.Squeeze(g.nodes.Where(is_in), squeeze_dims=[1])
+        indices = g.nodes.Sub(g.nodes.GatherV2(grad.indices, places, 0), start)
+        parts.append(g.IndexedSlices(g.nodes.GatherV2(grad.values, places, 0), indices, shape))
+        start = end
+    return parts

@@ -37,8 +37,7 @@ def const_shape(c: InferenceContext) -> None:
 
 
 CONST = register_op(
-    "Const",
-    outputs=["output: dtype"],
+    "Const() -> output: dtype",
     attrs=["value: tensor", "dtype: type"],
     shape_fn=const_shape,
     doc="The tensor `value`.",
@@ -92,23 +91,19 @@ def _may_be_writable(value: Any) -> bool:
 def placeholder_shape(c: InferenceContext) -> None:
     """The attr `shape`; in old graphs a scalar shape stands for any shape."""
     shape = c.get_attr("shape")
-    if c.graph_def_version <= _LAST_VERSION_WITH_SCALAR_AS_UNKNOWN and not shape.rank:
-        c.set_output(0, c.unknown_shape())
-    else:
-        c.set_output(0, c.make_shape_from_partial_shape(shape))
+    is_any = c.graph_def_version <= _LAST_VERSION_WITH_SCALAR_AS_UNKNOWN and not shape.rank
+    c.set_output(0, c.unknown_shape() if is_any else c.make_shape_from_partial_shape(shape))
 
 
 PLACEHOLDER = register_op(
-    "Placeholder",
-    outputs=["output: dtype"],
+    "Placeholder() -> output: dtype",
     attrs=["dtype: type", "shape: shape = { unknown_rank: true }"],
     shape_fn=placeholder_shape,
     doc="A tensor that the caller feeds; computing it is an error.",
 )
 
 PLACEHOLDER_V2 = register_op(
-    "PlaceholderV2",
-    outputs=["output: dtype"],
+    "PlaceholderV2() -> output: dtype",
     attrs=["dtype: type", "shape: shape"],
     shape_fn=explicit_shape,
     deprecated=(23, "Placeholder now behaves the same as PlaceholderV2."),
@@ -142,9 +137,7 @@ def placeholder_with_default_shape(c: InferenceContext) -> None:
 
 
 PLACEHOLDER_WITH_DEFAULT = register_op(
-    "PlaceholderWithDefault",
-    inputs=["input: dtype"],
-    outputs=["output: dtype"],
+    "PlaceholderWithDefault(input: dtype) -> output: dtype",
     attrs=["dtype: type", "shape: shape"],
     shape_fn=placeholder_with_default_shape,
     doc="`input`, unless the caller feeds another tensor in its place.",
@@ -154,14 +147,11 @@ PLACEHOLDER_WITH_DEFAULT = register_op(
 register_kernel(PLACEHOLDER_WITH_DEFAULT, kind="view")(forward_input)
 
 
-@g.register_gradient("PlaceholderWithDefault")
-def placeholder_with_default_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
-    return grad
+g.register_gradient("PlaceholderWithDefault")(lambda op, grad: grad)
 
 
 HOST_CONST = register_op(
-    "HostConst",
-    outputs=["output: dtype"],
+    "HostConst() -> output: dtype",
     attrs=["value: tensor", "dtype: type"],
     shape_fn=unknown_shape,
     doc="The tensor `value`, in host memory.",
@@ -171,8 +161,7 @@ register_kernel(HOST_CONST)(ConstantOp)
 register_kernel(HOST_CONST, device="DEFAULT", host_memory=["output"])(ConstantOp)
 
 FAKE_PARAM = register_op(
-    "FakeParam",
-    outputs=["output: dtype"],
+    "FakeParam() -> output: dtype",
     attrs=["dtype: type", "shape: shape"],
     shape_fn=explicit_shape,
     doc="A tensor that nobody looks at, of a shape; unknown dimensions are 0.",
@@ -188,9 +177,8 @@ class FakeParam(OpKernel):
         super().__init__(construction)
         shape, dtype = construction.get_attr("shape"), self.output_types[0]
         sizes = [] if shape.rank is None else [size or 0 for size in shape.as_list()]
-        from opkernel.ops.array.fill import (
-            zeros,
-        )  # few graphs have such nodes, and all have constants
+        # few graphs have such nodes, and all have constants
+        from opkernel.ops.array.fill import zeros
 
         self._value = zeros(check_allocation(sizes, dtype), dtype)
         self._value.flags.writeable = False

@@ -15,8 +15,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unknown_shape
 from opkernel.ops.input_checks import require_rank_at_least, require_scalar
-from opkernel.ops.kernel_types import COMPLEX, INDEX, NUMBERS, POD
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import COMPLEX, INDEX, NUMBERS, POD, register_kernel
 from opkernel.types import DataType, TensorShape, as_dtype
 
 _T = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"
@@ -30,9 +29,7 @@ def diag_shape(c: InferenceContext) -> None:
 
 
 DIAG = register_op(
-    "Diag",
-    inputs=["diagonal: T"],
-    outputs=["output: T"],
+    "Diag(diagonal: T) -> output: T",
     attrs=[_T],
     shape_fn=diag_shape,
     doc="Zeros of twice the rank with `diagonal` where both halves of the index are equal.",
@@ -62,9 +59,7 @@ def diag_part_shape(c: InferenceContext) -> None:
 
 
 DIAG_PART = register_op(
-    "DiagPart",
-    inputs=["input: T"],
-    outputs=["diagonal: T"],
+    "DiagPart(input: T) -> diagonal: T",
     attrs=[_T],
     shape_fn=diag_part_shape,
     doc="The elements of `input` where both halves of the index are equal.",
@@ -91,9 +86,7 @@ def diag_part(tensor: Any) -> Any:
 
 def _declare_band(name: str, index: str, deprecated: tuple[int, str] | None = None) -> OpHandle:
     return register_op(
-        name,
-        inputs=["input: T", f"num_lower: {index}", f"num_upper: {index}"],
-        outputs=["band: T"],
+        f"{name}(input: T, num_lower: {index}, num_upper: {index}) -> band: T",
         attrs=["T: type", *(["Tindex: {int32, int64} = DT_INT64"] if index == "Tindex" else [])],
         shape_fn=unchanged_shape if deprecated is None else unknown_shape,
         traits="cost=linear",
@@ -130,16 +123,6 @@ def _band_limit(limit: Any, name: str, size: int, what: str, xp: Any) -> Any:
     return size if value < 0 else value
 
 
-@g.register_gradient("Diag")
-def diag_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return g.nodes.DiagPart(grad)
-
-
-@g.register_gradient("DiagPart")
-def diag_part_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return g.nodes.Diag(grad)
-
-
-@g.register_gradient("MatrixBandPart")
-def matrix_band_part_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return g.nodes.MatrixBandPart(grad, *op.inputs[1:]), None, None
+g.register_gradient("Diag")(g.by_op("DiagPart"))
+g.register_gradient("DiagPart")(g.by_op("Diag"))
+g.register_gradient("MatrixBandPart")(g.by_op("MatrixBandPart"))

@@ -4,7 +4,7 @@ Source: TensorFlow core/ops/array_ops.cc, core/kernels/edit_distance_op.cc.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
-from opkernel.ops.kernel_types import POD_OR_STRING
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import POD_OR_STRING, register_kernel
+from opkernel.ops.sparse.tensors import runs
 from opkernel.types import DataType, TensorShape
 
 _RANKS = (2, 1, 1, 2, 1, 1)
@@ -31,24 +31,15 @@ def edit_distance_shape(c: InferenceContext) -> None:
         return
     if hypothesis.size != truth.size:
         raise InvalidArgumentError(
-            "Num elements of hypothesis_shape does not match truth_shape: "
-            f"{hypothesis.size} vs. {truth.size}"
+            f"Num elements of hypothesis_shape does not match truth_shape: {hypothesis.size} vs. {truth.size}"
         )
     sizes = zip(hypothesis.tolist()[:-1], truth.tolist()[:-1], strict=True)
     c.set_output(0, c.make_shape([max(pair) for pair in sizes]))
 
 
 EDIT_DISTANCE = register_op(
-    "EditDistance",
-    inputs=[
-        "hypothesis_indices: int64",
-        "hypothesis_values: T",
-        "hypothesis_shape: int64",
-        "truth_indices: int64",
-        "truth_values: T",
-        "truth_shape: int64",
-    ],
-    outputs=["output: float"],
+    "EditDistance(hypothesis_indices: int64, hypothesis_values: T, hypothesis_shape: int64, "
+    "truth_indices: int64, truth_values: T, truth_shape: int64) -> output: float",
     attrs=["normalize: bool = true", "T: type"],
     shape_fn=edit_distance_shape,
     doc="How many changes each sequence is away from the true one, over its length if `normalize`.",
@@ -56,36 +47,30 @@ EDIT_DISTANCE = register_op(
 )
 
 
-@register_kernel(EDIT_DISTANCE, types={"T": POD_OR_STRING})
-def edit_distance(
-    hypothesis_indices: Any,
-    hypothesis_values: Any,
-    hypothesis_shape: Any,
-    truth_indices: Any,
-    truth_values: Any,
-    truth_shape: Any,
-    *,
-    normalize: bool,
-) -> Any:
-    _check(hypothesis_indices, hypothesis_values, hypothesis_shape, "hypothesis")
-    _check(truth_indices, truth_values, truth_shape, "truth")
-    shape = _output_shape(hypothesis_shape, truth_shape)
-    output = np.zeros(math.prod(shape), np.float32)
-    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-    hypotheses = _sequences(hypothesis_indices, hypothesis_values)
-    truths = _sequences(truth_indices, truth_values)
-    for group, hypothesis, truth in in_time(_pairs(hypotheses, truths), SLOW):
-        place = sum(map(int.__mul__, group, strides))
-        if not 0 <= place < len(output):
-            raise InternalError(
-                f"Got an inner product {place} which would require writing to outside of the "
-                f"buffer for the output tensor (max elements {len(output)})"
-            )
-        output[place] = _distance(hypothesis, truth, normalize)
-    return output.reshape(shape)
+@register_kernel(EDIT_DISTANCE, types={"T": POD_OR_STRING}, factory=True)
+def edit_distance(*, normalize: bool) -> Callable[..., Any]:
+    def distances(*inputs: Any) -> Any:
+        of_hypotheses, of_truths = inputs[:3], inputs[3:]
+        _check("hypothesis", *of_hypotheses)
+        _check("truth", *of_truths)
+        shape = _output_shape(of_hypotheses[2], of_truths[2])
+        output = np.zeros(math.prod(shape), np.float32)
+        strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+        hypotheses, truths = _sequences(*of_hypotheses[:2]), _sequences(*of_truths[:2])
+        for group, hypothesis, truth in in_time(_pairs(hypotheses, truths), SLOW):
+            place = sum(map(int.__mul__, group, strides))
+            if not 0 <= place < len(output):
+                raise InternalError(
+                    f"Got an inner product {place} which would require writing to outside of the "
+                    f"buffer for the output tensor (max elements {len(output)})"
+                )
+            output[place] = _distance(hypothesis, truth, normalize)
+        return output.reshape(shape)
+
+    return distances
 
 
-def _check(indices: Any, values: Any, shape: Any, name: str) -> None:
+def _check(name: str, indices: Any, values: Any, shape: Any) -> None:
     """Raise InvalidArgumentError unless these make a sparse tensor of rank 2 or more."""
     for part, tensor, rank in (("indices", indices, 2), ("values", values, 1), ("shape", shape, 1)):
         if tensor.ndim != rank:
@@ -123,6 +108,7 @@ def _output_shape(hypothesis_shape: Any, truth_shape: Any) -> tuple[int, ...]:
 
 
 _Group = tuple[int, ...]
+_BEHIND_ALL = (2**63,)
 
 _KEPT_BYTES = 1 << 24
 """So much memory the places of values may take that are kept."""
@@ -130,12 +116,8 @@ _KEPT_BYTES = 1 << 24
 
 def _sequences(indices: Any, values: Any) -> Iterator[tuple[_Group, Any]]:
     """The runs of values whose indices differ in the last dimension only."""
-    if not len(values):
-        return
     groups = indices[:, :-1]
-    starts = np.flatnonzero((groups[1:] != groups[:-1]).any(axis=1)) + 1
-    begins = [0, *starts.tolist()]
-    for begin, end in zip(begins, [*begins[1:], len(values)], strict=True):
+    for begin, end in runs(groups):
         yield tuple(groups[begin].tolist()), values[begin:end]
 
 
@@ -144,24 +126,14 @@ def _pairs(
 ) -> Iterator[tuple[_Group, Any, Any]]:
     """The sequences of both, side by side where they belong to the same group."""
     empty = np.empty(0)
-    nothing: tuple[None, Any] = (None, empty)
-    hypothesis, truth = next(hypotheses, nothing), next(truths, nothing)
-    while hypothesis[0] is not None or truth[0] is not None:
-        takes_hypothesis = truth[0] is None or (
-            hypothesis[0] is not None and hypothesis[0] <= truth[0]
-        )
-        takes_truth = hypothesis[0] is None or (truth[0] is not None and truth[0] <= hypothesis[0])
-        group = (hypothesis if takes_hypothesis else truth)[0]
-        assert group is not None
-        yield (
-            group,
-            hypothesis[1] if takes_hypothesis else empty,
-            truth[1] if takes_truth else empty,
-        )
-        if takes_hypothesis:
-            hypothesis = next(hypotheses, nothing)
-        if takes_truth:
-            truth = next(truths, nothing)
+    nothing = _BEHIND_ALL, empty
+    heads, rest = [next(hypotheses, nothing), next(truths, nothing)], (hypotheses, truths)
+    while (group := min(heads[0][0], heads[1][0])) != _BEHIND_ALL:
+        taken = [head[1] if head[0] == group else empty for head in heads]
+        yield group, taken[0], taken[1]
+        for i, head in enumerate(heads):
+            if head[0] == group:
+                heads[i] = next(rest[i], nothing)
 
 
 def _distance(hypothesis: Any, truth: Any, normalize: bool) -> float:

@@ -1,12 +1,12 @@
-"""Tensors made from a few numbers: Fill, Range, LinSpace.
+"""Tensors made from a few numbers: Fill, ZerosLike, OnesLike, Empty, Range, LinSpace, OneHot.
 
-Tensors of zeros and ones.
-
-Source: TensorFlow core/ops/array_ops.cc, core/ops/math_ops.cc, core/kernels/constant_op.cc, sequence_ops.cc.
+Source: TensorFlow core/ops/array_ops.cc, core/ops/math_ops.cc, core/kernels/constant_op.cc, sequence_ops.cc,
+inplace_ops.cc, one_hot_op.cc.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,12 +16,20 @@ import opkernel.gradients as g
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.opdef.common_shapes import random_shape, unchanged_shape
 from opkernel.opdef.common_shapes.elementwise import keep_contents
-from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import ALL, ALL_QUANTIZED, FLOATS, INDEX, POD, WIDE_FLOATS
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, OpaqueVariant, ResourceHandle, TensorShape
+from opkernel.ops.input_checks import require, require_rank_at_most, require_scalar, require_vector
+from opkernel.ops.registration import (
+    ALL,
+    ALL_QUANTIZED,
+    FLOATS,
+    INDEX,
+    POD,
+    POD_OR_STRING,
+    WIDE_FLOATS,
+    register_kernel,
+)
+from opkernel.types import Array, DataType, OpaqueVariant, ResourceHandle, TensorShape
 
 _ZEROS_OF_OBJECTS: dict[DataType, Callable[[], object]] = {
     DataType.DT_STRING: bytes,
@@ -36,7 +44,7 @@ _ONES_TYPES = (
 )
 
 
-def zeros(shape: Sequence[int], dtype: DataType) -> np.ndarray[Any, Any]:
+def zeros(shape: Sequence[int], dtype: DataType) -> Array:
     """An array of zeros; of empty strings or handles for the types that have no zero."""
     array = np.zeros(shape, dtype.numpy_dtype)
     if dtype in _ZEROS_OF_OBJECTS:
@@ -45,9 +53,7 @@ def zeros(shape: Sequence[int], dtype: DataType) -> np.ndarray[Any, Any]:
 
 
 ZEROS_LIKE = register_op(
-    "ZerosLike",
-    inputs=["x: T"],
-    outputs=["y: T"],
+    "ZerosLike(x: T) -> y: T",
     attrs=["T: type"],
     shape_fn=unchanged_shape,
     traits="value_rule=zeros_like cost=linear int32_on_host function_gradient=none",
@@ -55,9 +61,7 @@ ZEROS_LIKE = register_op(
 )
 
 ONES_LIKE = register_op(
-    "OnesLike",
-    inputs=["x: T"],
-    outputs=["y: T"],
+    "OnesLike(x: T) -> y: T",
     attrs=[_ONES_TYPES],
     shape_fn=unchanged_shape,
     traits="value_rule=ones_like cost=linear int32_on_host function_gradient=none",
@@ -114,9 +118,7 @@ def fill_shape(c: InferenceContext) -> None:
 
 
 FILL = register_op(
-    "Fill",
-    inputs=["dims: index_type", "value: T"],
-    outputs=["output: T"],
+    "Fill(dims: index_type, value: T) -> output: T",
     attrs=["T: type", "index_type: {int32, int64} = DT_INT32"],
     shape_fn=fill_shape,
     traits="value_rule=fill cost=linear int32_on_host function_gradient=yes",
@@ -126,49 +128,38 @@ FILL = register_op(
 
 @register_kernel(
     FILL,
-    types={
-        "T": (*ALL, *ALL_QUANTIZED, DataType.DT_INT4, DataType.DT_UINT4),
-        "index_type": INDEX,
-    },
+    types={"T": (*ALL, *ALL_QUANTIZED, DataType.DT_INT4, DataType.DT_UINT4), "index_type": INDEX},
     host_memory=["dims"],
-    factory=True,
 )
-def fill(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-    def filled(dims: Any, value: Any) -> Any:
-        if dims.ndim > 1:  # old graphs write one size without brackets
-            raise InvalidArgumentError(
-                f"dims must represent a vector, got shape {TensorShape(dims.shape)}"
-            )
-        if value.shape not in _SCALAR_SHAPES:
-            raise InvalidArgumentError(
-                f"value must represent a scalar, got shape {TensorShape(value.shape)}"
-            )
-        shape = check_allocation(dims.reshape(-1).tolist(), T)
-        if xp is not np:
-            return xp.full(shape, value)
-        output = np.empty(shape, T.numpy_dtype)
-        output[...] = value
-        return output
-
-    return filled
+def fill(dims: Any, value: Any, *, T: DataType, xp: Any) -> Any:
+    # old graphs write one size without brackets
+    require_rank_at_most(dims, 1, "dims must represent a vector, got shape {}")
+    if value.shape not in _SCALAR_SHAPES:
+        raise InvalidArgumentError(
+            f"value must represent a scalar, got shape {TensorShape(value.shape)}"
+        )
+    shape = check_allocation(dims.reshape(-1).tolist(), T)
+    if xp is not np:
+        return xp.full(shape, value)
+    output = np.empty(shape, T.numpy_dtype)
+    output[...] = value
+    return output
 
 
 def range_shape(c: InferenceContext) -> None:
     """As many elements as lie between `start` and `limit`."""
-    for i, name in enumerate(("start", "limit", "delta")):
-        _check_scalar(c, i, name)
+    _check_scalars(c, "start", "limit", "delta")
     values = [c.input_tensor(i) for i in range(3)]
-    if any(value is None for value in values):
-        c.set_output(0, c.vector(None))
-        return
-    c.set_output(0, c.vector(range_size(*values)))
+    is_known = all(value is not None for value in values)
+    c.set_output(0, c.vector(range_size(*values) if is_known else None))
 
 
-def _check_scalar(c: InferenceContext, index: int, name: str) -> None:
-    try:
-        c.with_rank(c.input(index), 0)
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"{error.message} for '{name}'") from error
+def _check_scalars(c: InferenceContext, *names: str) -> None:
+    for i, name in enumerate(names):
+        try:
+            c.with_rank(c.input(i), 0)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{error.message} for '{name}'") from error
 
 
 def range_size(start: Any, limit: Any, delta: Any) -> int:
@@ -199,9 +190,7 @@ def _number(value: Any) -> Any:
 
 
 RANGE = register_op(
-    "Range",
-    inputs=["start: Tidx", "limit: Tidx", "delta: Tidx"],
-    outputs=["output: Tidx"],
+    "Range(start: Tidx, limit: Tidx, delta: Tidx) -> output: Tidx",
     attrs=[
         "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = DT_INT32"
     ],
@@ -211,50 +200,33 @@ RANGE = register_op(
 )
 
 
-@register_kernel(
-    RANGE,
-    types={"Tidx": (*FLOATS, *INDEX)},
-    host_memory=["start", "limit", "delta"],
-    factory=True,
-)
-def range_of(*, Tidx: DataType, xp: Any) -> Callable[[Any, Any, Any], Any]:
-    dtype = Tidx.numpy_dtype
-
-    def numbers(start: Any, limit: Any, delta: Any) -> Any:
-        for name, value in (("start", start), ("limit", limit), ("delta", delta)):
-            if value.shape not in _SCALAR_SHAPES:
-                raise InvalidArgumentError(
-                    f"{name} must be a scalar, not shape {TensorShape(value.shape)}"
-                )
-        (size,) = check_allocation([range_size(start, limit, delta)], Tidx)
-        return start + xp.arange(size).astype(dtype) * delta
-
-    return numbers
+@register_kernel(RANGE, types={"Tidx": (*FLOATS, *INDEX)}, host_memory=["start", "limit", "delta"])
+def range_of(start: Any, limit: Any, delta: Any, *, Tidx: DataType, xp: Any) -> Any:
+    for name, value in (("start", start), ("limit", limit), ("delta", delta)):
+        if value.shape not in _SCALAR_SHAPES:
+            raise InvalidArgumentError(
+                f"{name} must be a scalar, not shape {TensorShape(value.shape)}"
+            )
+    (size,) = check_allocation([range_size(start, limit, delta)], Tidx)
+    return start + xp.arange(size).astype(Tidx.numpy_dtype) * delta
 
 
 def lin_space_shape(c: InferenceContext) -> None:
     """`num` elements."""
-    for i, name in enumerate(("start", "stop", "num")):
-        _check_scalar(c, i, name)
+    _check_scalars(c, "start", "stop", "num")
     num = c.input_tensor(2)
-    if num is None:
-        c.set_output(0, c.vector(None))
-        return
-    c.set_output(0, c.vector(checked_count(num)))
+    c.set_output(0, c.vector(None if num is None else checked_count(num)))
 
 
 def checked_count(num: Any) -> int:
     """The value of an input `num`; raises InvalidArgumentError unless it is positive."""
     count: int = num.item()
-    if count <= 0:
-        raise InvalidArgumentError(f"Requires num > 0: {count}")
+    require(count > 0, f"Requires num > 0: {count}")
     return count
 
 
 LIN_SPACE = register_op(
-    "LinSpace",
-    inputs=["start: T", "stop: T", "num: Tidx"],
-    outputs=["output: T"],
+    "LinSpace(start: T, stop: T, num: Tidx) -> output: T",
     attrs=["T: {bfloat16, half, float, double}", "Tidx: {int32, int64} = DT_INT32"],
     shape_fn=lin_space_shape,
     doc="`num` numbers from `start` to `stop`, both included, at equal distances.",
@@ -273,8 +245,7 @@ def lin_space(*, T: DataType) -> Callable[[Any, Any, Any], Any]:
         for name, value in (("start", start), ("stop", stop), ("num", num)):
             require_scalar(value, f"{name} must be a scalar, not shape {{}}")
         (size,) = check_allocation([checked_count(num)], T)
-        scalar = T.numpy_dtype.type
-        step = scalar(stop - start) / scalar(max(size - 1, 1))
+        step = (stop - start) / T.numpy_dtype.type(max(size - 1, 1))
         output = start + step * np.arange(size, dtype=T.numpy_dtype)
         output[0] = start
         if size > 1:
@@ -287,3 +258,81 @@ def lin_space(*, T: DataType) -> Callable[[Any, Any, Any], Any]:
 @g.register_gradient("Fill")
 def fill_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return None, g.nodes.Sum(grad, g.nodes.Range(0, g.nodes.Rank(grad), 1))
+
+
+EMPTY = register_op(
+    "Empty(shape: int32) -> output: dtype",
+    attrs=["dtype: type", "init: bool = false"],
+    is_stateful=True,
+    shape_fn=random_shape,
+    doc="A tensor of a shape. Its elements are zeros; in TensorFlow they may be anything without `init`.",
+)
+
+
+@register_kernel(EMPTY, types={"dtype": POD_OR_STRING}, host_memory=["shape"])
+def empty(shape: Any, *, dtype: DataType) -> Any:
+    require_vector(shape, "shape must be a vector of int32, got shape {}")
+    return zeros(check_allocation(shape.tolist(), dtype), dtype)
+
+
+def one_hot_shape(c: InferenceContext) -> None:
+    """The shape of `indices` with a dimension of size `depth` at `axis`."""
+    axis: int = c.get_attr("axis")
+    require(axis >= -1, "axis must be >= -1")
+    depth = c.make_dim_for_scalar_input(1)
+    indices = c.input(0)
+    if indices.dims is None:
+        c.set_output(0, c.unknown_shape())
+        return
+    rank = len(indices.dims) + 1
+    at = (axis + rank) % rank
+    front, back = c.subshape(indices, 0, at), c.subshape(indices, at)
+    c.set_output(0, c.concatenate(c.concatenate(front, c.vector(depth)), back))
+
+
+ONE_HOT = register_op(
+    "OneHot(indices: TI, depth: int32, on_value: T, off_value: T) -> output: T",
+    attrs=["axis: int = -1", "T: type", "TI: {uint8, int8, int32, int64} = DT_INT64"],
+    shape_fn=one_hot_shape,
+    doc="""`off_value` everywhere but at the places along `axis` that `indices` name: `on_value`.
+
+    The dimension `axis` is new and of size `depth`; -1 makes it the last.""",
+    traits="cost=linear",
+)
+
+
+@register_kernel(
+    ONE_HOT,
+    types={"T": ALL, "TI": (DataType.DT_UINT8, DataType.DT_INT8, *INDEX)},
+    host_memory=["depth"],
+)
+def one_hot(
+    indices: Any, depth: Any, on_value: Any, off_value: Any, *, axis: int, T: DataType, xp: Any
+) -> Any:
+    rank = indices.ndim
+    require(
+        -1 <= axis <= rank, f"Expected axis to be -1 or between [0, {rank}].  But received: {axis}"
+    )
+    scalars = {"depth": depth, "on_value": on_value, "off_value": off_value}
+    for name, value in scalars.items():
+        require_scalar(value, f"{name} must be a scalar, but got: {{}}")
+    size = depth.item()
+    require(size >= 0, f"depth must be non-negative, got: {size}")
+    at = rank if axis == -1 else axis
+    shape = check_allocation((*indices.shape[:at], size, *indices.shape[at:]), T)
+    if xp is np:
+        return _filled(indices, shape, at, (on_value, off_value))
+    places = xp.arange(size).reshape((size, *[1] * (rank - at)))
+    return xp.where(xp.expand_dims(indices, at) == places, on_value, off_value)
+
+
+def _filled(indices: Any, shape: tuple[int, ...], at: int, values: tuple[Any, Any]) -> Any:
+    """The output, by setting only the elements that are on; indices out of range set nothing."""
+    on_value, off_value = values
+    output = np.empty(shape, on_value.dtype)
+    output[...] = off_value
+    blocks = output.reshape((math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])))
+    places = indices.reshape((blocks.shape[0], blocks.shape[2]))
+    before, after = np.nonzero((places >= 0) & (places < shape[at]))
+    blocks[before, places[before, after], after] = on_value
+    return output

@@ -1,27 +1,72 @@
-"""Elements at given indices: Gather, GatherV2, GatherNd.
+"""Elements at given indices: Gather, GatherV2, GatherNd, and gradients.
 
-Source: TensorFlow core/ops/array_ops.cc, core/kernels/gather_op.cc, gather_nd_op.h.
+Index vectors outside of the tensor that they index are errors, or ignored if the attr `bad_indices_policy` says so.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/gather_op.cc, gather_nd_op.h, core/util/bad_indices_policy.h.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import gather_nd_shape
-from opkernel.ops.array.bad_indices import (
-    BadIndicesPolicy,
-    bad_index_error,
-    find_bad_indices,
-)
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.input_checks import require_rank_at_least, require_scalar
-from opkernel.ops.kernel_types import ALL, ALL_QUANTIZED, FLOAT8, QUANTIZED, WIDE_INDEX
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.ops.input_checks import require, require_rank_at_least, require_scalar
+from opkernel.ops.registration import (
+    ALL,
+    ALL_QUANTIZED,
+    FLOAT8,
+    QUANTIZED,
+    WIDE_INDEX,
+    register_kernel,
+)
+from opkernel.types import Array, DataType, TensorShape
+
+
+def ignores_bad_indices(policy: str) -> bool:
+    """Whether a value of the attr `bad_indices_policy` says to ignore them. The default on the CPU is an error.
+
+    Raises:
+        InvalidArgumentError: there is no such policy.
+    """
+    if policy not in ("", "DEFAULT", "ERROR", "IGNORE"):
+        raise InvalidArgumentError(f"Unknown bad indices handling attribute: {policy}")
+    return policy == "IGNORE"
+
+
+def find_bad_indices(rows: Any, limits: Sequence[int]) -> Array | None:
+    """Which of the index vectors [n, depth] lie outside of `limits`; None if none does."""
+    if rows.size == 0:
+        return None
+    outside = (rows < 0) | (rows >= np.array(limits))
+    return outside.any(axis=1) if outside.any() else None
+
+
+def bad_index_error(
+    rows: Any, bad: Any, outer: Sequence[int], what: str, shape: Sequence[int]
+) -> InvalidArgumentError:
+    """The error for the first bad index vector.
+
+    Args:
+        rows: the index vectors [n, depth].
+        bad: which of them are bad.
+        outer: the shape that the n of them stand in.
+        what: what is indexed, such as "shape".
+        shape: its shape.
+    """
+    first = int(np.argmax(bad))
+    place = ",".join(str(i) for i in np.unravel_index(first, tuple(outer)))
+    return InvalidArgumentError(
+        f"indices[{place}] = {rows[first].tolist()} does not index into {what} {TensorShape(shape)}"
+    )
+
 
 _GATHER_TYPES = (*ALL, *FLOAT8, *ALL_QUANTIZED)
 _MAX_INDEX_DEPTH = 7
@@ -60,9 +105,7 @@ def gather_v2_shape(c: InferenceContext) -> None:
 
 
 GATHER = register_op(
-    "Gather",
-    inputs=["params: Tparams", "indices: Tindices"],
-    outputs=["output: Tparams"],
+    "Gather(params: Tparams, indices: Tindices) -> output: Tparams",
     attrs=["validate_indices: bool = true", "Tparams: type", "Tindices: {int32, int64}"],
     shape_fn=gather_shape,
     traits="value_rule=gather cost=linear",
@@ -70,9 +113,7 @@ GATHER = register_op(
 )
 
 GATHER_V2 = register_op(
-    "GatherV2",
-    inputs=["params: Tparams", "indices: Tindices", "axis: Taxis"],
-    outputs=["output: Tparams"],
+    "GatherV2(params: Tparams, indices: Tindices, axis: Taxis) -> output: Tparams",
     attrs=[
         "batch_dims: int = 0",
         "Tparams: type",
@@ -94,25 +135,19 @@ def gather(params: Any, indices: Any, *, xp: Any) -> Any:
 
 
 @register_kernel(
-    GATHER_V2,
-    types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX},
-    host_memory=["axis"],
-    factory=True,
+    GATHER_V2, types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX}, host_memory=["axis"]
 )
-def gather_v2(*, batch_dims: int, xp: Any) -> Callable[[Any, Any, Any], Any]:
-    def gather_along(params: Any, indices: Any, axis: Any) -> Any:
-        require_scalar(axis, "axis must be scalar")
-        rank, at = params.ndim, axis.item()
-        needed = at + 1 if at >= 0 else -at
-        if rank < needed:
-            raise InvalidArgumentError(f"params must be at least {needed} dimensional")
-        at %= rank
-        if not batch_dims:
-            return _take(params, indices, at, xp)
-        batch = _checked_batch_dims(batch_dims, params.shape, indices.shape, at)
-        return _take_batched(params, indices, at, batch, xp)
-
-    return gather_along
+def gather_v2(params: Any, indices: Any, axis: Any, *, batch_dims: int, xp: Any) -> Any:
+    require_scalar(axis, "axis must be scalar")
+    rank, at = params.ndim, axis.item()
+    needed = at + 1 if at >= 0 else -at
+    if rank < needed:
+        raise InvalidArgumentError(f"params must be at least {needed} dimensional")
+    at %= rank
+    if not batch_dims:
+        return _take(params, indices, at, xp)
+    batch = _checked_batch_dims(batch_dims, params.shape, indices.shape, at)
+    return _take_batched(params, indices, at, batch, xp)
 
 
 def _checked_batch_dims(
@@ -125,19 +160,14 @@ def _checked_batch_dims(
             f"Expected batch_dims in the range [{-rank}, {rank}], but got {batch_dims}"
         )
     batch = batch_dims + rank if batch_dims < 0 else batch_dims
-    if batch >= len(params):
-        raise InvalidArgumentError(
-            f"batch_dims ({batch}) must be less than rank(params) ({len(params)})."
-        )
-    if batch > axis:
-        raise InvalidArgumentError(
-            f"batch_dims ({batch}) must be less than or equal to axis ({axis})."
-        )
+    require(
+        batch < len(params), f"batch_dims ({batch}) must be less than rank(params) ({len(params)})."
+    )
+    require(batch <= axis, f"batch_dims ({batch}) must be less than or equal to axis ({axis}).")
     for i in range(batch):
         if params[i] != indices[i]:
             raise InvalidArgumentError(
-                f"params.shape[{i}]: {params[i]} should be equal to indices.shape[{i}]: "
-                f"{indices[i]}"
+                f"params.shape[{i}]: {params[i]} should be equal to indices.shape[{i}]: {indices[i]}"
             )
     return batch
 
@@ -155,9 +185,7 @@ def _take(params: Any, indices: Any, axis: int, xp: Any) -> Any:
             raise _index_error(indices, shape[axis]) from None
     else:
         taken = xp.take(params, flat, axis=axis, mode="clip")  # a trace cannot refuse values
-    if indices.ndim == 1:
-        return taken
-    return taken.reshape(out_shape)
+    return taken if indices.ndim == 1 else taken.reshape(out_shape)
 
 
 _UNSIGNED: dict[np.dtype[Any], np.dtype[Any]] = {
@@ -185,10 +213,10 @@ def _take_batched(params: Any, indices: Any, axis: int, batch: int, xp: Any) -> 
     out_shape = shape[:axis] + indices.shape[batch:] + shape[axis + 1 :]
     if 0 in out_shape:
         return xp.zeros(out_shape, dtype=params.dtype)
-    if xp is np:
-        _check_indices(indices, shape[axis])
-    else:  # a trace cannot refuse values
+    if xp is not np:  # a trace cannot refuse values
         indices = xp.clip(indices, 0, shape[axis] - 1)
+    elif indices.size and not (indices.max() < shape[axis] and indices.min() >= 0):
+        raise _index_error(indices, shape[axis])
     batches = math.prod(shape[:batch])
     outer = math.prod(shape[batch:axis])
     inner = math.prod(shape[axis + 1 :])
@@ -202,12 +230,6 @@ def _take_batched(params: Any, indices: Any, axis: int, batch: int, xp: Any) -> 
     return taken.reshape(out_shape)
 
 
-def _check_indices(indices: Any, limit: int) -> None:
-    """Raise InvalidArgumentError unless all `indices` are in [0, limit)."""
-    if indices.size and not (indices.max() < limit and indices.min() >= 0):
-        raise _index_error(indices, limit)
-
-
 def _index_error(indices: Any, limit: int) -> InvalidArgumentError:
     """The error for the first index that is out of range."""
     flat = indices.reshape(-1)
@@ -219,14 +241,8 @@ def _index_error(indices: Any, limit: int) -> InvalidArgumentError:
 
 
 GATHER_ND = register_op(
-    "GatherNd",
-    inputs=["params: Tparams", "indices: Tindices"],
-    outputs=["output: Tparams"],
-    attrs=[
-        "Tparams: type",
-        "Tindices: {int16, int32, int64}",
-        "bad_indices_policy: string = ''",
-    ],
+    "GatherNd(params: Tparams, indices: Tindices) -> output: Tparams",
+    attrs=["Tparams: type", "Tindices: {int16, int32, int64}", "bad_indices_policy: string = ''"],
     shape_fn=gather_nd_shape,
     doc="The slices of `params` at the index vectors that the last dimension of `indices` holds.",
     traits="cost=linear function_gradient=yes",
@@ -235,15 +251,12 @@ GATHER_ND = register_op(
 
 @register_kernel(
     GATHER_ND,
-    types={
-        "Tparams": (*ALL, *FLOAT8, *QUANTIZED),
-        "Tindices": WIDE_INDEX,
-    },
+    types={"Tparams": (*ALL, *FLOAT8, *QUANTIZED), "Tindices": WIDE_INDEX},
     attrs={"bad_indices_policy": ["", "DEFAULT", "ERROR", "IGNORE"]},
     factory=True,
 )
 def gather_nd(*, bad_indices_policy: str, Tparams: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-    ignore = BadIndicesPolicy.from_attr(bad_indices_policy) is BadIndicesPolicy.IGNORE
+    ignore = ignores_bad_indices(bad_indices_policy)
 
     def gather_at(params: Any, indices: Any) -> Any:
         depth = _checked_depth(params, indices)
@@ -290,17 +303,119 @@ def _checked_depth(params: Any, indices: Any) -> int:
     depth: int = indices.shape[-1]
     if depth > params.ndim:
         raise InvalidArgumentError(
-            "index innermost dimension length must be <= params rank; saw: "
-            f"{depth} vs. {params.ndim}"
+            f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}"
         )
     if params.size == 0 and math.prod(indices.shape[:-1]) > 0:
         raise InvalidArgumentError(
-            "Requested more than 0 entries, but params is empty.  Params shape: "
-            f"{TensorShape(params.shape)}"
+            f"Requested more than 0 entries, but params is empty.  Params shape: {TensorShape(params.shape)}"
         )
     if depth > _MAX_INDEX_DEPTH:
         raise UnimplementedError(
-            "Only indices.shape[-1] values between 1 and 7 are currently supported.  "
-            f"Requested rank: {depth}"
+            f"Only indices.shape[-1] values between 1 and 7 are currently supported.  Requested rank: {depth}"
         )
     return depth
+
+
+_INT32 = DataType.DT_INT32
+
+
+@g.register_gradient("Gather")
+def gather_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return rows_gradient(g.shape_of(op.inputs[0]), op.inputs[1], grad), None
+
+
+@g.register_gradient("GatherV2")
+def gather_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    params, indices, axis = op.inputs
+    if g.constant_value(axis) == 0:  # and so there are no batch dimensions
+        return rows_gradient(g.shape_of(params), indices, grad), None, None
+    return _along_axis(op, grad), None, None
+
+
+@g.register_gradient("GatherNd")
+def gather_nd_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    params, indices = op.inputs
+    shape = g.nodes.Shape(params, out_type=indices.dtype)
+    return points_gradient(shape, indices, grad, op.get_attr("bad_indices_policy")), None
+
+
+def rows_gradient(shape: g.Tensor, indices: g.Tensor, grad: g.Tensor) -> g.IndexedSlices:
+    """The gradient of a tensor of a shape of which the rows of indices were taken."""
+    size = g.nodes.Reshape(g.nodes.Size(indices), [1])
+    row_shape = g.nodes.StridedSlice(shape, [1], [0], [1], end_mask=1)
+    values = g.nodes.Reshape(grad, g.nodes.ConcatV2([size, row_shape], 0))
+    return g.IndexedSlices(values, g.nodes.Reshape(indices, size), shape)
+
+
+def points_gradient(shape: g.Tensor, indices: g.Tensor, grad: g.Tensor, policy: Any = "") -> Any:
+    """The gradient of a gathered tensor of some shape, by the indices of the gathered slices."""
+    dims = indices.shape.dims
+    if dims is not None and len(dims) == 2 and dims[1] == 1:
+        return g.IndexedSlices(grad, g.nodes.Squeeze(indices, squeeze_dims=[-1]), shape)
+    return g.nodes.ScatterNd(indices, grad, shape, bad_indices_policy=policy)
+
+
+def _along_axis(op: g.Operation, grad: g.Tensor) -> Any:
+    """The gradient for an axis that is not the first, or not known.
+
+    The axis is moved behind the batch axes, and all of these made one, so that a sum of segments
+    can put the elements back.
+    """
+    params, indices, axis = op.inputs
+    batch_dims = _batch_dims(op)
+    shape, axis = g.nodes.Shape(params), g.nodes.Reshape(g.nodes.Cast(axis, DstT=_INT32), [])
+    rank = g.nodes.Rank(params)
+    axis = g.nodes.FloorMod(g.nodes.AddV2(axis, rank), rank)
+    one = g.nodes.AddV2(axis, 1)
+    outer, inner = _part(shape, 0, axis), _part(shape, one, rank)
+    flat = g.nodes.Reshape(grad, g.nodes.ConcatV2([outer, [-1], inner], 0))
+    order = g.nodes.ConcatV2(
+        [_range(0, batch_dims), _vector(axis), _range(batch_dims, axis), _range(one, rank)], 0
+    )
+    moved_shape = g.nodes.GatherV2(shape, order, 0)
+    moved = _sum_of_rows(moved_shape, g.nodes.Transpose(flat, order), indices, batch_dims)
+    return g.nodes.Reshape(g.nodes.Transpose(moved, g.nodes.InvertPermutation(order)), shape)
+
+
+def _batch_dims(op: g.Operation) -> int:
+    batch_dims, rank = int(op.get_attr("batch_dims")), op.inputs[1].shape.rank
+    if batch_dims >= 0:
+        return batch_dims
+    if rank is None:
+        raise InvalidArgumentError(
+            f"The gradient of '{op.name}' is not known for batch_dims {batch_dims} and indices of unknown rank"
+        )
+    return batch_dims + rank
+
+
+def _sum_of_rows(shape: g.Tensor, values: g.Tensor, indices: g.Tensor, batch_dims: int) -> Any:
+    """Values of shape `[batch..., n, ...]` added at indices of a tensor of shape `[batch..., ...]`."""
+    row_shape = _part(shape, batch_dims + 1, g.nodes.Size(shape))
+    places = _in_one_axis(g.nodes.Cast(shape, DstT=indices.dtype), indices, batch_dims)
+    number = g.nodes.Prod(_part(shape, 0, batch_dims + 1), [0])
+    rows = g.nodes.Reshape(values, g.nodes.ConcatV2([[-1], row_shape], 0))
+    total = g.nodes.UnsortedSegmentSum(rows, g.nodes.Reshape(places, [-1]), number)
+    return g.nodes.Reshape(total, shape)
+
+
+def _in_one_axis(sizes: g.Tensor, indices: g.Tensor, batch_dims: int) -> Any:
+    """Indices into the last of several axes as indices into all of them made one."""
+    if not batch_dims:
+        return indices
+    batches = g.nodes.Prod(_part(sizes, 0, batch_dims), [0])
+    size = g.nodes.StridedSlice(sizes, [batch_dims], [batch_dims + 1], [1], shrink_axis_mask=1)
+    number = g.nodes.Range(g.nodes.ZerosLike(batches), batches, g.nodes.OnesLike(batches))
+    starts = g.nodes.Reshape(g.nodes.Mul(number, size), [-1, 1])
+    return g.nodes.AddV2(g.nodes.Reshape(indices, g.nodes.Pack([batches, -1])), starts)
+
+
+def _part(vector: g.Tensor, begin: Any, end: Any) -> Any:
+    return g.nodes.StridedSlice(vector, _vector(begin), _vector(end), [1])
+
+
+def _vector(scalar: Any) -> Any:
+    return g.nodes.Reshape(scalar, [1]) if isinstance(scalar, g.Tensor) else [scalar]
+
+
+def _range(begin: Any, end: Any) -> Any:
+    return g.nodes.Range(begin, end, 1)

@@ -1,67 +1,39 @@
 """Ops that pass their inputs on.
 
-Source: TensorFlow core/ops/array_ops.cc, core/kernels/identity_op.h, identity_n_op.cc,
-snapshot_op.h, inplace_ops.cc; EnsureShape: core/kernels/shape_ops.h.
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/identity_op.h, identity_n_op.cc, snapshot_op.h, inplace_ops.cc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import forward_input
-from opkernel.opdef import (
-    InferenceContext,
-    OpHandle,
-    TypeInferenceFn,
-    full_type,
-    register_op,
-)
+from opkernel.opdef import InferenceContext, OpHandle, full_type, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.elementwise import keep_contents
-from opkernel.ops.kernel_types import POD
-from opkernel.ops.registration import register_kernel
-from opkernel.types import PartialTensorShape, TensorShape
-
-if TYPE_CHECKING:
-    from opkernel.opdef.core.op_def_builder import FunctionTypeInferrer
-    from opkernel.proto import FullTypeDef
+from opkernel.ops.registration import POD, register_kernel
 
 _PASSES_ON = "passes_on"
 
 
-def _type_of_input(types: Sequence[FullTypeDef], infer: FunctionTypeInferrer) -> FullTypeDef:
-    return full_type.replicate_input()(types, infer)
-
-
-def _declare(
-    name: str,
-    doc: str,
-    *attrs: str,
-    is_stateful: bool = False,
-    forward_type_fn: TypeInferenceFn | None = None,
-    traits: str = _PASSES_ON,
-) -> OpHandle:
+def _declare(name: str, doc: str, *attrs: str, traits: str = _PASSES_ON, **rules: Any) -> OpHandle:
     """An op of one input and one output that are the same tensor."""
     return register_op(
-        name,
-        inputs=["input: T"],
-        outputs=["output: T"],
+        f"{name}(input: T) -> output: T",
         attrs=["T: type", *attrs],
         shape_fn=unchanged_shape,
-        is_stateful=is_stateful,
-        forward_type_fn=forward_type_fn,
         traits=traits,
         doc=doc,
+        **rules,
     )
 
 
 IDENTITY = _declare(
     "Identity",
     "`input`, unchanged.",
-    forward_type_fn=_type_of_input,
+    forward_type_fn=lambda types, infer: full_type.replicate_input()(types, infer),
     traits=f"{_PASSES_ON} int32_on_host function_gradient=yes",
 )
 STOP_GRADIENT = _declare(
@@ -79,15 +51,10 @@ GUARANTEE_CONST = _declare(
     traits="has_no_effect",
 )
 SNAPSHOT = _declare("Snapshot", "A copy of `input`.")
-DEBUG_GRADIENT_IDENTITY = register_op(
+DEBUG_GRADIENT_IDENTITY = _declare(
     "DebugGradientIdentity",
-    inputs=["input: T"],
-    outputs=["output: T"],
-    attrs=["T: type"],
-    shape_fn=unchanged_shape,
-    traits="passes_on",
+    "`input`; marks where a debugger watches the gradient.",
     allows_uninitialized_input=True,
-    doc="`input`; marks where a debugger watches the gradient.",
 )
 
 for _op in (IDENTITY, STOP_GRADIENT, PREVENT_GRADIENT, GUARANTEE_CONST, DEBUG_GRADIENT_IDENTITY):
@@ -108,9 +75,7 @@ def identity_n_shape(c: InferenceContext) -> None:
 
 
 IDENTITY_N = register_op(
-    "IdentityN",
-    inputs=["input: T"],
-    outputs=["output: T"],
+    "IdentityN(input: T) -> output: T",
     attrs=["T: list(type) >= 1"],
     shape_fn=identity_n_shape,
     traits="value_rule=identity_n",
@@ -121,9 +86,7 @@ register_kernel(IDENTITY_N, device="DEFAULT", kind="view")(forward_input)
 
 
 DEEP_COPY = register_op(
-    "DeepCopy",
-    inputs=["x: T"],
-    outputs=["y: T"],
+    "DeepCopy(x: T) -> y: T",
     attrs=["T: type"],
     shape_fn=unchanged_shape,
     is_stateful=True,
@@ -133,44 +96,8 @@ DEEP_COPY = register_op(
 register_kernel(DEEP_COPY)(copy_of)
 
 
-def ensure_shape_shape(c: InferenceContext) -> None:
-    """The shape of `input`, with the facts of the attr `shape`."""
-    wanted = c.make_shape_from_partial_shape(c.get_attr("shape"))
-    c.set_output(0, c.merge(wanted, c.with_rank(c.input(0), c.rank(wanted))))
-
-
-ENSURE_SHAPE = register_op(
-    "EnsureShape",
-    inputs=["input: T"],
-    outputs=["output: T"],
-    attrs=["shape: shape", "T: type"],
-    shape_fn=ensure_shape_shape,
-    traits="value_rule=forward int32_on_host",
-    doc="`input`, which must have a shape that agrees with `shape`.",
-)
-
-
-@register_kernel(ENSURE_SHAPE, kind="view", factory=True)
-def ensure_shape(*, shape: PartialTensorShape) -> Callable[[Any], Any]:
-    def ensure(tensor: Any) -> Any:
-        actual = TensorShape(tensor.shape)
-        if not shape.is_compatible_with(actual):
-            raise InvalidArgumentError(
-                f"Shape of tensor input {actual} is not compatible with expected shape {shape}."
-            )
-        return tensor
-
-    return ensure
-
-
-@g.register_gradient("DebugGradientIdentity", "EnsureShape", "Identity")
-def identity_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
-    return grad
-
-
-@g.register_gradient("IdentityN")
-def identity_n_gradient(op: g.Operation, *grads: g.Gradient) -> g.Gradients:
-    return grads
+g.register_gradient("DebugGradientIdentity", "Identity")(lambda op, grad: grad)
+g.register_gradient("IdentityN")(lambda op, *grads: grads)
 
 
 @g.register_gradient("PreventGradient")

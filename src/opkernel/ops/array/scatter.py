@@ -1,12 +1,12 @@
-"""Updates of a tensor at given indices: ScatterNd and the TensorScatter ops, and gradients.
+"""Updates of a tensor at given indices: ScatterNd, TensorScatterAdd and others, InplaceAdd and others, and gradients.
 
-The last dimension of `indices` holds index vectors; `updates` holds for each the slice of the
-output that it names.
+The last dimension of `indices` holds index vectors; `updates` holds for each the slice of the output that it names. The
+places of the Inplace ops are rows. TensorFlow may write into their input; here the output is always another tensor.
 
-Source: TensorFlow core/ops/array_ops.cc, core/kernels/scatter_nd_op.cc.
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/scatter_nd_op.cc, inplace_ops.cc.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,23 +14,26 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, OpHandle, register_op
-from opkernel.opdef.common_shapes import scatter_nd_shape
-from opkernel.ops.array.bad_indices import (
-    BadIndicesPolicy,
-    bad_index_error,
-    find_bad_indices,
-)
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import scatter_nd_shape, unchanged_shape
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.input_checks import require_rank_at_least, require_vector
-from opkernel.ops.kernel_types import INDEX, NUMBERS, POD, POD_OR_STRING, REAL_NUMBERS
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.array.gather import bad_index_error, find_bad_indices, ignores_bad_indices
+from opkernel.ops.input_checks import require, require_equal, require_rank_at_least, require_vector
+from opkernel.ops.registration import (
+    INDEX,
+    NUMBERS,
+    POD,
+    POD_OR_STRING,
+    REAL_NUMBERS,
+    register_kernel,
+)
 from opkernel.types import DataType, TensorShape
 
 _Shape = tuple[int, ...]
 ScatterAt = Callable[[Any, Any, Any], None]
 _MAX_INDEX_DEPTH = 7
 _POLICY = "bad_indices_policy: string = ''"
+_INT = "int32, int64"
 
 
 def scatter_into_shape(c: InferenceContext) -> None:
@@ -46,9 +49,7 @@ def tensor_scatter_shape(c: InferenceContext) -> None:
 
 
 SCATTER_ND = register_op(
-    "ScatterNd",
-    inputs=["indices: Tindices", "updates: T", "shape: Tindices"],
-    outputs=["output: T"],
+    "ScatterNd(indices: Tindices, updates: T, shape: Tindices) -> output: T",
     attrs=["T: type", "Tindices: {int16, int32, int64}", _POLICY],
     shape_fn=scatter_into_shape,
     doc="Zeros of `shape` to which `updates` are added at `indices`.",
@@ -56,45 +57,9 @@ SCATTER_ND = register_op(
 )
 
 
-def _declare(name: str, index_types: str, doc: str) -> OpHandle:
-    return register_op(
-        name,
-        inputs=["tensor: T", "indices: Tindices", "updates: T"],
-        outputs=["output: T"],
-        attrs=["T: type", f"Tindices: {{{index_types}}}", _POLICY],
-        shape_fn=tensor_scatter_shape,
-        traits="cost=linear",
-        doc=doc,
-    )
-
-
-TENSOR_SCATTER_UPDATE = _declare(
-    "TensorScatterUpdate",
-    "int16, int32, int64, uint16",
-    "`tensor` with `updates` at `indices`; of several for one place the last counts.",
-)
-TENSOR_SCATTER_ADD = _declare(
-    "TensorScatterAdd", "int32, int64", "`tensor` plus `updates` at `indices`."
-)
-TENSOR_SCATTER_SUB = _declare(
-    "TensorScatterSub", "int32, int64", "`tensor` minus `updates` at `indices`."
-)
-TENSOR_SCATTER_MAX = _declare(
-    "TensorScatterMax", "int32, int64", "The larger of `tensor` and `updates` at `indices`."
-)
-TENSOR_SCATTER_MIN = _declare(
-    "TensorScatterMin", "int32, int64", "The smaller of `tensor` and `updates` at `indices`."
-)
-
 SCATTER_ND_NON_ALIASING_ADD = register_op(
-    "ScatterNdNonAliasingAdd",
-    inputs=["input: T", "indices: Tindices", "updates: T"],
-    outputs=["output: T"],
-    attrs=[
-        "T: {numbertype, bool}",
-        "Tindices: {int32, int64}",
-        _POLICY,
-    ],
+    "ScatterNdNonAliasingAdd(input: T, indices: Tindices, updates: T) -> output: T",
+    attrs=["T: {numbertype, bool}", "Tindices: {int32, int64}", _POLICY],
     shape_fn=tensor_scatter_shape,
     doc="`input` plus `updates` at `indices`.",
 )
@@ -104,32 +69,37 @@ SCATTER_ND_NON_ALIASING_ADD = register_op(
     SCATTER_ND, types={"T": POD_OR_STRING, "Tindices": INDEX}, host_memory=["shape"], factory=True
 )
 def scatter_nd(*, T: DataType, bad_indices_policy: str) -> Callable[[Any, Any, Any], Any]:
-    policy = BadIndicesPolicy.from_attr(bad_indices_policy)
+    ignore = ignores_bad_indices(bad_indices_policy)
 
     def scatter(indices: Any, updates: Any, shape: Any) -> Any:
         output = zeros(scattered_shape(indices, updates, shape, T), T)
-        scatter_slices(np.add.at, output, indices, updates, policy)
+        scatter_slices(np.add.at, output, indices, updates, ignore)
         return output
 
     return scatter
 
 
-def _register(op: OpHandle, types: Sequence[DataType], scatter_at: ScatterAt) -> None:
-    """A TensorScatter op, by the function that combines the slices of the output with the updates."""
+def _scatters(
+    scatter_at: ScatterAt, check: Callable[[Any, Any, Any], None]
+) -> Callable[..., Callable[[Any, Any, Any], Any]]:
+    """A kernel, by the function that combines the slices of the output with the updates."""
 
     def make(*, bad_indices_policy: str) -> Callable[[Any, Any, Any], Any]:
-        policy = BadIndicesPolicy.from_attr(bad_indices_policy)
+        ignore = ignores_bad_indices(bad_indices_policy)
 
-        def tensor_scatter(tensor: Any, indices: Any, updates: Any) -> Any:
-            check_tensor_scatter(tensor, indices, updates)
+        def scatter(tensor: Any, indices: Any, updates: Any) -> Any:
+            check(tensor, indices, updates)
             output = np.array(tensor, order="C")
-            scatter_slices(scatter_at, output, indices, updates, policy)
+            scatter_slices(scatter_at, output, indices, updates, ignore)
             return output
 
-        return tensor_scatter
+        return scatter
 
-    make.__name__ = op.name
-    register_kernel(op, types={"T": types, "Tindices": INDEX}, factory=True)(make)
+    return make
+
+
+def _check_output(tensor: Any, indices: Any, updates: Any) -> None:
+    require_rank_at_least(tensor, 1, "Output must be at least 1-D, got shape: {}")
 
 
 def set_at(output: Any, rows: Any, updates: Any) -> None:
@@ -151,26 +121,6 @@ def _numbers_or(updates: Any, other: float) -> Any:
     return np.where(np.isnan(updates), updates.dtype.type(other), updates)
 
 
-_register(TENSOR_SCATTER_UPDATE, POD_OR_STRING, set_at)
-_register(TENSOR_SCATTER_ADD, NUMBERS, np.add.at)
-_register(TENSOR_SCATTER_SUB, NUMBERS, np.subtract.at)
-_register(TENSOR_SCATTER_MAX, REAL_NUMBERS, max_at)
-_register(TENSOR_SCATTER_MIN, REAL_NUMBERS, min_at)
-
-
-@register_kernel(SCATTER_ND_NON_ALIASING_ADD, types={"T": POD, "Tindices": INDEX}, factory=True)
-def scatter_nd_non_aliasing_add(*, bad_indices_policy: str) -> Callable[[Any, Any, Any], Any]:
-    policy = BadIndicesPolicy.from_attr(bad_indices_policy)
-
-    def scatter_add(tensor: Any, indices: Any, updates: Any) -> Any:
-        require_rank_at_least(tensor, 1, "Output must be at least 1-D, got shape: {}")
-        output = np.array(tensor, order="C")
-        scatter_slices(np.add.at, output, indices, updates, policy)
-        return output
-
-    return scatter_add
-
-
 def scattered_shape(indices: Any, updates: Any, shape: Any, T: DataType) -> _Shape:
     """The shape that the input `shape` of ScatterNd holds, with which indices and updates must agree.
 
@@ -181,7 +131,7 @@ def scattered_shape(indices: Any, updates: Any, shape: Any, T: DataType) -> _Sha
     require_vector(shape, "Shape must be a vector, got shape {}")
     sizes = check_allocation(shape.tolist(), T)
     _check_not_empty(shape.size, indices, updates)
-    _check_scatter_nd(sizes, indices.shape, updates.shape)
+    _check_fit(sizes, indices, updates, indices.ndim - 1, indices.shape[-1])
     return sizes
 
 
@@ -189,7 +139,17 @@ def check_tensor_scatter(tensor: Any, indices: Any, updates: Any) -> None:
     """Raise InvalidArgumentError unless indices and updates of a TensorScatter op agree with the tensor."""
     _check_ranks(indices, updates)
     _check_not_empty(tensor.size, indices, updates)
-    _check_tensor_scatter(tensor.shape, indices.shape, updates.shape)
+    outer, depth = indices.ndim - 1, indices.shape[-1]
+    if indices.shape[:outer] != updates.shape[:outer]:
+        raise InvalidArgumentError(
+            "Outer dimensions of indices and update must match. Indices shape: "
+            f"{TensorShape(indices.shape)}, updates shape:{TensorShape(updates.shape)}"
+        )
+    if _rest_differs(tensor.shape, updates.shape, outer, depth):
+        raise InvalidArgumentError(
+            "Inner dimensions of output shape must match inner dimensions of updates shape. "
+            f"Output: {TensorShape(tensor.shape)} updates: {TensorShape(updates.shape)}"
+        )
 
 
 def _check_ranks(indices: Any, updates: Any) -> None:
@@ -208,46 +168,28 @@ def _fits_empty(outputs: int, indices: Any, updates: Any) -> bool:
     return sizes == (0, 0) or 0 not in (outputs, *sizes)
 
 
-def _check_scatter_nd(shape: _Shape, indices: _Shape, updates: _Shape) -> None:
-    outer, depth = len(indices) - 1, indices[-1]
-    if indices[:outer] != updates[:outer]:
-        raise _prefix_error(outer, indices, updates)
-    if len(updates) - outer != len(shape) - depth or updates[outer:] != shape[depth:]:
-        raise _suffix_error(depth, shape, outer, updates)
+def _rest_differs(shape: _Shape, updates: _Shape, outer: int, depth: int) -> bool:
+    return len(updates) - outer != len(shape) - depth or updates[outer:] != shape[depth:]
 
 
-def _check_tensor_scatter(shape: _Shape, indices: _Shape, updates: _Shape) -> None:
-    outer, depth = len(indices) - 1, indices[-1]
-    if indices[:outer] != updates[:outer]:
+def _check_fit(shape: _Shape, indices: Any, updates: Any, outer: int, depth: int) -> None:
+    """Refuse updates that are no slice of the output for each index vector."""
+    if indices.ndim == 0 or indices.shape[:outer] != updates.shape[:outer]:
         raise InvalidArgumentError(
-            "Outer dimensions of indices and update must match. Indices shape: "
-            f"{TensorShape(indices)}, updates shape:{TensorShape(updates)}"
+            f"Dimensions [0,{outer}) of indices[shape={TensorShape(indices.shape)}] must match "
+            f"dimensions [0,{outer}) of updates[shape={TensorShape(updates.shape)}]"
         )
-    if len(updates) - outer != len(shape) - depth or updates[outer:] != shape[depth:]:
+    if _rest_differs(shape, updates.shape, outer, depth):
         raise InvalidArgumentError(
-            "Inner dimensions of output shape must match inner dimensions of updates shape. "
-            f"Output: {TensorShape(shape)} updates: {TensorShape(updates)}"
+            f"Dimensions [{depth},{len(shape)}) of input[shape={TensorShape(shape)}] must match "
+            f"dimensions [{outer},{updates.ndim}) of updates[shape={TensorShape(updates.shape)}]"
         )
-
-
-def _prefix_error(outer: int, indices: _Shape, updates: _Shape) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"Dimensions [0,{outer}) of indices[shape={TensorShape(indices)}] must match dimensions "
-        f"[0,{outer}) of updates[shape={TensorShape(updates)}]"
-    )
-
-
-def _suffix_error(depth: int, shape: _Shape, outer: int, updates: _Shape) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"Dimensions [{depth},{len(shape)}) of input[shape={TensorShape(shape)}] must match "
-        f"dimensions [{outer},{len(updates)}) of updates[shape={TensorShape(updates)}]"
-    )
 
 
 def scatter_slices(
-    scatter_at: ScatterAt, output: Any, indices: Any, updates: Any, policy: BadIndicesPolicy
+    scatter_at: ScatterAt, output: Any, indices: Any, updates: Any, ignore: bool
 ) -> None:
-    """Apply the updates to `output`, which is contiguous and the caller's own.
+    """Apply the updates to `output`, which is contiguous and the caller's own; bad indices may be ignored.
 
     Raises:
         InvalidArgumentError: shapes do not fit, or an index is bad; what stands before it is done.
@@ -259,7 +201,7 @@ def scatter_slices(
     rows = indices.reshape((-1, depth))
     slices = updates.reshape((len(rows), -1))
     bad, error = find_bad_indices(rows, shape[:depth]), None
-    if bad is not None and policy is BadIndicesPolicy.IGNORE:
+    if bad is not None and ignore:
         rows, slices = rows[~bad], slices[~bad]
     elif bad is not None:
         error = bad_index_error(
@@ -283,21 +225,45 @@ def checked_depth(output: Any, indices: Any, updates: Any) -> int:
     """
     if not _fits_empty(output.size, indices, updates):
         raise InvalidArgumentError(
-            "Indices and updates specified for empty output.  indices shape: "
-            f"{TensorShape(indices.shape)}"
+            f"Indices and updates specified for empty output.  indices shape: {TensorShape(indices.shape)}"
         )
     outer = max(indices.ndim - 1, 1)
     depth = indices.shape[-1] if indices.ndim > 1 else 1
-    if indices.ndim == 0 or indices.shape[:outer] != updates.shape[:outer]:
-        raise _prefix_error(outer, indices.shape, updates.shape)
-    if updates.ndim != outer + output.ndim - depth or updates.shape[outer:] != output.shape[depth:]:
-        raise _suffix_error(depth, output.shape, outer, updates.shape)
+    _check_fit(output.shape, indices, updates, outer, depth)
     if output.size and not 1 <= depth <= _MAX_INDEX_DEPTH:
         raise InvalidArgumentError(
-            "Only indices.shape[-1] values between 1 and 5 are currently supported.  "
-            f"Requested rank: {depth}"
+            f"Only indices.shape[-1] values between 1 and 5 are currently supported.  Requested rank: {depth}"
         )
     return depth
+
+
+for _name, _index, _types, _at, _doc in (
+    (
+        "Update",
+        "int16, int32, int64, uint16",
+        POD_OR_STRING,
+        set_at,
+        "`tensor` with `updates` at `indices`; of several for one place the last counts.",
+    ),
+    ("Add", _INT, NUMBERS, np.add.at, "`tensor` plus `updates` at `indices`."),
+    ("Sub", _INT, NUMBERS, np.subtract.at, "`tensor` minus `updates` at `indices`."),
+    ("Max", _INT, REAL_NUMBERS, max_at, "The larger of `tensor` and `updates` at `indices`."),
+    ("Min", _INT, REAL_NUMBERS, min_at, "The smaller of `tensor` and `updates` at `indices`."),
+):
+    _op = register_op(
+        f"TensorScatter{_name}(tensor: T, indices: Tindices, updates: T) -> output: T",
+        attrs=["T: type", f"Tindices: {{{_index}}}", _POLICY],
+        shape_fn=tensor_scatter_shape,
+        traits="cost=linear",
+        doc=_doc,
+    )
+    register_kernel(_op, types={"T": _types, "Tindices": INDEX}, factory=True)(
+        _scatters(_at, check_tensor_scatter)
+    )
+
+register_kernel(SCATTER_ND_NON_ALIASING_ADD, types={"T": POD, "Tindices": INDEX}, factory=True)(
+    _scatters(np.add.at, _check_output)
+)
 
 
 @g.register_gradient("ScatterNd")
@@ -340,3 +306,44 @@ def tensor_scatter_extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradie
     number = g.nodes.AddV2(is_x, g.nodes.ScatterNd(indices, is_update, shape, **policy))
     for_x = g.nodes.RealDiv(g.nodes.Mul(grad, is_x), number)
     return for_x, None, g.nodes.Mul(at_indices(g.nodes.RealDiv(grad, number)), is_update)
+
+
+def _register_in_place(
+    name: str, types: tuple[DataType, ...], scatter_at: ScatterAt, doc: str
+) -> None:
+    """An op by the function that combines rows. Places count modulo the number of rows, as in TensorFlow."""
+    op = register_op(
+        f"{name}(x: T, i: int32, v: T) -> y: T",
+        attrs=["T: type"],
+        shape_fn=unchanged_shape,
+        doc=f"`x` {doc} the rows of `v` at the places `i`.",
+    )
+
+    def updated(x: Any, i: Any, v: Any, *, T: DataType) -> Any:
+        _check_rows(x.shape, i.shape, v.shape)
+        require(T in types, f"Unsupported data type: {T.string}")
+        y = np.array(x, order="C")
+        if y.size and v.size:
+            scatter_at(y, i % len(y), v)
+        return y
+
+    register_kernel(op)(updated)
+
+
+_register_in_place("InplaceUpdate", POD_OR_STRING, set_at, "with")
+_register_in_place("InplaceAdd", NUMBERS, np.add.at, "plus")
+_register_in_place("InplaceSub", NUMBERS, np.subtract.at, "minus")
+
+
+def _check_rows(x: tuple[int, ...], i: tuple[int, ...], v: tuple[int, ...]) -> None:
+    if len(i) != 1:
+        raise InvalidArgumentError(f"i must be a vector. {TensorShape(i)}")
+    both = f"{TensorShape(x)} vs. {TensorShape(v)}"
+    require_equal(len(x), len(v), f"x and v shape doesn't match (ranks differ): {both}")
+    require(x, "x and v must have rows: they are scalars")
+    for axis in range(1, len(x)):
+        require(x[axis] == v[axis], f"x and v shape doesn't match at index {axis} : {both}")
+    if i[0] != v[0]:
+        raise InvalidArgumentError(
+            f"i and x shape doesn't match at index 0: {TensorShape(i)} vs. {TensorShape(v)}"
+        )

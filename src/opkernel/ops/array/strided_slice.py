@@ -1,13 +1,18 @@
-"""Slices: Slice, StridedSlice, StridedSliceGrad, and their gradients.
+"""StridedSlice, StridedSliceGrad, TensorStridedSliceUpdate, and gradients; the meaning of a strided slice.
 
-Source: TensorFlow core/ops/array_ops.cc, core/kernels/strided_slice_op.cc, core/kernels/slice_op.cc.
+A spec (begin, end, strides and masks) has one entry for each index as Python writes it, `x[..., 2, :, None]`. The
+entry's bits in the masks tell an ellipsis, a new axis, a single index (shrink), and open ends. The dense spec has one
+range for each dimension of the tensor.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/strided_slice_op.cc; ValidateStridedSliceOp in
+core/util/strided_slice_op.cc.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,85 +20,201 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes import random_shape, slice_shape, unchanged_shape
+from opkernel.opdef.common_shapes import random_shape, unchanged_shape
 from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.array.strided_slice_spec import (
-    Masks,
-    SparseSpec,
-    StridedSlice,
-    check_vectors,
-    strided_slice,
-)
-from opkernel.ops.input_checks import require_vector
-from opkernel.ops.int32_attr import int32_attr
-from opkernel.ops.kernel_types import ALL, FLOAT8, POD_OR_STRING, QUANTIZED
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.input_checks import int32_attr, require, require_vector
+from opkernel.ops.registration import ALL, FLOAT8, QUANTIZED, register_kernel
 from opkernel.state.lasting_values import CONSTANT, lasting_value
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
-SLICE = register_op(
-    "Slice",
-    inputs=["input: T", "begin: Index", "size: Index"],
-    outputs=["output: T"],
-    attrs=["T: type", "Index: {int32, int64}"],
-    shape_fn=slice_shape,
-    traits="value_rule=slice cost=linear int32_on_host function_gradient=yes",
-    doc="The block of `input` that starts at `begin` and has shape `size`; -1 is all that is left.",
-)
+_MAX_INDICES = 32
+"""The masks have 32 bits."""
+
+_UNKNOWN = -1
 
 
-@register_kernel(
-    SLICE,
-    types={"T": (*POD_OR_STRING, *FLOAT8, *QUANTIZED)},
-    host_memory=["begin", "size"],
-    kind="view",
-)
-def slice_of(tensor: Any, begin: Any, size: Any) -> Any:
-    rank = tensor.ndim
-    if not begin.shape == size.shape == (rank,):
+class Masks(NamedTuple):
+    """The masks of a spec; bit i speaks of its entry i."""
+
+    begin: int
+    end: int
+    ellipsis: int
+    new_axis: int
+    shrink_axis: int
+
+
+class SparseSpec(NamedTuple):
+    """A spec as it is written; `begin` or `end` is None where the values are not known."""
+
+    begin: Sequence[int] | None
+    end: Sequence[int] | None
+    strides: Sequence[int]
+    masks: Masks
+
+
+class StridedSlice(NamedTuple):
+    """A spec applied to a shape.
+
+    Attributes:
+        array_index: the index that takes the slice from an array, if all is known.
+        final_shape: the shape of the result, -1 where unknown.
+    """
+
+    array_index: tuple[Any, ...]
+    final_shape: list[int]
+
+
+class _Axis(NamedTuple):
+    """What a spec says of one dimension of the tensor."""
+
+    begin: int
+    end: int
+    stride: int
+    open_begin: bool
+    open_end: bool
+    shrink: bool
+
+
+_DenseSpec = list[_Axis | None]
+"""The dimensions in order, with None for each new axis between them."""
+
+_WHOLE = _Axis(0, 0, 1, True, True, False)
+
+
+def check_vectors(
+    begin: Sequence[int] | None, end: Sequence[int] | None, strides: Sequence[int]
+) -> None:
+    """Check the shapes of begin, end (None where their values are unknown) and strides.
+
+    Raises:
+        InvalidArgumentError: they are not vectors of one length below 32.
+    """
+    if (
+        len(strides) == 1
+        and begin in (None, strides)
+        and end in (None, strides)
+        and (strides[0] < _MAX_INDICES or begin is end is None)
+    ):
+        return
+    if begin is None or end is None:
+        got = f"got shape {TensorShape(strides)} for strides."
+    else:
+        got = f"got shapes {TensorShape(begin)}, {TensorShape(end)}, and {TensorShape(strides)} instead."
+    raise InvalidArgumentError(
+        f"Expected begin, end, and strides to be 1D equal size tensors, but {got}"
+    )
+
+
+def strided_slice(spec: SparseSpec, shape: Sequence[int]) -> StridedSlice:
+    """Apply a spec to a shape (-1 for an unknown size).
+
+    Raises:
+        InvalidArgumentError: several ellipses, more indices than dimensions, a stride of 0, or a
+            single index that is out of bounds.
+    """
+    values_known = spec.begin is not None and spec.end is not None
+    index: list[Any] = []
+    final_shape = []
+    sizes = enumerate(shape)
+    for axis in _dense_spec(spec, len(shape)):
+        if axis is None:
+            index.append(None)
+            final_shape.append(1)
+            continue
+        found = _range_of(axis, *next(sizes), values_known)
+        if axis.shrink:
+            index.append(found.start if found else 0)
+        else:
+            index.append(_as_slice(found))
+            final_shape.append(_UNKNOWN if found is None else len(found))
+    return StridedSlice((*index, ...), final_shape)
+
+
+def entries_of_single_indices(strides: Sequence[int], masks: Masks, rank: int) -> list[int | None]:
+    """For each part of the `array_index` of a slice the entry of the spec that it is, if that is a single index."""
+    entries = range(len(strides))
+    dense = _dense_spec(SparseSpec(entries, entries, strides, masks), rank)
+    return [None if axis is None or not axis.shrink else axis.begin for axis in dense]
+
+
+def _range_of(axis: _Axis, number: int, size: int, values_known: bool) -> range | None:
+    """The range of a dimension; None where it is not known."""
+    if axis.stride == 0:
+        raise InvalidArgumentError(f"strides[{number}] must be non-zero")
+    if size == _UNKNOWN:
+        return None
+    require(not axis.shrink or axis.stride > 0, "only stride 1 allowed on non-range indexing.")
+    whole = axis.open_begin and axis.open_end and not axis.shrink
+    if not (values_known or whole):
+        return None
+    if not axis.shrink:
+        return _bounded_range(axis, size)
+    index = axis.begin + size if axis.begin < 0 else axis.begin
+    if not 0 <= index < size:
+        raise InvalidArgumentError(f"slice index {index} of dimension {number} out of bounds.")
+    return range(index, index + 1)
+
+
+def _bounded_range(axis: _Axis, size: int) -> range:
+    """The range of a dimension, cut to its bounds."""
+    lowest, highest = (0, size) if axis.stride > 0 else (-1, size - 1)
+    first, last = (lowest, highest) if axis.stride > 0 else (highest, lowest)
+
+    def bounded(value: int) -> int:
+        return min(max(value + size if value < 0 else value, lowest), highest)
+
+    begin = first if axis.open_begin else bounded(axis.begin)
+    end = last if axis.open_end else bounded(axis.end)
+    return range(begin, end, axis.stride)
+
+
+def _as_slice(found: range | None) -> slice:
+    """The slice that takes the same elements; -1 would count from the end."""
+    if not found:
+        return slice(0, 0)
+    return slice(found.start, None if found.stop < 0 else found.stop, found.step)
+
+
+def _dense_spec(spec: SparseSpec, rank: int) -> _DenseSpec:
+    """The spec without ellipsis."""
+    masks, count = spec.masks, len(spec.strides)
+    if masks.ellipsis & (masks.ellipsis - 1):
+        raise InvalidArgumentError("Multiple ellipses in slice spec not allowed")
+    ellipsis = masks.ellipsis.bit_length() - 1
+    if not 0 <= ellipsis < count:
+        ellipsis = count  # none is written: one at the end
+    dense: _DenseSpec = []
+    taken = 0
+    for i in range(count):
+        if i == ellipsis:
+            indices_after = sum(not masks.new_axis >> j & 1 for j in range(i + 1, count))
+            missing = max(rank - indices_after - taken, 0)
+            dense += [_WHOLE] * missing
+            taken += missing
+        elif masks.new_axis >> i & 1:
+            dense.append(None)
+        else:
+            dense.append(_index(spec, i, taken, rank))
+            taken += 1
+    return dense + [_WHOLE] * (rank - taken)
+
+
+def _index(spec: SparseSpec, i: int, axis: int, rank: int) -> _Axis:
+    """What entry `i` of the spec says of a dimension."""
+    if axis == rank:
+        require(rank != 0, "Attempting to slice scalar input.")
         raise InvalidArgumentError(
-            f"Expected begin and size arguments to be 1-D tensors of size {rank}, but got shapes "
-            f"{TensorShape(begin.shape)} and {TensorShape(size.shape)} instead."
+            f"Index out of range using input dim {axis}; input has only {rank} dims"
         )
-    index: list[Any] = [...]  # keeps a view of rank 0 an array
-    block = zip(begin.tolist(), size.tolist(), tensor.shape, strict=True)
-    for i, (start, length, limit) in enumerate(block):
-        stop = limit if length == -1 else start + length
-        if not 0 <= start <= stop <= limit:
-            raise _out_of_bounds(i, (start, stop - start), limit)
-        index.append(slice(start, stop))
-    return tensor[tuple(index)]
+    begin, end, strides, masks = spec
+    bits = (masks.begin, masks.end, masks.shrink_axis)
+    first, last = 0 if begin is None else begin[i], 0 if end is None else end[i]
+    return _Axis(first, last, strides[i], *(bool(mask >> i & 1) for mask in bits))
 
 
-def _out_of_bounds(axis: int, block: Sequence[int], limit: int) -> InvalidArgumentError:
-    start, length = block
-    if limit == 0:
-        return InvalidArgumentError(
-            f"Expected begin[{axis}] == 0 (got {start}) and size[{axis}] == 0 (got {length}) when "
-            f"input.dim_size({axis}) == 0"
-        )
-    if not 0 <= start <= limit:
-        return InvalidArgumentError(f"Expected begin[{axis}] in [0, {limit}], but got {start}")
-    return InvalidArgumentError(f"Expected size[{axis}] in [0, {limit - start}], but got {length}")
-
-
-@g.register_gradient("Slice")
-def slice_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    """The gradient with zeros around it."""
-    x, begin, _ = op.inputs
-    size = g.nodes.Shape(op.outputs[0], out_type=begin.dtype)
-    behind = g.nodes.Sub(g.nodes.Sub(g.nodes.Shape(x, out_type=begin.dtype), size), begin)
-    return g.nodes.Pad(grad, g.nodes.Pack([begin, behind], axis=1)), None, None
-
-
-MASK_ATTRS = [
-    "begin_mask: int = 0",
-    "end_mask: int = 0",
-    "ellipsis_mask: int = 0",
-    "new_axis_mask: int = 0",
-    "shrink_axis_mask: int = 0",
-]
+_MASKS = tuple(f"{field}_mask" for field in Masks._fields)
+MASK_ATTRS = [f"{name}: int = 0" for name in _MASKS]
 SLICE_TYPES = (*ALL, *FLOAT8, *QUANTIZED)
 _CACHED_SPECS = 64
 
@@ -127,14 +248,11 @@ def _values(vector: Any) -> list[int] | None:
 
 def masks_of(node: InferenceContext | OpKernelConstruction) -> Masks:
     """The masks of a node."""
-    names = (f"{field}_mask" for field in Masks._fields)
-    return Masks(*(int32_attr(name, node.get_attr(name)) for name in names))
+    return Masks(*(int32_attr(name, node.get_attr(name)) for name in _MASKS))
 
 
 STRIDED_SLICE = register_op(
-    "StridedSlice",
-    inputs=["input: T", "begin: Index", "end: Index", "strides: Index"],
-    outputs=["output: T"],
+    "StridedSlice(input: T, begin: Index, end: Index, strides: Index) -> output: T",
     attrs=["T: type", "Index: {int16, int32, int64}", *MASK_ATTRS],
     shape_fn=strided_slice_shape,
     traits="value_rule=strided_slice cost=linear int32_on_host function_gradient=yes",
@@ -199,9 +317,7 @@ def strided_slice_kernel(
 
 
 STRIDED_SLICE_GRAD = register_op(
-    "StridedSliceGrad",
-    inputs=["shape: Index", "begin: Index", "end: Index", "strides: Index", "dy: T"],
-    outputs=["output: T"],
+    "StridedSliceGrad(shape: Index, begin: Index, end: Index, strides: Index, dy: T) -> output: T",
     attrs=["T: type", "Index: {int32, int64}", *MASK_ATTRS],
     shape_fn=random_shape,
     doc="Zeros of `shape` with `dy` where StridedSlice takes its result from.",
@@ -236,9 +352,7 @@ def strided_slice_grad(
 
 
 TENSOR_STRIDED_SLICE_UPDATE = register_op(
-    "TensorStridedSliceUpdate",
-    inputs=["input: T", "begin: Index", "end: Index", "strides: Index", "value: T"],
-    outputs=["output: T"],
+    "TensorStridedSliceUpdate(input: T, begin: Index, end: Index, strides: Index, value: T) -> output: T",
     attrs=["T: type", "Index: {int32, int64}", *MASK_ATTRS],
     shape_fn=unchanged_shape,
     doc="`input` with `value`, broadcast, where StridedSlice takes its result from.",
@@ -265,8 +379,7 @@ def slice_assigner(
             output[index] = value
         except ValueError:
             raise InvalidArgumentError(
-                f"Cannot broadcast input shape {TensorShape(value.shape)} into final shape "
-                f"{TensorShape(expected)}"
+                f"Cannot broadcast input shape {TensorShape(value.shape)} into final shape {TensorShape(expected)}"
             ) from None
 
     return assign
@@ -291,19 +404,12 @@ def tensor_strided_slice_update(
     return update
 
 
-_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-
-
 @g.register_gradient("StridedSlice")
 def strided_slice_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, *place = op.inputs
     shape = g.nodes.Shape(x, out_type=place[0].dtype)
-    return (
-        g.nodes.StridedSliceGrad(shape, *place, grad, **g.attrs_of(op, *_MASKS)),
-        None,
-        None,
-        None,
-    )
+    of_x = g.nodes.StridedSliceGrad(shape, *place, grad, **g.attrs_of(op, *_MASKS))
+    return of_x, None, None, None
 
 
 @g.register_gradient("StridedSliceGrad")

@@ -1,35 +1,170 @@
-"""Reductions, broadcasts, gathers and the like, of groups that are named by a key.
+"""Reductions, broadcasts, gathers and the like: nodes take part in a group that a key names, and wait for the others.
 
 In the first version of the ops the keys are attrs, in the second they are inputs.
-Source: TensorFlow core/ops/collective_ops.cc, core/kernels/collective_ops.cc.
+TensorFlow has a kernel of NcclAllReduce for GPUs only.
 
-NcclAllReduce, of which TensorFlow has a kernel for GPUs alone.
-
-Source: TensorFlow core/ops/nccl_ops.cc, core/kernels/nccl_ops.cc.
+Source: TensorFlow core/ops/collective_ops.cc, core/kernels/collective_ops.cc, core/ops/nccl_ops.cc,
+core/kernels/nccl_ops.cc.
 """
 
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
 
 import opkernel.gradients as g
-from opkernel.errors import InternalError, InvalidArgumentError, UnimplementedError
-from opkernel.kernel import CollectiveType, OpKernelConstruction, OpKernelContext, check_allocation
+from opkernel.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
+from opkernel.kernel import (
+    AsyncOpKernel,
+    CollectiveMember,
+    CollectiveParams,
+    CollectiveType,
+    OpKernelConstruction,
+    OpKernelContext,
+    check_allocation,
+)
 from opkernel.opdef import (
     InferenceContext,
-    OpHandle,
     OpShapeInferenceFn,
     explicit_shape,
     register_op,
     unchanged_shape,
 )
-from opkernel.opdef.common_shapes.rules import defined_shape, shape_held_by
-from opkernel.ops.collective.kernel import (
-    FINAL_OPS,
-    MERGE_OPS,
-    CollectiveKernel,
-    Instance,
-    scalar,
-)
+from opkernel.opdef.common_shapes.rules import defined_shape, shape_held_by, shape_rule
+from opkernel.ops.input_checks import require, require_scalar
+from opkernel.ops.math.arithmetic import truncated_quotient
 from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType
+
+MERGE_OPS: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": np.add,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Mul": np.multiply,
+}
+
+
+def _div(merged: Any, group_size: int) -> Any:
+    """The mean; of integers it is rounded towards 0."""
+    divide = truncated_quotient if merged.dtype.kind == "i" else np.divide
+    return divide(merged, np.asarray(group_size, merged.dtype))
+
+
+FINAL_OPS: dict[str, Callable[[Any, int], Any] | None] = {"Id": None, "Div": _div}
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Which collective a node takes part in, and as which member of the group.
+
+    Attributes:
+        group_size: The number of members.
+        group_key: Names the group.
+        instance_key: Names this among the collectives of the group.
+        rank: The node's place in the group; -1 where the node does not say.
+    """
+
+    group_size: int
+    group_key: int | str
+    instance_key: int | str
+    rank: int = -1
+
+    def __post_init__(self) -> None:
+        if self.group_size <= 0:
+            raise InvalidArgumentError(
+                f"group_size must be positive integer but got {self.group_size}"
+            )
+
+
+class CollectiveKernel(AsyncOpKernel):
+    """Takes part in a collective with the first input; the output is what the collective gives.
+
+    Attributes:
+        collective_type: The kind of the collective.
+        is_source: Whether the input is what a broadcast is of.
+        merge_op: Merges two tensors (reductions only).
+        final_op: Completes what merging gave; None for no change.
+        timeout_seconds: For how long the node waits for the others; 0 for no limit.
+    """
+
+    collective_type: ClassVar[CollectiveType]
+    is_source: ClassVar[bool] = False
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self.merge_op: Callable[[Any, Any], Any] | None = None
+        self.final_op: Callable[[Any, int], Any] | None = None
+        self.timeout_seconds: float = 0.0
+        if construction.has_attr("timeout_seconds"):
+            self.timeout_seconds = construction.get_attr("timeout_seconds")
+
+    @abstractmethod
+    def instance(self, ctx: OpKernelContext) -> Instance:
+        """Which collective the node takes part in."""
+
+    def tensor(self, ctx: OpKernelContext) -> Any:
+        """The tensor that the node brings; None where it only receives."""
+        return ctx.input(0)
+
+    def shape(self, ctx: OpKernelContext, group_size: int) -> tuple[int, ...]:
+        """The sizes that all members must agree on: by default those of the input."""
+        return np.shape(ctx.input(0))
+
+    def set_result(self, ctx: OpKernelContext, result: Any) -> None:
+        """Take what the collective gives to this member."""
+        ctx.set_output(0, result)
+
+    @property
+    def data_type(self) -> DataType:
+        """The type of the tensors."""
+        return self.output_types[0]
+
+    def compute_async(self, ctx: OpKernelContext, done: Callable[[], None]) -> None:
+        """Take part; `done` is called when all have."""
+        executor = ctx.collective_executor
+        if executor is None:
+            raise InternalError(
+                f"Failed to get CollectiveExecutor from OpKernelContext for Op {self.name}"
+            )
+        instance = self.instance(ctx)
+        member = CollectiveMember(
+            self.device.name, ctx.session_handle, ctx.step_id, self.name, instance.rank
+        )
+        params = CollectiveParams(
+            type=self.collective_type,
+            group_key=instance.group_key,
+            group_size=instance.group_size,
+            instance_key=instance.instance_key,
+            data_type=self.data_type,
+            shape=self.shape(ctx, instance.group_size),
+            merge_op=self.merge_op,
+            final_op=self.final_op,
+            frame_iter=ctx.frame_iter,
+            is_source=self.is_source,
+            timeout_seconds=self.timeout_seconds,
+        )
+
+        def finish(error: OpError | None, result: Any) -> None:
+            try:
+                if error is None:
+                    self.set_result(ctx, result)
+            except OpError as wrong:
+                error = wrong
+            ctx.set_status(error)
+            done()
+
+        executor.execute_async(member, params, self.tensor(ctx), finish, ctx.cancellation_manager)
+
+
+def scalar(ctx: OpKernelContext, name: str) -> int:
+    """The value of an input that must be a scalar."""
+    value = ctx.input(name)
+    require_scalar(value, f"Unexpected dimensions on input {name}, got {{}}")
+    return int(value)
+
 
 _KEYS = ("group_size", "group_key", "instance_key")
 
@@ -73,8 +208,7 @@ class Gather(GroupKernel):
 
     def shape(self, ctx: OpKernelContext, group_size: int) -> tuple[int, ...]:
         shape = super().shape(ctx, group_size)
-        if not shape:
-            raise InvalidArgumentError("input should have rank > 0, received 0")
+        require(shape, "input should have rank > 0, received 0")
         check_allocation((shape[0] * group_size, *shape[1:]), self.data_type)
         return shape
 
@@ -134,144 +268,101 @@ def gather_shape(c: InferenceContext) -> None:
     c.set_output(0, c.concatenate(c.vector(gathered), c.subshape(shape, 1)))
 
 
-def group_of_unknown_size_shape(c: InferenceContext) -> None:
-    """The shape of the input, the first dimension unknown."""
-    shape = c.with_rank_at_least(c.input(0), 1)
-    c.set_output(0, c.replace_dim(shape, 0, c.unknown_dim()))
+group_of_unknown_size_shape = shape_rule("[?, ...] -> [?, ...]")
 
 
-_SUMMED = "T: {bfloat16, float, half, double, int32, int64}"
+register_collective = partial(register_op, is_stateful=True, is_distributed_communication=True)
+
+SUMMED = "T: {bfloat16, float, half, double, int32, int64}"
 _GATHERED = "T: {float, half, double, int32, int64}"
 _SENT = "T: {bool, float, half, double, int32, int64}"
 _KEY_ATTRS = ("group_size: int", "group_key: int", "instance_key: int")
-_KEY_INPUTS = ("group_size: int32", "group_key: int32", "instance_key: int32")
-_TOKENS = "ordering_token: Nordering_token * resource"
+_KEYED = "group_size: int32, group_key: int32, instance_key: int32"
+_ORDERED = f"{_KEYED}, ordering_token: Nordering_token * resource"
 _WAY = ("communication_hint: string = 'auto'", "timeout_seconds: float = 0")
 _MERGE = ("merge_op: {'Min', 'Max', 'Mul', 'Add'}", "final_op: {'Id', 'Div'}")
 _STATELESS = ("is_stateless: bool = false", "Nordering_token: int >= 0 = 0")
 _SUBDIVISIONS = "max_subdivs_per_device: int = -1"
-_ALL_REDUCE = "The inputs of all members of the group, merged into one."
+ALL_REDUCE = "The inputs of all members of the group, merged into one."
+ALL_TO_ALL = "Of the input of each member of the group the row of this member's number."
 _GATHER = "The inputs of all members of the group, one after the other."
 _SEND = "The input, which the other members of the group get too."
 _RECEIVE = "The input of the member of the group that sends."
 
 
 def _register(
-    name: str,
+    signature: str,
     kernel: type[CollectiveKernel],
-    inputs: tuple[str, ...],
-    attrs: tuple[str, ...],
     shape_fn: OpShapeInferenceFn,
+    *attrs: str,
     doc: str,
-) -> OpHandle:
-    op = register_op(
-        name,
-        inputs=inputs,
-        outputs=["data: T"],
+) -> None:
+    op = register_collective(
+        f"{signature} -> data: T",
         attrs=attrs,
         shape_fn=shape_fn,
-        traits="any_order" if _TOKENS not in inputs else "",
-        is_stateful=True,
-        is_distributed_communication=True,
+        traits="any_order" if _ORDERED not in signature else "",
         doc=doc,
     )
     register_kernel(op)(kernel)
-    return op
 
 
-COLLECTIVE_REDUCE = _register(
-    "CollectiveReduce",
+_register(
+    "CollectiveReduce(input: T)",
     Reduce,
-    ("input: T",),
-    (
-        _SUMMED,
-        *_KEY_ATTRS,
-        *_MERGE,
-        "subdiv_offsets: list(int)",
-        "wait_for: list(int) = []",
-        *_WAY,
-    ),
     unchanged_shape,
-    _ALL_REDUCE,
+    *(SUMMED, *_KEY_ATTRS, *_MERGE, "subdiv_offsets: list(int)", "wait_for: list(int) = []"),
+    *_WAY,
+    doc=ALL_REDUCE,
 )
-COLLECTIVE_REDUCE_V2 = _register(
-    "CollectiveReduceV2",
-    Reduce,
-    ("input: T", *_KEY_INPUTS, _TOKENS),
-    (_SUMMED, *_MERGE, *_WAY, *_STATELESS, _SUBDIVISIONS),
-    unchanged_shape,
-    _ALL_REDUCE,
+_MERGED = (SUMMED, *_MERGE, *_WAY, *_STATELESS, _SUBDIVISIONS)
+_register(
+    f"CollectiveReduceV2(input: T, {_ORDERED})", Reduce, unchanged_shape, *_MERGED, doc=ALL_REDUCE
 )
-COLLECTIVE_REDUCE_SCATTER_V2 = _register(
-    "CollectiveReduceScatterV2",
+_register(
+    f"CollectiveReduceScatterV2(input: T, {_ORDERED})",
     ReduceScatter,
-    ("input: T", *_KEY_INPUTS, _TOKENS),
-    (_SUMMED, *_MERGE, *_WAY, *_STATELESS, _SUBDIVISIONS),
     group_of_unknown_size_shape,
-    "This member's part of the inputs of all members of the group, merged into one.",
+    *_MERGED,
+    doc="This member's part of the inputs of all members of the group, merged into one.",
 )
-COLLECTIVE_GATHER = _register(
-    "CollectiveGather",
+_PLACED = (*_KEY_ATTRS, "shape: shape", *_WAY)
+_register("CollectiveGather(input: T)", Gather, gather_shape, _GATHERED, *_PLACED, doc=_GATHER)
+_register(
+    f"CollectiveGatherV2(input: T, {_ORDERED})",
     Gather,
-    ("input: T",),
-    (_GATHERED, *_KEY_ATTRS, "shape: shape", *_WAY),
-    gather_shape,
-    _GATHER,
-)
-COLLECTIVE_GATHER_V2 = _register(
-    "CollectiveGatherV2",
-    Gather,
-    ("input: T", *_KEY_INPUTS, _TOKENS),
-    (_GATHERED, *_WAY, *_STATELESS),
     group_of_unknown_size_shape,
-    _GATHER,
+    *(_GATHERED, *_WAY, *_STATELESS),
+    doc=_GATHER,
 )
-COLLECTIVE_ALL_TO_ALL_V2 = _register(
-    "CollectiveAllToAllV2",
+_register(
+    f"CollectiveAllToAllV2(input: T, {_ORDERED})",
     AllToAll,
-    ("input: T", *_KEY_INPUTS, _TOKENS),
-    (_SUMMED, *_WAY, *_STATELESS),
     unchanged_shape,
-    "Of the input of each member of the group the row of this member's number.",
+    *(SUMMED, *_WAY, *_STATELESS),
+    doc=ALL_TO_ALL,
 )
-COLLECTIVE_BCAST_SEND = _register(
-    "CollectiveBcastSend",
+_register("CollectiveBcastSend(input: T)", BcastSend, explicit_shape, _SENT, *_PLACED, doc=_SEND)
+_register(
+    f"CollectiveBcastSendV2(input: T, {_KEYED})",
     BcastSend,
-    ("input: T",),
-    (_SENT, *_KEY_ATTRS, "shape: shape", *_WAY),
-    explicit_shape,
-    _SEND,
-)
-COLLECTIVE_BCAST_SEND_V2 = _register(
-    "CollectiveBcastSendV2",
-    BcastSend,
-    ("input: T", *_KEY_INPUTS),
-    (_SENT, *_WAY),
     unchanged_shape,
-    _SEND,
+    _SENT,
+    *_WAY,
+    doc=_SEND,
 )
-COLLECTIVE_BCAST_RECV = _register(
-    "CollectiveBcastRecv",
+_register("CollectiveBcastRecv()", BcastRecv, explicit_shape, _SENT, *_PLACED, doc=_RECEIVE)
+_register(
+    f"CollectiveBcastRecvV2({_KEYED}, shape: Tshape)",
     BcastRecv,
-    (),
-    (_SENT, *_KEY_ATTRS, "shape: shape", *_WAY),
-    explicit_shape,
-    _RECEIVE,
-)
-COLLECTIVE_BCAST_RECV_V2 = _register(
-    "CollectiveBcastRecvV2",
-    BcastRecv,
-    (*_KEY_INPUTS, "shape: Tshape"),
-    (_SENT, "Tshape: {int32, int64} = DT_INT32", *_WAY),
     shape_held_by(3),
-    _RECEIVE,
+    *(_SENT, "Tshape: {int32, int64} = DT_INT32", *_WAY),
+    doc=_RECEIVE,
 )
 
 
 NCCL_ALL_REDUCE = register_op(
-    "NcclAllReduce",
-    inputs=["input: T"],
-    outputs=["data: T"],
+    "NcclAllReduce(input: T) -> data: T",
     attrs=[
         "reduction: {'min', 'max', 'prod', 'sum'}",
         "T: {half, float, double, int32, int64}",

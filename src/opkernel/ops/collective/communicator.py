@@ -20,9 +20,18 @@ from opkernel.kernel import (
     lookup_resource,
     make_resource_handle,
 )
-from opkernel.opdef import register_op, scalar_shape, unchanged_shape
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.collective.kernel import MERGE_OPS, CollectiveKernel, Instance, scalar
+from opkernel.opdef import scalar_shape, unchanged_shape
+from opkernel.opdef.common_shapes.rules import shape_rule
+from opkernel.ops.collective.collectives import (
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    MERGE_OPS,
+    SUMMED,
+    CollectiveKernel,
+    Instance,
+    register_collective,
+    scalar,
+)
 from opkernel.ops.input_checks import require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -55,52 +64,31 @@ class CollectiveGroup(ResourceBase):
         )
 
 
-COLLECTIVE_INITIALIZE_COMMUNICATOR = register_op(
-    "CollectiveInitializeCommunicator",
-    inputs=["group_key: int32", "rank: int32", "group_size: int32"],
-    outputs=["communicator: resource"],
+COLLECTIVE_INITIALIZE_COMMUNICATOR = register_collective(
+    "CollectiveInitializeCommunicator(group_key: int32, rank: int32, group_size: int32) "
+    "-> communicator: resource",
     attrs=["communication_hint: string = 'auto'", "timeout_seconds: float = 0"],
     shape_fn=scalar_shape,
     traits="any_order",
-    is_stateful=True,
-    is_distributed_communication=True,
     doc="A place in a group; waits until all places are taken.",
 )
-COLLECTIVE_REDUCE_V3 = register_op(
-    "CollectiveReduceV3",
-    inputs=["input: T", "communicator: resource", "group_assignment: int32"],
-    outputs=["data: T"],
-    attrs=[
-        "T: {bfloat16, float, half, double, int32, int64}",
-        "reduction: {'Min', 'Max', 'Mul', 'Add'}",
-        "timeout_seconds: float = 0",
-    ],
+COLLECTIVE_REDUCE_V3 = register_collective(
+    "CollectiveReduceV3(input: T, communicator: resource, group_assignment: int32) -> data: T",
+    attrs=[SUMMED, "reduction: {'Min', 'Max', 'Mul', 'Add'}", "timeout_seconds: float = 0"],
     shape_fn=unchanged_shape,
-    is_stateful=True,
-    is_distributed_communication=True,
-    doc="The inputs of all members of the group, merged into one.",
+    doc=ALL_REDUCE,
 )
-COLLECTIVE_ALL_TO_ALL_V3 = register_op(
-    "CollectiveAllToAllV3",
-    inputs=["input: T", "communicator: resource", "group_assignment: int32"],
-    outputs=["data: T"],
-    attrs=[
-        "T: {bfloat16, float, half, double, int32, int64}",
-        "timeout_seconds: float = 0",
-    ],
+COLLECTIVE_ALL_TO_ALL_V3 = register_collective(
+    "CollectiveAllToAllV3(input: T, communicator: resource, group_assignment: int32) -> data: T",
+    attrs=[SUMMED, "timeout_seconds: float = 0"],
     shape_fn=unchanged_shape,
-    is_stateful=True,
-    is_distributed_communication=True,
-    doc="Of the input of each member of the group the row of this member's number.",
+    doc=ALL_TO_ALL,
 )
-COLLECTIVE_ASSIGN_GROUP_V2 = register_op(
-    "CollectiveAssignGroupV2",
-    inputs=["group_assignment: int32", "device_index: int32", "base_key: int32"],
-    outputs=["group_size: int32", "group_key: int32"],
+COLLECTIVE_ASSIGN_GROUP_V2 = register_collective(
+    "CollectiveAssignGroupV2(group_assignment: int32, device_index: int32, base_key: int32) "
+    "-> group_size: int32, group_key: int32",
     shape_fn=shape_rule("-> [], []"),
     traits="any_order",
-    is_stateful=True,
-    is_distributed_communication=True,
     doc="The size and the key of the group, a row of `group_assignment`, that a device is in.",
 )
 

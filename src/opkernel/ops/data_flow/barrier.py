@@ -18,16 +18,18 @@ from opkernel.opdef.common_shapes.rules import (
     checked_no_outputs,
     checked_scalar,
     defined_shape,
+    shape_rule,
 )
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.data_flow.queue_base import UNBOUNDED
-from opkernel.ops.data_flow.queues import PriorityQueue
-from opkernel.ops.data_flow.waiting import Done, WaitingKernel, finish_all
-from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import ALL
-from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import ResourceOpKernel, register_fact, resource_of_handle
-from opkernel.ops.step_resources import InexpensiveKernel
+from opkernel.ops.data_flow.queues import UNBOUNDED, PriorityQueue
+from opkernel.ops.data_flow.waiting import Done, WaitingKernel
+from opkernel.ops.input_checks import require, require_scalar
+from opkernel.ops.registration import ALL, register_kernel
+from opkernel.ops.resource_op_kernel import (
+    InexpensiveKernel,
+    ResourceOpKernel,
+    register_fact,
+    resource_of_handle,
+)
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 # What the ops are
@@ -42,8 +44,7 @@ def insert_many_shape(c: InferenceContext) -> None:
 
 
 register_op(
-    "Barrier",
-    outputs=["handle: Ref(string)"],
+    "Barrier() -> handle: Ref(string)",
     attrs=[
         "component_types: list(type) >= 1",
         "shapes: list(shape) >= 0 = []",
@@ -56,16 +57,14 @@ register_op(
     doc="A barrier, which keeps the components of a key until all have come.",
 )
 register_op(
-    "BarrierInsertMany",
-    inputs=["handle: Ref(string)", "keys: string", "values: T"],
+    "BarrierInsertMany(handle: Ref(string), keys: string, values: T)",
     attrs=["T: type", "component_index: int"],
     shape_fn=insert_many_shape,
     doc="Gives each key its value of one component.",
 )
 register_op(
-    "BarrierTakeMany",
-    inputs=["handle: Ref(string)", "num_elements: int32"],
-    outputs=["indices: int64", "keys: string", "values: component_types"],
+    "BarrierTakeMany(handle: Ref(string), num_elements: int32) "
+    "-> indices: int64, keys: string, values: component_types",
     attrs=[
         "component_types: list(type) >= 1",
         "allow_small_batch: bool = false",
@@ -76,8 +75,7 @@ register_op(
     doc="Takes out keys whose components are complete, those that came first before others.",
 )
 register_op(
-    "BarrierClose",
-    inputs=["handle: Ref(string)"],
+    "BarrierClose(handle: Ref(string))",
     attrs=["cancel_pending_enqueues: bool = false"],
     shape_fn=checked_no_outputs("h"),
     doc="Lets no new keys in, and with `cancel_pending_enqueues` no more values.",
@@ -87,11 +85,7 @@ for _name, _doc in (
     ("BarrierIncompleteSize", "The number of keys that lack values."),
 ):
     register_op(
-        _name,
-        inputs=["handle: Ref(string)"],
-        outputs=["size: int32"],
-        shape_fn=checked_scalar("h"),
-        doc=_doc,
+        f"{_name}(handle: Ref(string)) -> size: int32", shape_fn=checked_scalar("h"), doc=_doc
     )
 
 # The resource
@@ -107,22 +101,19 @@ class Barrier(PriorityQueue):
     values. The number is the priority.
 
     Args:
-        value_dtypes: The types of the values.
-        value_shapes: Their shapes.
+        dtypes: The types of the values.
+        shapes: Their shapes.
         name: The name, for messages.
     """
 
     def __init__(
-        self,
-        value_dtypes: Sequence[DataType],
-        value_shapes: Sequence[PartialTensorShape],
-        name: str,
+        self, dtypes: Sequence[DataType], shapes: Sequence[PartialTensorShape], name: str
     ) -> None:
         scalar = PartialTensorShape([])
-        dtypes = [DataType.DT_INT64, DataType.DT_STRING, *value_dtypes]
-        super().__init__(UNBOUNDED, dtypes, [scalar, scalar, *value_shapes], f"{name}_queue")
+        of_elements = [DataType.DT_INT64, DataType.DT_STRING, *dtypes]
+        super().__init__(UNBOUNDED, of_elements, [scalar, scalar, *shapes], f"{name}_queue")
         self.barrier_name = name
-        self.num_values = len(value_dtypes)
+        self.num_values = len(dtypes)
         self._incomplete: dict[bytes, list[Any]] = {}
         self._refuses_keys = False
         self._refuses_values = False
@@ -144,12 +135,15 @@ class Barrier(PriorityQueue):
             CancelledError: the barrier is closed for these keys.
             InvalidArgumentError: a key has such a value, or a value has the wrong shape.
         """
-        with self._lock:
-            try:
-                self._insert_many(keys, values, component)
-            finally:
-                over = self._resume_all()
-        finish_all(over)
+        with self._changing():
+            self._check_open(keys)
+            before = set(self._incomplete)
+            check_bytes(_OF_KEY * len(keys), "elements of a barrier")
+            for i, key in enumerate(in_time(keys)):
+                self._insert(i, key, keys[i, ...], values[i, ...], component)
+            if not before.issuperset(keys):
+                self._insertion += 1
+            self._close_if_complete()
 
     def take_many(
         self, count: int, ctx: OpKernelContext, done: Done, *, allow_small_batch: bool
@@ -164,7 +158,7 @@ class Barrier(PriorityQueue):
 
         if self._refuses_keys:
             count = self._deliverable(count, allow_small_batch)
-        self.dequeue_many(count, ctx, done, deliver, allow_small_batch=allow_small_batch)
+        self.dequeue_many(count, ctx, done, deliver, allow_fewer=allow_small_batch)
 
     def close_for(self, *, cancel_pending: bool) -> None:
         """Let no new keys in, and no values either with `cancel_pending`.
@@ -172,30 +166,21 @@ class Barrier(PriorityQueue):
         Raises:
             CancelledError: it is closed like this already.
         """
-        with self._lock:
+        with self._changing():
             if self._refuses_keys and (self._refuses_values or not cancel_pending):
                 raise CancelledError(f"Barrier '{self.barrier_name}' is already closed.")
             self._refuses_keys, self._refuses_values = True, cancel_pending
             if cancel_pending:
                 self._incomplete.clear()
             self._close_if_complete()
-            over = self._resume_all()
-        finish_all(over)
 
-    def _insert_many(self, keys: Any, values: Any, component: int) -> None:
+    def _check_open(self, keys: Any) -> None:
         if self._refuses_keys and (self._refuses_values or (len(keys) and not self._incomplete)):
             raise CancelledError(
                 f"Barrier {self.barrier_name} is closed.  Pending enqueues cancelled: "
                 f"{int(self._refuses_values)}.  Number of new insertions: {len(keys)}.  "
                 f"Number of incomplete keys: {self.incomplete_size}."
             )
-        before = set(self._incomplete)
-        check_bytes(_OF_KEY * len(keys), "elements of a barrier")
-        for i, key in enumerate(in_time(keys)):
-            self._insert(i, key, keys[i, ...], values[i, ...], component)
-        if not before.issuperset(keys):
-            self._insertion += 1
-        self._close_if_complete()
 
     def _insert(self, i: int, key: bytes, key_tensor: Any, value: Any, component: int) -> None:
         if self._refuses_keys and key not in self._incomplete:
@@ -217,7 +202,6 @@ class Barrier(PriorityQueue):
             del self._incomplete[key]
             self.validate(tuple(element))
             self._put(tuple(element))
-            self._changed()
 
     def _deliverable(self, count: int, allow_small_batch: bool) -> int:
         """How many keys a closed barrier can give of `count`.
@@ -239,9 +223,8 @@ class Barrier(PriorityQueue):
         return count
 
     def _close_if_complete(self) -> None:
-        if self._refuses_keys and not self._incomplete and not self.is_closed:
+        if self._refuses_keys and not self._incomplete:
             self.is_closed = True
-            self._changed()
 
 
 # The kernels
@@ -336,8 +319,7 @@ class BarrierTakeMany(WaitingKernel[Barrier]):
     def access(self, barrier: Barrier, ctx: OpKernelContext, done: Done) -> None:
         count = ctx.input(1)
         require_scalar(count, "num_elements must be a scalar.")
-        if count < 0:
-            raise InvalidArgumentError(f"num_elements must not be negative, got {count}")
+        require(count >= 0, f"num_elements must not be negative, got {count}")
         ctx.match_signature(self.input_types, barrier.component_dtypes)
         barrier.take_many(int(count), ctx, done, allow_small_batch=self.allow_small_batch)
 

@@ -23,7 +23,6 @@ from opkernel.kernel import (
 from opkernel.opdef import full_type, no_outputs, register_op, scalar_shape
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.data_flow.waiting import (
-    Attempt,
     Done,
     Line,
     Steps,
@@ -33,31 +32,26 @@ from opkernel.ops.data_flow.waiting import (
 )
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import container_of
-from opkernel.ops.step_resources import InexpensiveKernel
+from opkernel.ops.resource_op_kernel import InexpensiveKernel, container_of
 from opkernel.proto import VariantTensorDataProto
 from opkernel.types import Variant, object_scalar
 
 register_op(
-    "MutexV2",
-    outputs=["resource: resource"],
+    "MutexV2() -> resource: resource",
     attrs=["container: string = ''", "shared_name: string = ''"],
     shape_fn=scalar_shape,
     is_stateful=True,
     doc="A handle to the mutex of that name and container.",
 )
 register_op(
-    "MutexLock",
-    inputs=["mutex: resource"],
-    outputs=["mutex_lock: variant"],
+    "MutexLock(mutex: resource) -> mutex_lock: variant",
     shape_fn=scalar_shape,
     is_stateful=True,
     type_constructor=full_type.nullary(FullTypeId.TFT_MUTEX_LOCK),
     doc="Locks the mutex until nobody has the output any more; waits while it is locked.",
 )
 register_op(
-    "ConsumeMutexLock",
-    inputs=["mutex_lock: variant"],
+    "ConsumeMutexLock(mutex_lock: variant)",
     shape_fn=no_outputs,
     is_stateful=True,
     doc="Keeps a lock until the nodes before it are done.",
@@ -87,8 +81,7 @@ class Mutex(WaitingResource):
                 register_cancellation_callback(ctx.cancellation_manager, lock.releasing())
             ctx.set_output(0, object_scalar(lock))
 
-        steps = self._lock_steps()
-        self.start(self._waiting, Attempt(ctx, done, steps, deliver, name="Lock acquisition"))
+        self.start(self._waiting, ctx, done, self._lock_steps(), deliver, name="Lock acquisition")
 
     def release(self, *, blocking: bool = True) -> bool:
         """Unlock it; False if that would have to wait, and is not to."""

@@ -1,62 +1,283 @@
-"""The kinds of queues: first in first out, with padding, shuffled, by priority.
+"""Queues: their common part, and the kinds: first in first out, with padding, shuffled, by priority.
 
-Ops that make queues.
+An element is a tuple of tensors, one a component. Where elements are kept, and which comes next,
+is the business of subclasses of QueueBase; waiting, closing, checks and batches are its own.
 
-Source: TensorFlow core/kernels/{fifo_queue,padding_fifo_queue,priority_queue}.cc, random_shuffle_queue_op.cc,
-core/ops/data_flow_ops.cc, core/kernels/queue_op.cc, fifo_queue_op.cc, padding_fifo_queue_op.cc,
-priority_queue_op.cc.
+Source: TensorFlow core/kernels/queue_base.cc, typed_queue.h, {fifo_queue,padding_fifo_queue,priority_queue}.cc,
+random_shuffle_queue_op.cc.
 """
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from opkernel.device.work_clock import in_time
-from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import (
-    OpKernelConstruction,
-    OpKernelContext,
-    TensorRef,
-    check_allocation,
-    handle_from_input,
-)
-from opkernel.opdef import register_op, scalar_shape
-from opkernel.opdef.common_shapes.rules import defined_shape
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.device.work_clock import WorkClock, in_time
+from opkernel.errors import CancelledError, InvalidArgumentError, OutOfRangeError
+from opkernel.kernel import OpKernelContext, check_allocation
+from opkernel.ops.array.concat import stacked
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.data_flow.queue_base import UNBOUNDED, Element, QueueBase
-from opkernel.ops.data_flow.waiting import Steps
-from opkernel.ops.philox import Philox, words_one_by_one
-from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import ResourceOpKernel, names_tensor
-from opkernel.ops.step_resources import InexpensiveKernel
+from opkernel.ops.data_flow.waiting import Deliver, Done, Line, Steps, WaitingResource
+from opkernel.ops.input_checks import require, require_equal, require_rank_at_least
+from opkernel.ops.random.philox import Philox, words_one_by_one
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
-__all__ = ["FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue"]
+UNBOUNDED = 2**31 - 1
+"""The capacity of a queue that never fills up."""
+
+Element = tuple[Any, ...]
+"""A tensor for each component; no other code has them."""
+
+_OF_TURN = 1 << 11
+"""The work of taking an element."""
+
+_ENQUEUE, _DEQUEUE = "Enqueue operation", "Dequeue operation"
 
 
-class FIFOQueue(QueueBase):
-    """Elements leave in the order in which they came.
+class QueueBase(WaitingResource):
+    """A queue of elements; used from any thread.
+
+    Those who put elements in wait while it is full, in order; those who take them out wait while
+    there are too few, in order.
 
     Args:
-        of_queue: As QueueBase.
+        capacity: How many elements it holds.
+        component_dtypes: The types of the components.
+        component_shapes: Their shapes, or none.
+        name: The name, for messages.
+
+    Attributes:
+        type_name: The op, without its version.
+        elements_type: What holds the elements.
+        is_closed: Whether no more elements will be put in.
+
+    Raises:
+        InvalidArgumentError: there are no components, or not as many shapes.
     """
 
-    type_name = "FIFOQueue"
+    type_name: ClassVar[str]
+    elements_type: ClassVar[type[Any]] = list
 
-    def __init__(self, *of_queue: Any) -> None:
-        super().__init__(*of_queue)
-        self._elements: deque[Element] = deque()
+    def __init__(
+        self,
+        capacity: int,
+        component_dtypes: Sequence[DataType],
+        component_shapes: Sequence[PartialTensorShape],
+        name: str,
+    ) -> None:
+        require(component_dtypes, f"Empty component types for queue {name}")
+        if component_shapes and len(component_dtypes) != len(component_shapes):
+            raise InvalidArgumentError(
+                "Different number of component types.  Types: "
+                f"{_types_text(component_dtypes)}, Shapes: {_shapes_text(component_shapes)}"
+            )
+        self.capacity = capacity
+        self.component_dtypes = tuple(component_dtypes)
+        self.component_shapes = tuple(component_shapes)
+        self.name = name
+        self.is_closed = False
+        self._elements = self.elements_type()
+        self._enqueues, self._dequeues = Line(), Line()
+        super().__init__(self._enqueues, self._dequeues)
+
+    # How elements are kept; called under the lock
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return len(self._elements)
 
     def _put(self, element: Element) -> None:
+        """Add an element."""
         self._elements.append(element)
+
+    def _take(self) -> Element:
+        """Take out the element whose turn it is; there is one."""
+        raise NotImplementedError
+
+    def _put_back(self, elements: list[Element]) -> None:
+        """Add elements that were taken out, in that order, and are not wanted any more."""
+        raise NotImplementedError
+
+    @property
+    def _available(self) -> int:
+        """How many elements may be taken out now."""
+        return self.size
+
+    def validate(self, element: Element) -> None:
+        """Raise InvalidArgumentError unless the components of an element have their shapes."""
+        for i, (shape, tensor) in enumerate(zip(self.component_shapes, element, strict=False)):
+            _check_shape(i, shape, tensor)
+
+    def validate_many(self, batch: Element) -> None:
+        """Raise InvalidArgumentError unless the components of a batch have their shapes."""
+        for i, tensor in enumerate(batch):
+            require_rank_at_least(tensor, 1, f"Component {i} of a batch must not be a scalar")
+        size = len(batch[0])
+        for i, shape in enumerate(self.component_shapes):
+            _check_shape(i, PartialTensorShape([size]).concatenate(shape), batch[i])
+        for i, tensor in enumerate(batch):
+            if len(tensor) != size:
+                raise InvalidArgumentError(
+                    "All input tensors must have the same size in the 0th dimension. Component "
+                    f"{i} has {len(tensor)}, and should have {size}"
+                )
+
+    def check_matches(
+        self, kind: str, capacity: int, dtypes: list[DataType], shapes: list[PartialTensorShape]
+    ) -> None:
+        """Raise InvalidArgumentError unless the queue is what a node of its shared name wants."""
+        require_equal(self.type_name, kind, "Expected {}, found {}")
+        described = [
+            ("capacity", self.capacity, capacity, "was"),
+            ("component types", *map(_types_text, (self.component_dtypes, dtypes)), "were"),
+        ]
+        if not self._shapes_match(shapes):
+            texts = map(_shapes_text, (self.component_shapes, shapes))
+            described.append(("component shapes", *texts, "were"))
+        for what, have, requested, verb in described:
+            if have != requested:
+                raise InvalidArgumentError(
+                    f"Shared queue '{self.name}' has {what} {have} but requested {what} {verb} "
+                    f"{requested}"
+                )
+
+    def _shapes_match(self, shapes: Sequence[PartialTensorShape]) -> bool:
+        return self.component_shapes == tuple(shapes)
+
+    # What kernels do
+
+    def enqueue(self, elements: Iterable[Element], ctx: OpKernelContext, done: Done) -> None:
+        """Put elements in, one after the other, as there is room."""
+        self.start(self._enqueues, ctx, done, self._enqueue_steps(elements), name=_ENQUEUE)
+
+    def dequeue(self, ctx: OpKernelContext, done: Done, deliver: Deliver) -> None:
+        """Take one element out."""
+        self.start(self._dequeues, ctx, done, self._dequeue_steps(), deliver, name=_DEQUEUE)
+
+    def dequeue_many(
+        self, count: int, ctx: OpKernelContext, done: Done, deliver: Deliver, *, allow_fewer: bool
+    ) -> None:
+        """Take elements out, as a batch; fewer of a closed queue that has fewer, if allowed."""
+        steps = self._dequeue_many_steps(count, allow_fewer)
+        self.start(self._dequeues, ctx, done, steps, deliver, name=_DEQUEUE)
+
+    def close(self, ctx: OpKernelContext, done: Done, *, cancel_pending: bool) -> None:
+        """Let no more elements in after those that wait, or are cancelled with `cancel_pending`."""
+        if cancel_pending:
+            with self._changing() as over:
+                self.is_closed = True
+                over += self._enqueues.cancel_all()
+            done()
+        else:
+            self.start(self._enqueues, ctx, done, self._close_steps(), name=_ENQUEUE)
+
+    # The steps, which run under the lock
+
+    def _enqueue_steps(self, elements: Iterable[Element]) -> Steps:
+        for element in in_time(elements, doing="putting elements in a queue"):
+            while self.size >= self.capacity and not self.is_closed:
+                yield
+            if self.is_closed:
+                raise CancelledError(f"{self.type_name} '{self.name}' is closed.")
+            self._put(element)
+            self._changed()
+
+    def _dequeue_steps(self) -> Steps:
+        while self._available <= 0:
+            if self.is_closed:
+                raise self._insufficient(1)
+            yield
+        self._changed()
+        return self._take()
+
+    def _dequeue_many_steps(self, count: int, allow_fewer: bool) -> Steps:
+        if not self.component_shapes:
+            raise InvalidArgumentError(
+                f"{self.type_name}'s DequeueMany and DequeueUpTo require the components to have "
+                "specified shapes."
+            )
+        taken: list[Element] = []
+        clock = WorkClock("taking elements of a queue")
+        try:
+            while len(taken) < count:
+                if self.is_closed and self.size < count - len(taken):
+                    error = self._insufficient(count - len(taken))
+                    self._return(taken)
+                    if not allow_fewer or not self.size:
+                        raise error
+                    count = self.size
+                if self._available <= 0:
+                    yield
+                    continue
+                clock.spend(_OF_TURN)
+                taken.append(self._take())
+                self._changed()
+            return self._batch(taken)
+        except BaseException:  # cancelled, or there is no time or memory left
+            self._return(taken)
+            raise
+
+    def _close_steps(self) -> Steps:
+        if self.is_closed:
+            raise CancelledError(f"Queue '{self.name}' is already closed.")
+        self.is_closed = True
+        self._changed()
+        yield from ()  # it never waits
+
+    def _return(self, taken: list[Element]) -> None:
+        """Put back the elements that were taken out."""
+        if taken:
+            self._put_back(taken)
+            self._changed()
+            taken.clear()
+
+    def _insufficient(self, requested: int) -> OutOfRangeError:
+        return OutOfRangeError(
+            f"{self.type_name} '{self.name}' is closed and has insufficient elements "
+            f"(requested {requested}, current size {self.size})"
+        )
+
+    def _batch(self, elements: list[Element]) -> Element:
+        """Elements as one tensor for each component."""
+        return tuple(
+            self._stacked(i, [element[i] for element in elements])
+            for i in range(len(self.component_dtypes))
+        )
+
+    def _stacked(self, component: int, tensors: list[Any]) -> Any:
+        dtype, shape = self.component_dtypes[component], self.component_shapes[component]
+        if not tensors:
+            return zeros((0, *(size or 0 for size in shape.as_list())), dtype)
+        check_allocation((len(tensors), *tensors[0].shape), dtype)
+        return stacked(tensors)
+
+
+def _check_shape(component: int, expected: PartialTensorShape, tensor: Any) -> None:
+    if not expected.is_compatible_with(PartialTensorShape(tensor.shape)):
+        raise InvalidArgumentError(
+            f"Shape mismatch in tuple component {component}. Expected {expected}, "
+            f"got {TensorShape(tensor.shape)}"
+        )
+
+
+def _types_text(dtypes: Sequence[DataType]) -> str:
+    return f"[{', '.join(dtype.string for dtype in dtypes)}]"
+
+
+def _shapes_text(shapes: Sequence[PartialTensorShape]) -> str:
+    return f"[{', '.join(map(str, shapes))}]"
+
+
+class FIFOQueue(QueueBase):
+    """Elements leave in the order in which they came."""
+
+    type_name = "FIFOQueue"
+    elements_type = deque
+    _elements: deque[Element]
 
     def _take(self) -> Element:
         return self._elements.popleft()
@@ -109,17 +330,13 @@ class RandomShuffleQueue(QueueBase):
     """
 
     type_name = "RandomShuffleQueue"
+    _elements: list[Element]
 
     def __init__(self, min_after_dequeue: int, seed: int, seed2: int, *of_queue: Any) -> None:
         super().__init__(*of_queue)
         self.min_after_dequeue = min_after_dequeue
         self.seeds = seed, seed2
-        self._elements: list[Element] = []
         self._samples = words_one_by_one(Philox.seeded(seed, seed2))
-
-    @property
-    def size(self) -> int:
-        return len(self._elements)
 
     @property
     def _available(self) -> int:
@@ -138,28 +355,22 @@ class RandomShuffleQueue(QueueBase):
                 f"are {seeds}."
             )
 
-    def _put(self, element: Element) -> None:
-        self._elements.append(element)
-
     def _take(self) -> Element:
-        index = next(self._samples) % len(self._elements)
-        element = self._elements[index]
-        self._elements[index] = self._elements[-1]
-        self._elements.pop()
-        return element
+        elements = self._elements
+        index = next(self._samples) % len(elements)
+        elements[index], elements[-1] = elements[-1], elements[index]
+        return elements.pop()
 
     def _put_back(self, elements: list[Element]) -> None:
         self._elements += reversed(elements)
 
 
+@dataclass(slots=True)
 class _Prioritised:
     """An element in the heap of a PriorityQueue."""
 
-    __slots__ = ("element", "priority")
-
-    def __init__(self, priority: int, element: Element) -> None:
-        self.priority = priority
-        self.element = element
+    priority: int
+    element: Element
 
     def __lt__(self, other: "_Prioritised") -> bool:
         return self.priority < other.priority
@@ -173,20 +384,7 @@ class PriorityQueue(QueueBase):
     """
 
     type_name = "PriorityQueue"
-
-    def __init__(
-        self,
-        capacity: int,
-        component_dtypes: Sequence[DataType],
-        component_shapes: Sequence[PartialTensorShape],
-        name: str,
-    ) -> None:
-        super().__init__(capacity, component_dtypes, component_shapes, name)
-        self._heap: list[_Prioritised] = []
-
-    @property
-    def size(self) -> int:
-        return len(self._heap)
+    _elements: list[_Prioritised]
 
     def _put(self, element: Element) -> None:
         if np.ndim(element[0]):
@@ -194,166 +392,19 @@ class PriorityQueue(QueueBase):
                 "Expected the priority element to be a scalar, but received shape: "
                 f"{TensorShape(np.shape(element[0]))}"
             )
-        heapq.heappush(self._heap, _Prioritised(int(element[0]), element))
+        heapq.heappush(self._elements, _Prioritised(int(element[0]), element))
 
     def _take(self) -> Element:
-        return heapq.heappop(self._heap).element
+        return heapq.heappop(self._elements).element
 
     def _put_back(self, elements: list[Element]) -> None:
         for element in elements:
             self._put(element)
 
-    def _dequeue_many_steps(self, count: int, allow_small_batch: bool) -> Steps:
+    def _dequeue_many_steps(self, count: int, allow_fewer: bool) -> Steps:
         """A batch is in order, so it is taken at once, when there are enough."""
         while self.size < count and not self.is_closed:
             yield
-        if self.size < count and (not allow_small_batch or not self.size):
+        if self.size < count and (not allow_fewer or not self.size):
             raise self._insufficient(count)
         return (yield from super()._dequeue_many_steps(min(count, self.size), False))
-
-
-_TYPES_AND_SHAPES = ("component_types: list(type) >= 1", "shapes: list(shape) >= 0 = []")
-_CAPACITY = "capacity: int = -1"
-_NAMES = ("container: string = ''", "shared_name: string = ''")
-
-_ATTRS = {
-    "FIFOQueue": (*_TYPES_AND_SHAPES, _CAPACITY, *_NAMES),
-    "PaddingFIFOQueue": (*_TYPES_AND_SHAPES, _CAPACITY, *_NAMES),
-    "PriorityQueue": (
-        "component_types: list(type) >= 0 = []",
-        "shapes: list(shape) >= 0",
-        _CAPACITY,
-        *_NAMES,
-    ),
-    "RandomShuffleQueue": (
-        *_TYPES_AND_SHAPES,
-        _CAPACITY,
-        "min_after_dequeue: int = 0",
-        "seed: int = 0",
-        "seed2: int = 0",
-        *_NAMES,
-    ),
-}
-_DOCS = {
-    "FIFOQueue": "A queue that elements leave in the order in which they came.",
-    "PaddingFIFOQueue": "A FIFOQueue whose elements vary in size; batches are filled up with zeros.",
-    "PriorityQueue": "A queue that the element of the smallest priority, an int64, leaves first.",
-    "RandomShuffleQueue": "A queue that elements leave in random order.",
-}
-
-for _name, _attrs in _ATTRS.items():
-    for _version, _handle, _shape_fn in (
-        ("", "Ref(string)", shape_rule("-> [2]")),
-        ("V2", "resource", scalar_shape),
-    ):
-        register_op(
-            f"{_name}{_version}",
-            outputs=[f"handle: {_handle}"],
-            attrs=_attrs,
-            shape_fn=_shape_fn,
-            is_stateful=True,
-            doc=_DOCS[_name],
-        )
-
-
-class QueueOp(ResourceOpKernel):
-    """Makes a queue of `queue_type`."""
-
-    resource_type = QueueBase
-    queue_type: type[QueueBase] = FIFOQueue
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        capacity = construction.get_attr("capacity", "int32")
-        self.capacity: int = UNBOUNDED if capacity < 0 else capacity
-        self.dtypes: list[DataType] = construction.get_attr("component_types")
-        self.shapes = [self.component_shape(shape) for shape in construction.get_attr("shapes")]
-
-    def component_shape(self, shape: PartialTensorShape) -> PartialTensorShape:
-        """The shape that an attr stands for; raises InvalidArgumentError where it is none."""
-        return defined_shape(shape)
-
-    def create_resource(self, ctx: OpKernelContext) -> QueueBase:
-        return self.queue_type(self.capacity, self.dtypes, self.shapes, self.info.name)
-
-    def verify_resource(self, resource: QueueBase) -> None:
-        type_name = self.type_string.removesuffix("V2")
-        resource.check_matches(type_name, self.capacity, self.dtypes, self.shapes)
-
-
-@register_kernel("FIFOQueue", "FIFOQueueV2")
-class FIFOQueueOp(QueueOp):
-    """Makes a FIFOQueue."""
-
-
-@register_kernel("PaddingFIFOQueue", "PaddingFIFOQueueV2")
-class PaddingFIFOQueueOp(QueueOp):
-    """Makes a PaddingFIFOQueue."""
-
-    queue_type = PaddingFIFOQueue
-
-    def component_shape(self, shape: PartialTensorShape) -> PartialTensorShape:
-        if shape.rank is None:
-            raise InvalidArgumentError(f"shape {shape} must have known rank.")
-        return shape
-
-
-@register_kernel("PriorityQueue", "PriorityQueueV2")
-class PriorityQueueOp(QueueOp):
-    """Makes a PriorityQueue, whose first component, the priority, the attrs do not tell."""
-
-    queue_type = PriorityQueue
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        if not self.shapes:
-            raise InvalidArgumentError("A PriorityQueue needs the shapes of its components")
-        self.dtypes = [DataType.DT_INT64, *self.dtypes]
-        self.shapes = [PartialTensorShape([]), *self.shapes]
-
-
-@register_kernel("RandomShuffleQueue", "RandomShuffleQueueV2")
-class RandomShuffleQueueOp(QueueOp):
-    """Makes a RandomShuffleQueue."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.min_after_dequeue: int = construction.get_attr("min_after_dequeue", "int32")
-        self.seeds: tuple[int, int] = (
-            construction.get_attr("seed"),
-            construction.get_attr("seed2"),
-        )
-        if self.min_after_dequeue < 0:
-            raise InvalidArgumentError(f"min_after_dequeue {self.min_after_dequeue} must be >= 0")
-        if self.min_after_dequeue >= self.capacity:
-            raise InvalidArgumentError(
-                f"min_after_dequeue {self.min_after_dequeue} must be < capacity {self.capacity}"
-            )
-
-    def create_resource(self, ctx: OpKernelContext) -> QueueBase:
-        of_queue: tuple[Any, ...] = self.capacity, self.dtypes, self.shapes, self.info.name
-        return RandomShuffleQueue(self.min_after_dequeue, *self.seeds, *of_queue)
-
-    def verify_resource(self, resource: QueueBase) -> None:
-        super().verify_resource(resource)
-        assert isinstance(resource, RandomShuffleQueue)
-        resource.check_matches_shuffle(self.min_after_dequeue, self.seeds)
-
-
-register_op(
-    "FakeQueue",
-    inputs=["resource: resource"],
-    outputs=["handle: Ref(string)"],
-    shape_fn=shape_rule("-> [2]"),
-    is_stateful=True,
-    doc="The handle to a queue as ops of the first version take it.",
-)
-
-
-@register_kernel("FakeQueue")
-class FakeQueueOp(InexpensiveKernel):
-    """Gives the container and name of a resource handle."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        handle = handle_from_input(ctx.input(0))
-        ctx.set_output_ref(0, TensorRef(names_tensor(handle.container, handle.name)))

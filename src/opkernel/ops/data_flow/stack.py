@@ -1,27 +1,44 @@
-"""Stacks of tensors, which live for one step: loops keep in them what their gradients need.
+"""Tensors kept for later: stacks, which live for one step, and what a session keeps by handle.
 
-Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/stack.cc.
+Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/stack.cc, core/kernels/session_ops.cc.
 """
 
 import itertools
 import threading
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernelConstruction, OpKernelContext, ResourceBase
-from opkernel.opdef import register_op, unknown_shape
-from opkernel.opdef.common_shapes.rules import checked_no_outputs, outputs_as_inputs
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.kernel import (
+    TENSOR_HANDLE,
+    OpKernelConstruction,
+    OpKernelContext,
+    ResourceBase,
+    SessionState,
+    TensorAndKey,
+    make_resource_handle,
+    tensor_of_handle,
+)
+from opkernel.opdef import register_op, scalar_shape, unknown_shape
+from opkernel.opdef.common_shapes.rules import (
+    checked_no_outputs,
+    checked_unknown,
+    outputs_as_inputs,
+    shape_rule,
+)
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.step_resources import (
+from opkernel.ops.resource_op_kernel import (
     InexpensiveKernel,
     kept,
+    names_tensor,
     resource_manager,
     resource_of_step,
     set_handle,
     step_container,
 )
+from opkernel.ops.variables.var import owned_input
 from opkernel.types import DataType
 
 _CONTAINER = "_stacks"
@@ -29,45 +46,34 @@ _MAX_SIZE = 2**31 - 1
 _numbers = itertools.count()
 
 
-for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["max_size: int32"])):
+for _version, _handle, _size in (("", "Ref(string)", ""), ("V2", "resource", "max_size: int32")):
     _is_resource = _version == "V2"
-    _traits = "clustering=stack" if _is_resource else ""
-    register_op(
-        f"Stack{_version}",
-        inputs=_size,
-        outputs=[f"handle: {_handle}"],
+    _declare = partial(register_op, traits="clustering=stack" if _is_resource else "")
+    _declare(
+        f"Stack{_version}({_size}) -> handle: {_handle}",
         attrs=["elem_type: type", "stack_name: string = ''"],
         shape_fn=shape_rule("-> [2]"),
         is_stateful=True,
-        traits=_traits,
         doc="A new stack of the step.",
     )
-    register_op(
-        f"StackPush{_version}",
-        inputs=[f"handle: {_handle}", "elem: T"],
-        outputs=["output: T"],
+    _declare(
+        f"StackPush{_version}(handle: {_handle}, elem: T) -> output: T",
         attrs=["T: type", "swap_memory: bool = false"],
         shape_fn=outputs_as_inputs(1),
         is_stateful=_is_resource,
-        traits=_traits,
         doc="Puts `elem` on the stack; the output is `elem`.",
     )
-    register_op(
-        f"StackPop{_version}",
-        inputs=[f"handle: {_handle}"],
-        outputs=["elem: elem_type"],
+    _declare(
+        f"StackPop{_version}(handle: {_handle}) -> elem: elem_type",
         attrs=["elem_type: type"],
         shape_fn=unknown_shape,
         is_stateful=_is_resource,
-        traits=_traits,
         doc="Takes the last element from the stack.",
     )
-    register_op(
-        f"StackClose{_version}",
-        inputs=[f"handle: {_handle}"],
+    _declare(
+        f"StackClose{_version}(handle: {_handle})",
         shape_fn=checked_no_outputs("h"),
         is_stateful=_is_resource,
-        traits=_traits,
         doc="Empties the stack, which takes no elements any more.",
     )
 
@@ -182,3 +188,80 @@ class StackClose(InexpensiveKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         with resource_of_step(ctx, Stack) as stack:
             stack.close()
+
+
+for _name, _handle in (("GetSessionHandle", "string"), ("GetSessionHandleV2", "resource")):
+    register_op(
+        f"{_name}(value: T) -> handle: {_handle}",
+        attrs=["T: type"],
+        shape_fn=scalar_shape,
+        is_stateful=True,
+        doc="Has the session keep a tensor; the output is its handle.",
+    )
+register_op(
+    "GetSessionTensor(handle: string) -> value: dtype",
+    attrs=["dtype: type"],
+    shape_fn=checked_unknown("0"),
+    is_stateful=True,
+    doc="The tensor that the session keeps under a handle.",
+)
+register_op(
+    "DeleteSessionTensor(handle: string)",
+    shape_fn=checked_no_outputs("0"),
+    is_stateful=True,
+    doc="Has the session forget a tensor.",
+)
+
+
+class SessionTensor(ResourceBase):
+    """The type of the resource handles to session tensors; there are no resources of it."""
+
+
+def _session_state(ctx: OpKernelContext, what: str) -> SessionState:
+    if ctx.session_state is None:
+        raise FailedPreconditionError(f"{what} called on null session state")
+    state: SessionState = ctx.session_state
+    return state
+
+
+def _handle_of(ctx: OpKernelContext) -> str:
+    handle = ctx.input(0)
+    require_scalar(handle, "handle must be scalar, but has shape {}")
+    text: str = handle[()].decode(errors="surrogateescape")
+    return text
+
+
+@register_kernel("GetSessionHandle", "GetSessionHandleV2")
+class GetSessionHandle(InexpensiveKernel):
+    """Leaves a tensor to the session."""
+
+    forwards_inputs = True
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        new_id = _session_state(ctx, "GetSessionHandle").get_new_id()
+        kept = TensorAndKey(owned_input(ctx, 0), new_id, ctx.device.name)
+        ctx.tensor_store.add_tensor(self.name, kept)
+        name = kept.get_handle(self.name)
+        if self.output_types[0] == DataType.DT_RESOURCE:
+            handle = make_resource_handle(TENSOR_HANDLE, name, ctx.device, SessionTensor)
+            ctx.set_output(0, tensor_of_handle(replace(handle, maybe_type_name=TENSOR_HANDLE)))
+        else:
+            ctx.set_output(0, names_tensor(name).reshape(()))
+
+
+@register_kernel("GetSessionTensor")
+class GetSessionTensor(InexpensiveKernel):
+    """Gives a tensor of the session."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        handle = _handle_of(ctx)
+        ctx.set_output(0, _session_state(ctx, "GetSessionTensor").get_tensor(handle))
+
+
+@register_kernel("DeleteSessionTensor")
+class DeleteSessionTensor(InexpensiveKernel):
+    """Has the session forget a tensor."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        handle = _handle_of(ctx)
+        _session_state(ctx, "DeleteSessionTensor").delete_tensor(handle)

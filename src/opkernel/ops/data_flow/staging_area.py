@@ -1,6 +1,6 @@
 """Staging areas: tensors that one step puts aside for another.
 
-The common part of staging areas and staging maps: limits, and where nodes find them.
+The common part of staging areas and staging maps: their declaration, limits, waiting, and where nodes find them.
 
 Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/stage_op.cc, map_stage_op.cc.
 """
@@ -8,35 +8,28 @@ Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/stage_op.cc, map_stag
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
-from opkernel.kernel import OpKernelConstruction, OpKernelContext, ResourceBase
-from opkernel.opdef import no_outputs, register_op, scalar_shape, unknown_shape
+from opkernel.errors import ResourceExhaustedError
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
+from opkernel.opdef import OpShapeInferenceFn, no_outputs, register_op, scalar_shape, unknown_shape
 from opkernel.ops.data_flow.waiting import (
-    Attempt,
     Deliver,
     Done,
     Line,
     Steps,
     WaitingKernel,
     WaitingResource,
-    finish_all,
 )
-from opkernel.ops.input_checks import require_equal, require_scalar
+from opkernel.ops.input_checks import require, require_equal, require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import container_of
-from opkernel.ops.step_resources import InexpensiveKernel, kept
+from opkernel.ops.resource_op_kernel import InexpensiveKernel, container_of, kept
 
-__all__ = ["LIMITS", "NAMES", "NodeResource", "Room", "set_values"]
-
-
-R = TypeVar("R", bound=ResourceBase)
-
-LIMITS = ("capacity: int >= 0 = 0", "memory_limit: int >= 0 = 0")
-NAMES = ("container: string = ''", "shared_name: string = ''")
+SOME, ANY = "dtypes: list(type) >= 1", "dtypes: list(type)"
+_LIMITS = ("capacity: int >= 0 = 0", "memory_limit: int >= 0 = 0")
+_NAMES = ("container: string = ''", "shared_name: string = ''")
 
 _BYTES_OF_A_STRING = 24  # beyond its characters, in TensorFlow
 
@@ -109,100 +102,109 @@ def set_values(ctx: OpKernelContext, tensors: Sequence[Any]) -> None:
     ctx.set_output_list("values", tensors)
 
 
-class NodeResource(Generic[R]):
-    """Finds the resource that nodes of one shared name share, or makes it.
-
-    Args:
-        construction: Of the kernel.
-        resource_type: The class that the resource is found by.
-        create: Makes it, given the room that it has.
-    """
-
-    def __init__(
-        self,
-        construction: OpKernelConstruction,
-        resource_type: type[R],
-        create: Callable[[Room], R],
-    ) -> None:
-        self._capacity: int = construction.get_attr("capacity")
-        self._memory_limit: int = construction.get_attr("memory_limit")
-        self._resource_type = resource_type
-        self._create = create
-
-    def find(self, ctx: OpKernelContext) -> R:
-        """The resource, with one more reference, for the caller to give up."""
-        info = container_of(ctx.kernel, ctx)
-        return info.resource_manager.lookup_or_create(
-            info.container,
-            info.name,
-            self._resource_type,
-            lambda: self._create(Room(self._capacity, self._memory_limit)),
-        )
-
-
-for _name, _inputs, _outputs, _dtypes, _shape_fn, _doc in (
-    (
-        "Stage",
-        ["values: dtypes"],
-        [],
-        "dtypes: list(type) >= 1",
-        no_outputs,
-        "Puts tensors at the end of the staging area; waits while it is full.",
-    ),
-    (
-        "Unstage",
-        [],
-        ["values: dtypes"],
-        "dtypes: list(type) >= 1",
-        unknown_shape,
-        "Takes the tensors that were put in first; waits until there are some.",
-    ),
-    (
-        "StagePeek",
-        ["index: int32"],
-        ["values: dtypes"],
-        "dtypes: list(type) >= 1",
-        unknown_shape,
-        "The tensors that were put in as number `index`, which stay; waits until they are there.",
-    ),
-    (
-        "StageSize",
-        [],
-        ["size: int32"],
-        "dtypes: list(type)",
-        scalar_shape,
-        "How many times tensors were put in that are still there.",
-    ),
-    (
-        "StageClear",
-        [],
-        [],
-        "dtypes: list(type)",
-        no_outputs,
-        "Takes out everything.",
-    ),
-):
-    register_op(
-        _name,
-        inputs=_inputs,
-        outputs=_outputs,
-        attrs=[*LIMITS, _dtypes, *NAMES],
-        shape_fn=_shape_fn,
-        is_stateful=True,
-        doc=_doc,
-    )
-
-
-class StagingArea(WaitingResource):
-    """Tuples of tensors, which leave in the order in which they came; used from any thread.
+class Staging(WaitingResource):
+    """What staging areas and staging maps have in common; used from any thread.
 
     Requests that can go on do so, the longest-waiting first.
+
+    Args:
+        room: How much it may hold.
     """
 
     def __init__(self, room: Room) -> None:
         self._putting, self._getting = Line(in_order=False), Line(in_order=False)
         super().__init__(self._putting, self._getting)
         self._room = room
+
+    def clear(self) -> None:
+        """Take out everything."""
+        with self._changing():
+            self._drop_all()
+            self._room.clear()
+
+    def _drop_all(self) -> None:
+        """Forget all tensors, under the lock."""
+        raise NotImplementedError
+
+
+class SharedStaging(OpKernel):
+    """A kernel that uses what nodes of its shared name share, and makes it where there is none.
+
+    Attributes:
+        staging_type: The class of it.
+    """
+
+    staging_type: type[Staging]
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self._limits = construction.get_attr("capacity"), construction.get_attr("memory_limit")
+
+    def create(self, room: Room) -> Staging:
+        """A new staging area or map."""
+        return self.staging_type(room)
+
+    def find(self, ctx: OpKernelContext) -> Any:
+        """The staging area or map, with one more reference, for the caller to give up."""
+        info = container_of(self, ctx)
+        return info.resource_manager.lookup_or_create(
+            info.container, info.name, self.staging_type, lambda: self.create(Room(*self._limits))
+        )
+
+
+def register_quick(
+    shared: type[SharedStaging], *ops: str, act: Callable[[Any], int | None]
+) -> None:
+    """Register a kernel that waits for nothing: `act` uses what is shared; output 0 is what it returns, if anything."""
+
+    def compute(self: SharedStaging, ctx: OpKernelContext) -> None:
+        with self.find(ctx) as staging:
+            number = act(staging)
+        if number is not None:
+            ctx.set_output(0, np.int32(number))
+
+    register_kernel(*ops)(type(ops[0], (shared, InexpensiveKernel), {"compute": compute}))
+
+
+def declare(signature: str, *attrs: str, shape_fn: OpShapeInferenceFn, doc: str) -> None:
+    """Declare an op on a staging area or map; `attrs` stand between the limits and the names."""
+    register_op(
+        signature, attrs=[*_LIMITS, *attrs, *_NAMES], shape_fn=shape_fn, is_stateful=True, doc=doc
+    )
+
+
+declare(
+    "Stage(values: dtypes)",
+    SOME,
+    shape_fn=no_outputs,
+    doc="Puts tensors at the end of the staging area; waits while it is full.",
+)
+declare(
+    "Unstage() -> values: dtypes",
+    SOME,
+    shape_fn=unknown_shape,
+    doc="Takes the tensors that were put in first; waits until there are some.",
+)
+declare(
+    "StagePeek(index: int32) -> values: dtypes",
+    SOME,
+    shape_fn=unknown_shape,
+    doc="The tensors that were put in as number `index`, which stay; waits until they are there.",
+)
+declare(
+    "StageSize() -> size: int32",
+    ANY,
+    shape_fn=scalar_shape,
+    doc="How many times tensors were put in that are still there.",
+)
+declare("StageClear", ANY, shape_fn=no_outputs, doc="Takes out everything.")
+
+
+class StagingArea(Staging):
+    """Tuples of tensors, which leave in the order in which they came."""
+
+    def __init__(self, room: Room) -> None:
+        super().__init__(room)
         self._entries: deque[Sequence[Any]] = deque()
 
     def debug_string(self) -> str:
@@ -221,25 +223,18 @@ class StagingArea(WaitingResource):
             ResourceExhaustedError: there never will be.
         """
         self._room.check(tensors)
-        self.start(self._putting, Attempt(ctx, done, self._put_steps(tensors), name="Stage"))
+        self.start(self._putting, ctx, done, self._put_steps(tensors), name="Stage")
 
     def get(self, ctx: OpKernelContext, done: Done, deliver: Deliver) -> None:
         """Take out the oldest element, once there is one."""
-        self.start(self._getting, Attempt(ctx, done, self._get_steps(), deliver, name="Unstage"))
+        self.start(self._getting, ctx, done, self._get_steps(), deliver, name="Unstage")
 
     def peek(self, index: int, ctx: OpKernelContext, done: Done, deliver: Deliver) -> None:
         """Look at an entry, once it is there."""
-        steps = self._peek_steps(index)
-        self.start(self._getting, Attempt(ctx, done, steps, deliver, name="StagePeek"))
+        self.start(self._getting, ctx, done, self._peek_steps(index), deliver, name="StagePeek")
 
-    def clear(self) -> None:
-        """Take out everything."""
-        with self._lock:
-            self._entries.clear()
-            self._room.clear()
-            self._changed()
-            over = self._resume_all()
-        finish_all(over)
+    def _drop_all(self) -> None:
+        self._entries.clear()
 
     def _put_steps(self, tensors: Sequence[Any]) -> Steps:
         while self._room.is_full(self.size) or not self._room.has_memory(tensors):
@@ -262,19 +257,12 @@ class StagingArea(WaitingResource):
         return [kept(tensor) for tensor in self._entries[index]]
 
 
-class _WaitingStageKernel(WaitingKernel[StagingArea]):
-    """A kernel that may wait for the staging area."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self._area = NodeResource(construction, StagingArea, StagingArea)
-
-    def find(self, ctx: OpKernelContext) -> StagingArea:
-        return self._area.find(ctx)
+class _SharedArea(SharedStaging):
+    staging_type = StagingArea
 
 
 @register_kernel("Stage")
-class Stage(_WaitingStageKernel):
+class Stage(_SharedArea, WaitingKernel[StagingArea]):
     """Puts tensors in."""
 
     forwards_inputs = True
@@ -284,7 +272,7 @@ class Stage(_WaitingStageKernel):
 
 
 @register_kernel("Unstage")
-class Unstage(_WaitingStageKernel):
+class Unstage(_SharedArea, WaitingKernel[StagingArea]):
     """Takes tensors out."""
 
     def access(self, area: StagingArea, ctx: OpKernelContext, done: Done) -> None:
@@ -292,38 +280,15 @@ class Unstage(_WaitingStageKernel):
 
 
 @register_kernel("StagePeek")
-class StagePeek(_WaitingStageKernel):
+class StagePeek(_SharedArea, WaitingKernel[StagingArea]):
     """Looks at tensors."""
 
     def access(self, area: StagingArea, ctx: OpKernelContext, done: Done) -> None:
         index = ctx.input(0)
         require_scalar(index, "index must be scalar, but has shape {}")
-        if index < 0:
-            raise InvalidArgumentError(f"index must not be negative, got {index}")
+        require(index >= 0, f"index must not be negative, got {index}")
         area.peek(int(index), ctx, done, partial(set_values, ctx))
 
 
-class _StageKernel(InexpensiveKernel):
-    """A kernel that does not wait for the staging area."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self._area = NodeResource(construction, StagingArea, StagingArea)
-
-
-@register_kernel("StageSize")
-class StageSize(_StageKernel):
-    """The number of entries."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with self._area.find(ctx) as area:
-            ctx.set_output(0, np.int32(area.size))
-
-
-@register_kernel("StageClear")
-class StageClear(_StageKernel):
-    """Takes everything out."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        with self._area.find(ctx) as area:
-            area.clear()
+register_quick(_SharedArea, "StageSize", act=lambda area: area.size)
+register_quick(_SharedArea, "StageClear", act=lambda area: area.clear())

@@ -11,12 +11,13 @@ Source: TensorFlow QueueBase::Attempt in TensorFlow core/kernels/queue_base.{h,c
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from opkernel.errors import CancelledError, OpError, as_op_error
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import AsyncOpKernel, CancellationToken, OpKernelContext, ResourceBase
 from opkernel.ops.resource_op_kernel import resource_of_handle
 
@@ -51,13 +52,7 @@ class Attempt:
     __slots__ = ("_ctx", "_deliver", "_done", "_name", "_outcome", "_steps", "_token", "is_over")
 
     def __init__(
-        self,
-        ctx: OpKernelContext,
-        done: Done,
-        steps: Steps,
-        deliver: Deliver = _no_outputs,
-        *,
-        name: str,
+        self, ctx: OpKernelContext, done: Done, steps: Steps, deliver: Deliver, *, name: str
     ) -> None:
         self._ctx = ctx
         self._done = done
@@ -120,17 +115,16 @@ class Line:
         self._in_order = in_order
         self._attempts: deque[Attempt] = deque()
 
-    def __len__(self) -> int:
-        return len(self._attempts)
-
     def join(self, attempt: Attempt) -> None:
         """Put an attempt at the end."""
         self._attempts.append(attempt)
 
-    def leave(self, attempt: Attempt) -> None:
-        """Take an attempt out, if it is there."""
+    def cancel(self, attempt: Attempt) -> Attempt:
+        """Take an attempt out, if it is there, and cancel it."""
         with suppress(ValueError):
             self._attempts.remove(attempt)
+        attempt.cancel()
+        return attempt
 
     def cancel_all(self) -> list[Attempt]:
         """Cancel all attempts, which have left the line then."""
@@ -157,8 +151,8 @@ class Line:
 class WaitingResource(ResourceBase):
     """State that kernels wait for; used from any thread.
 
-    Subclasses change it in the steps of attempts, which call `_changed` when they have, or under
-    the lock with `_resume_all` after it.
+    Subclasses change it in the steps of attempts, which call `_changed` when they have, or in the
+    block `_changing`.
     """
 
     def __init__(self, *lines: Line) -> None:
@@ -166,8 +160,18 @@ class WaitingResource(ResourceBase):
         self._lock = threading.Lock()
         self._changes = 0
 
-    def start(self, line: Line, attempt: Attempt) -> None:
-        """Begin an attempt, which waits in a line where it cannot be completed at once."""
+    def start(
+        self,
+        line: Line,
+        ctx: OpKernelContext,
+        done: Done,
+        steps: Steps,
+        deliver: Deliver = _no_outputs,
+        *,
+        name: str,
+    ) -> None:
+        """Begin an attempt (the arguments are its), which waits in a line where it cannot be completed at once."""
+        attempt = Attempt(ctx, done, steps, deliver, name=name)
         over: list[Attempt] = []
         cancel = partial(self._cancel, line, attempt)
         try:
@@ -175,10 +179,23 @@ class WaitingResource(ResourceBase):
                 line.join(attempt)
                 over += self._resume_all()
                 if not attempt.is_over and not attempt.register(cancel):
-                    over += self._give_up(line, attempt)
+                    over += [line.cancel(attempt), *self._resume_all()]
         except BaseException:  # an interrupt: nobody waits for this attempt any more
             cancel()
             raise
+        finally:
+            finish_all(over)
+
+    @contextmanager
+    def _changing(self) -> Iterator[list[Attempt]]:
+        """A block under the lock, after which attempts go on that can; it may add attempts that are over."""
+        over: list[Attempt] = []
+        try:
+            with self._lock:
+                try:
+                    yield over
+                finally:
+                    over += self._resume_all()
         finally:
             finish_all(over)
 
@@ -201,15 +218,9 @@ class WaitingResource(ResourceBase):
         return over
 
     def _cancel(self, line: Line, attempt: Attempt) -> None:
-        with self._lock:
-            over = [] if attempt.is_over else self._give_up(line, attempt)
-        finish_all(over)
-
-    def _give_up(self, line: Line, attempt: Attempt) -> list[Attempt]:
-        """End an attempt that waits, under the lock; returns it, and the attempts that then went on."""
-        line.leave(attempt)
-        attempt.cancel()
-        return [attempt, *self._resume_all()]
+        with self._changing() as over:
+            if not attempt.is_over:
+                over.append(line.cancel(attempt))
 
 
 def finish_all(attempts: list[Attempt]) -> None:

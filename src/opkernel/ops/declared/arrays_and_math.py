@@ -1,27 +1,15 @@
-"""Shapes of ops of arrays, matrices, random numbers and signals.
+"""Shapes of ops of arrays, matrices, maps of tensors and signals, and of RISC.
 
-Source: TensorFlow core/ops/array_ops.cc, core/ops/linalg_ops.cc, core/ops/special_math_ops.cc, math_ops.cc,
-nn_ops.cc, tpu_cross_replica_ops.cc, core/ops/nn_ops.cc, core/ops/dataset_ops.cc, experimental_dataset_ops.cc,
-core/ops/spectral_ops.cc, core/ops/map_ops.cc, core/ops/control_flow_ops.cc, array_ops.cc.
+RISC is a reduced set of ops; most have no shape function of their own in TensorFlow.
+
+Source: TensorFlow core/ops/array_ops.cc, linalg_ops.cc, special_math_ops.cc, math_ops.cc, nn_ops.cc,
+tpu_cross_replica_ops.cc, spectral_ops.cc, map_ops.cc, risc_ops.cc.
 """
 
-from opkernel.opdef import (
-    InferenceContext,
-    OpShapeInferenceFn,
-    common_shapes,
-    no_outputs,
-    scalar_shape,
-)
-from opkernel.opdef.common_shapes import (
-    conv3d_shape,
-    explicit_shape,
-    fused_batch_norm_grad_ex_shape,
-    unchanged_shape,
-    unchanged_shape_with_rank,
-    unchanged_shape_with_rank_at_least,
-    unknown_shape,
-)
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
+from opkernel.opdef.common_shapes.rules import shape_rule
+from opkernel.ops.input_checks import require
 from opkernel.ops.linalg.matrices import square_matrices, square_shape
 
 
@@ -31,17 +19,31 @@ def _self_adjoint_eig_shape(c: InferenceContext) -> None:
     c.set_output(0, c.concatenate(batch, c.matrix(c.add(size, 1), size)))
 
 
-_OF_VERSION_0 = (
-    "BatchCholesky",
-    "BatchCholeskyGrad",
-    "BatchMatrixDeterminant",
-    "BatchMatrixInverse",
-    "BatchMatrixSolve",
-    "BatchMatrixSolveLs",
-    "BatchMatrixTriangularSolve",
-    "BatchSelfAdjointEig",
-    "BatchSelfAdjointEigV2",
-    "BatchSvd",
+def _equal_shapes(c: InferenceContext) -> None:
+    """As input 0, whose shape input 1 must have: nothing is broadcast."""
+    first, second = c.input(0), c.input(1)
+    require(c.rank(first) == c.rank(second), "Mismatch rank for input.")
+    for a, b in zip(first.dims or (), second.dims or (), strict=True):
+        if c.value_known(a) and c.value_known(b) and a.value != b.value:
+            raise InvalidArgumentError("Mismatch shapes for input.")
+    common_shapes.unchanged_shape(c)
+
+
+_RISC_EQUAL = "Add BinaryComparison Div Max Min Mul Pow Rem Sub"
+_RISC_UNCHANGED = (
+    "Abs BinaryArithmetic Cast Ceil Cos Exp Floor Imag IsFinite Log LogicalNot Neg Real Sign Sort "
+    "Unary"
+)
+_RISC_UNKNOWN = (
+    "Bitcast Broadcast Cholesky Condition Conv Fft Gather LogicalAnd LogicalOr Pad Pool Reduce "
+    "Reshape Reverse Scatter Shape Squeeze Transpose TriangularSolve While"
+)
+
+_SCALARS = "EmptyTensorMap TensorMapErase TensorMapHasKey TensorMapInsert TensorMapSize"
+_UNKNOWN = (
+    "BatchCholesky BatchCholeskyGrad BatchMatrixDeterminant BatchMatrixInverse BatchMatrixSolve "
+    "BatchMatrixSolveLs BatchMatrixTriangularSolve BatchSelfAdjointEig BatchSelfAdjointEigV2 "
+    "BatchSvd Fact TensorMapLookup TensorMapStackKeys"
 )
 
 
@@ -49,34 +51,26 @@ _BATCH = tuple(f"Batch{way}FFT{suffix}" for way in ("", "I") for suffix in ("", 
 _ANY_AXES = ("FFTND", "IFFTND", "RFFTND", "IRFFTND")
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    **dict.fromkeys(("CheckPinned", "Copy", "CopyHost"), unchanged_shape),
-    "_ParallelConcatStart": explicit_shape,
-    "_ParallelConcatUpdate": unchanged_shape,
-    **dict.fromkeys(_OF_VERSION_0, unknown_shape),
+    **dict.fromkeys(("CheckPinned", "Copy", "CopyHost"), common_shapes.unchanged_shape),
+    "_ParallelConcatStart": common_shapes.explicit_shape,
+    "_ParallelConcatUpdate": common_shapes.unchanged_shape,
+    **dict.fromkeys(_SCALARS.split(), common_shapes.scalar_shape),
+    **dict.fromkeys(_UNKNOWN.split(), common_shapes.unknown_shape),
     "MatrixExponential": square_shape,
     "SelfAdjointEig": _self_adjoint_eig_shape,
-    "Fact": unknown_shape,
     "KthOrderStatistic": shape_rule("[rows, ?] -> [rows]"),
-    "MakeUnique": unchanged_shape_with_rank(2),
+    "MakeUnique": common_shapes.unchanged_shape_with_rank(2),
     "TopKUnique": shape_rule("[rows, ?] -> [rows, {k}], [rows, {k}]"),
     "TopKWithUnique": shape_rule("[rows, ?] -> [rows, {k}], [rows, {k}]"),
-    "_UnaryOpsComposition": unchanged_shape,
-    "_FusedBatchNormGradEx": fused_batch_norm_grad_ex_shape,
-    "_FusedConv3D": conv3d_shape,
-    "AnonymousRandomSeedGenerator": shape_rule("-> [], []"),
-    "AnonymousSeedGenerator": shape_rule("-> [], []"),
-    "DeleteRandomSeedGenerator": common_shapes.no_outputs,
-    "DeleteSeedGenerator": common_shapes.no_outputs,
-    "DummySeedGenerator": common_shapes.scalar_shape,
-    **dict.fromkeys(_BATCH, unknown_shape),
-    **dict.fromkeys(_ANY_AXES, unchanged_shape_with_rank_at_least(1)),
-    "EmptyTensorMap": scalar_shape,
-    "TensorMapErase": scalar_shape,
-    "TensorMapHasKey": scalar_shape,
-    "TensorMapInsert": scalar_shape,
-    "TensorMapLookup": unknown_shape,
-    "TensorMapSize": scalar_shape,
-    "TensorMapStackKeys": unknown_shape,
-    "Abort": no_outputs,
-    "_HostCast": unchanged_shape,
+    "_UnaryOpsComposition": common_shapes.unchanged_shape,
+    **dict.fromkeys(_BATCH, common_shapes.unknown_shape),
+    **dict.fromkeys(_ANY_AXES, common_shapes.unchanged_shape_with_rank_at_least(1)),
+    "_HostCast": common_shapes.unchanged_shape,
+    **{f"Risc{name}": _equal_shapes for name in _RISC_EQUAL.split()},
+    **{f"Risc{name}": common_shapes.unchanged_shape for name in _RISC_UNCHANGED.split()},
+    **{f"Risc{name}": common_shapes.unknown_shape for name in _RISC_UNKNOWN.split()},
+    "RiscConcat": common_shapes.concat_v2_shape,
+    "RiscDot": common_shapes.matmul_shape,
+    "RiscRandomUniform": common_shapes.random_shape,
+    "RiscSlice": common_shapes.slice_shape,
 }

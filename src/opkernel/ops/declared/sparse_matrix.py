@@ -16,7 +16,7 @@ from opkernel.opdef import (
     validate_sparse_tensor,
 )
 from opkernel.opdef.common_shapes.rules import check_scalars, set_outputs
-from opkernel.ops.input_checks import require_equal
+from opkernel.ops.input_checks import require, require_equal
 from opkernel.types import DataType
 
 _MAX_RANK = 3
@@ -38,8 +38,7 @@ def _known_rank(
 ) -> ShapeHandle:
     """The shape of the operand `name`, whose rank must be known and at most that of a batch of matrices."""
     c.with_rank_at_most(c.with_rank_at_least(shape, smallest), _MAX_RANK)
-    if not c.rank_known(shape):
-        raise InvalidArgumentError(f"{name} has an unknown rank.")
+    require(c.rank_known(shape), f"{name} has an unknown rank.")
     return shape
 
 
@@ -54,10 +53,8 @@ def _set_matrix(c: InferenceContext, shape: ShapeHandle, dtype: DataType) -> Non
 
 
 def _check_rank(c: InferenceContext, shape: ShapeHandle, of: str = "") -> None:
-    if c.rank(shape) not in (2, _MAX_RANK):
-        raise InvalidArgumentError(
-            f"Invalid rank{of}: {c.rank(shape)}.  Expected a known rank of either 2 or 3."
-        )
+    message = f"Invalid rank{of}: {c.rank(shape)}.  Expected a known rank of either 2 or 3."
+    require(c.rank(shape) in (2, _MAX_RANK), message)
 
 
 # Making and taking apart
@@ -105,8 +102,7 @@ def components_shape(c: InferenceContext) -> None:
     """The compressed rows of one matrix."""
     shape = _held(c, 0).shape
     c.with_rank_at_most(c.with_rank_at_least(shape, 2), _MAX_RANK)
-    if c.rank(c.input(1)) != 0:
-        raise InvalidArgumentError("index must be a scalar.")
+    require(c.rank(c.input(1)) == 0, "index must be a scalar.")
     _known_rank(c, shape, "csr_sparse_matrix")
     row_ends = c.add(c.dim(shape, -2), 1)
     set_outputs(c, [c.vector(row_ends), c.vector(None), c.vector(None)])
@@ -156,10 +152,8 @@ def _rows_and_columns(
 ) -> tuple[DimensionHandle, DimensionHandle]:
     """The rows and columns of an operand, swapped if an attr asks for transpose or adjoint."""
     transpose, adjoint = c.get_attr(f"transpose_{operand}"), c.get_attr(f"adjoint_{operand}")
-    if transpose and adjoint:
-        raise InvalidArgumentError(
-            f"Only one of adjoint_{operand} and transpose_{operand} may be true."
-        )
+    message = f"Only one of adjoint_{operand} and transpose_{operand} may be true."
+    require(not (transpose and adjoint), message)
     rows, columns = c.dim(shape, -2), c.dim(shape, -1)
     return (columns, rows) if transpose or adjoint else (rows, columns)
 
@@ -222,8 +216,7 @@ def cholesky_shape(c: InferenceContext) -> None:
     """A variant that holds a matrix of the same shape."""
     shape, size = _square_matrix(c)
     permutation = c.with_rank_at_most(c.with_rank_at_least(c.input(1), 1), 2)
-    if not c.rank_known(permutation):
-        raise InvalidArgumentError("permutation has an unknown rank.")
+    require(c.rank_known(permutation), "permutation has an unknown rank.")
     c.merge(size, c.dim(permutation, -1))
     # TensorFlow compares the batch dimensions with an unset shape: they are not checked.
     _set_matrix(c, shape, _held(c, 0).dtype)

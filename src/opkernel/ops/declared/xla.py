@@ -1,13 +1,14 @@
 """Shapes of ops that wrap operations of the XLA compiler.
 
-Shape of XlaDot, whose axes stand in an attr as a serialized DotDimensionNumbers message.
+Axes stand in attrs as serialized messages, such as the DotDimensionNumbers of XlaDot.
 
-Source: TensorFlow compiler/tf2xla/ops/xla_ops.cc, compiler/jit/ops/xla_ops.cc,
-core/tpu/ops/host_compute_ops.cc, XlaDotShapeFunction in TensorFlow compiler/tf2xla/ops/xla_ops.cc,
-xla_data.proto.
+Source: TensorFlow compiler/tf2xla/ops/xla_ops.cc, compiler/jit/ops/xla_ops.cc, core/tpu/ops/host_compute_ops.cc,
+compiler/xla/xla_data.proto.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import (
@@ -29,9 +30,32 @@ from opkernel.opdef.common_shapes.rules import (
     each_output_as_its_input,
     set_outputs,
 )
-from opkernel.ops.declared.dimension_numbers import dimension_numbers
-from opkernel.ops.input_checks import require_equal
+from opkernel.ops.input_checks import require, require_equal
+from opkernel.ops.parsing.wire import WireError, read_varint
 from opkernel.types import PartialTensorShape
+
+
+def dimension_numbers(text: str) -> defaultdict[int, list[int]]:
+    """The integers of a message by the numbers of their fields; what follows a malformed one is left out.
+
+    Args:
+        text: The serialized message, as the value of an attr of strings has it.
+    """
+    data = text.encode("utf-8", "surrogateescape")
+    fields: defaultdict[int, list[int]] = defaultdict(list)
+    position, end = 0, len(data)
+    with suppress(WireError):
+        while position < end:
+            tag, position = read_varint(data, position, end)
+            value, position = read_varint(data, position, end)
+            if tag & 7 != 2:
+                fields[tag >> 3].append(value)
+                continue
+            stop = position + value
+            while position < stop:
+                value, position = read_varint(data, position, end)
+                fields[tag >> 3].append(value)
+    return fields
 
 
 def xla_dot_shape(c: InferenceContext) -> None:
@@ -57,11 +81,10 @@ def xla_dot_shape(c: InferenceContext) -> None:
 
 
 def _check_equal_counts(kind: str, left: list[int], right: list[int]) -> None:
-    if len(left) != len(right):
-        raise InvalidArgumentError(
-            f"Must specify the same number of {kind} dimensions for lhs and rhs. "
-            f"Got: {len(left)} and {len(right)}"
-        )
+    message = (
+        f"Must specify the same number of {kind} dimensions for lhs and rhs. Got: {{}} and {{}}"
+    )
+    require_equal(len(left), len(right), message)
 
 
 def _unchanged_rank(c: InferenceContext) -> None:
@@ -73,8 +96,7 @@ def _dynamic_slice(c: InferenceContext) -> None:
     if not c.rank_known(c.input(2)):
         _unchanged_rank(c)
         return
-    if c.rank(c.input(2)) != 1:
-        raise InvalidArgumentError("size_indices must be a 1D tensor")
+    require(c.rank(c.input(2)) == 1, "size_indices must be a 1D tensor")
     sizes = c.make_shape_from_shape_tensor(2)
     if c.rank_known(sizes):
         c.set_output(0, sizes)
@@ -87,20 +109,15 @@ def _pad(c: InferenceContext) -> None:
     if shape.dims is None:
         _unchanged_rank(c)
         return
-    if c.rank(value) > 0:
-        raise InvalidArgumentError(
-            f"padding_value input must be scalar, found rank {c.rank(value)}"
-        )
+    require(c.rank(value) <= 0, f"padding_value input must be scalar, found rank {c.rank(value)}")
     paddings = [c.input_tensor(i) for i in (2, 3, 4)]
     known = [padding for padding in paddings if padding is not None]
     if len(known) < len(paddings):
         _unchanged_rank(c)
         return
     for name, padding in zip(("low", "high", "interior"), known, strict=True):
-        if padding.shape != (len(shape.dims),):
-            raise InvalidArgumentError(
-                f"padding_{name} must be a 1D tensor of size {c.rank(shape)}"
-            )
+        message = f"padding_{name} must be a 1D tensor of size {c.rank(shape)}"
+        require_equal(padding.shape, (len(shape.dims),), message)
     rows = zip(*[padding.tolist() for padding in known], strict=True)
     dims = [_padded(c, dim, *row) for dim, row in zip(shape.dims, rows, strict=True)]
     c.set_output(0, c.make_shape(dims))
@@ -109,15 +126,13 @@ def _pad(c: InferenceContext) -> None:
 def _padded(
     c: InferenceContext, dim: DimensionHandle, low: int, high: int, interior: int
 ) -> DimensionHandle:
-    if interior < 0:
-        raise InvalidArgumentError(
-            f"padding_interior must contain only non-negative values, found {interior}"
-        )
+    require(
+        interior >= 0, f"padding_interior must contain only non-negative values, found {interior}"
+    )
     if not c.value_known(dim):
         return c.unknown_dim()
     size = dim.value + low + high + interior * max(dim.value - 1, 0)
-    if size < 0:
-        raise InvalidArgumentError(f"resulting padded dimension has negative size {size}")
+    require(size >= 0, f"resulting padded dimension has negative size {size}")
     return c.make_dim(size)
 
 
@@ -168,8 +183,7 @@ def _rng_bit_generator(c: InferenceContext) -> None:
 
 def _einsum(c: InferenceContext) -> None:
     equation = c.get_attr("equation")
-    if "," not in equation:
-        raise InvalidArgumentError(f'Expected one "," in equation. Got: {equation}')
+    require("," in equation, f'Expected one "," in equation. Got: {equation}')
     einsum_shape(c)
 
 
@@ -184,10 +198,6 @@ def _set_shapes(c: InferenceContext, shapes: Sequence[PartialTensorShape]) -> No
     set_outputs(c, map(c.make_shape_from_partial_shape, shapes[: c.num_outputs()]))
 
 
-def _call_module(c: InferenceContext) -> None:
-    _set_shapes(c, c.get_attr("Sout"))
-
-
 def _custom_call_v2(c: InferenceContext) -> None:
     shapes = [defined_shape(shape) for shape in c.get_attr("result_shapes")]
     require_equal(len(shapes), c.num_outputs(), "Unexpected number of result shapes: {} != {}")
@@ -199,16 +209,9 @@ def _host_compute(c: InferenceContext) -> None:
         unknown_shape(c)
         return
     shapes = c.get_attr("shapes")
-    if len(shapes) != c.num_outputs():
-        raise InvalidArgumentError(
-            f"_XlaHostCompute has {c.num_outputs()} outputs but 'shapes' attr has {len(shapes)} "
-            "elements"
-        )
+    message = "_XlaHostCompute has {} outputs but 'shapes' attr has {} elements"
+    require_equal(c.num_outputs(), len(shapes), message)
     _set_shapes(c, shapes)
-
-
-def _cluster_output(c: InferenceContext) -> None:
-    set_outputs(c, [c.input(0)] * c.num_outputs())
 
 
 _UNCHANGED = "AllReduce DynamicUpdateSlice ReducePrecision Scatter Sharding Sort"
@@ -227,8 +230,8 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **{f"Xla{name}": _unchanged_rank for name in _UNCHANGED_RANK.split()},
     **{f"Xla{name}": unknown_shape for name in _UNKNOWN.split()},
     **{f"_Xla{name}": unknown_shape for name in _INTERNAL_UNKNOWN.split()},
-    "XlaCallModule": _call_module,
-    "XlaClusterOutput": _cluster_output,
+    "XlaCallModule": lambda c: _set_shapes(c, c.get_attr("Sout")),
+    "XlaClusterOutput": lambda c: set_outputs(c, [c.input(0)] * c.num_outputs()),
     "XlaCustomCall": _defined_shape_of("shape"),
     "XlaCustomCallV2": _custom_call_v2,
     "XlaDot": xla_dot_shape,

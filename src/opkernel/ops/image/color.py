@@ -1,17 +1,22 @@
-"""Colours, and gradients: between red, green, blue and hue, saturation, value.
+"""Colours of images: contrast, hue and saturation adjusted; RGBToHSV, HSVToRGB and their gradients.
 
-Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/colorspace_op.h.
+Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/colorspace_op.h, adjust_*_op.cc.
 """
 
 from typing import Any
 
+import numpy as np
+
 import opkernel.gradients as g
 from opkernel.errors import FailedPreconditionError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
-from opkernel.ops.input_checks import require_rank_at_least
-from opkernel.ops.kernel_types import FLOATS
+from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
+from opkernel.opdef.common_shapes.rules import check_scalars
+from opkernel.opdef.shapes.inference_context import ShapeFn
+from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_scalar
 from opkernel.ops.math.elementwise import flush_subnormals
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import FLOATS, WIDE_FLOATS, register_kernel
+from opkernel.types import DataType
 
 
 def colorspace_shape(c: InferenceContext) -> None:
@@ -22,9 +27,7 @@ def colorspace_shape(c: InferenceContext) -> None:
 
 def _declare(name: str, doc: str, traits: str = "") -> OpHandle:
     return register_op(
-        name,
-        inputs=["images: T"],
-        outputs=["output: T"],
+        f"{name}(images: T) -> output: T",
         attrs=["T: {half, bfloat16, float, double} = DT_FLOAT"],
         shape_fn=colorspace_shape,
         traits=traits,
@@ -43,15 +46,6 @@ HSV_TO_RGB = _declare(
 )
 
 
-# Unlike the maximum and the minimum of arrays, these drop a first argument that is no number.
-def _larger(a: Any, b: Any, xp: Any) -> Any:
-    return xp.where(a > b, a, b)
-
-
-def _smaller(a: Any, b: Any, xp: Any) -> Any:
-    return xp.where(a < b, a, b)
-
-
 @register_kernel(RGB_TO_HSV, types={"T": FLOATS})
 def rgb_to_hsv(images: Any, *, xp: Any) -> Any:
     """Each step is rounded to the type of the images, here and in HSVToRGB."""
@@ -59,23 +53,25 @@ def rgb_to_hsv(images: Any, *, xp: Any) -> Any:
     images = flush_subnormals(images, xp)
     number = images.dtype.type
     red, green, blue = (images[..., i] for i in range(3))
-    value = _larger(_larger(red, green, xp), blue, xp)
-    extent = value - _smaller(_smaller(red, green, xp), blue, xp)
+    value = larger(blue, larger(green, red, xp), xp)
+    extent = value - smaller(blue, smaller(green, red, xp), xp)
     zero = xp.zeros_like(value)
     saturation = xp.where(value > zero, extent / value, zero)
     sixth = number(1) / extent * number(1 / 6)
-    hue = xp.where(
-        red == value,
-        sixth * (green - blue),
-        xp.where(
-            green == value,
-            sixth * (blue - red) + number(2 / 6),
-            sixth * (red - green) + number(4 / 6),
-        ),
-    )
-    hue = xp.where(extent > zero, hue, zero)
+    hue = xp.where(extent > zero, _place_of_hue(images, value, sixth, xp), zero)
     hue = xp.where(hue < zero, hue + number(1), hue)
     return xp.stack([hue, saturation, value], axis=-1)
+
+
+def _place_of_hue(images: Any, value: Any, sixth: Any, xp: Any) -> Any:
+    """The hue between -1/6 and 5/6, from the largest channel and the size of a sixth."""
+    red, green, blue = (images[..., i] for i in range(3))
+    second, third = images.dtype.type(2 / 6), images.dtype.type(4 / 6)
+    return xp.where(
+        red == value,
+        sixth * (green - blue),
+        xp.where(green == value, sixth * (blue - red) + second, sixth * (red - green) + third),
+    )
 
 
 @register_kernel(HSV_TO_RGB, types={"T": FLOATS})
@@ -86,8 +82,7 @@ def hsv_to_rgb(images: Any, *, xp: Any) -> Any:
     parts = (xp.abs(hue - three) - one, two - xp.abs(hue - two), two - xp.abs(hue - four))
     rest = one - saturation
     return xp.stack(
-        [(rest + saturation * xp.minimum(xp.maximum(p, zero), one)) * value for p in parts],
-        axis=-1,
+        [(rest + saturation * xp.minimum(xp.maximum(p, zero), one)) * value for p in parts], axis=-1
     )
 
 
@@ -161,3 +156,157 @@ def _chosen(which: list[Any], values: Any) -> Any:
 
 def _where_positive(x: Any) -> Any:
     return g.nodes.Cast(g.nodes.Greater(x, 0), DstT=x.dtype)
+
+
+_FLOAT = {"T": DataType.DT_FLOAT}
+
+
+def _declare_adjustment(name: str, factor: str, doc: str, shape_fn: ShapeFn) -> OpHandle:
+    return register_op(
+        f"{name}(images: T, {factor}: float) -> output: T",
+        attrs=["T: {half, float} = DT_FLOAT"],
+        shape_fn=shape_fn,
+        doc=f"{doc}\n\nimages: [..., height, width, channels].",
+    )
+
+
+def _scalars_shape(c: InferenceContext) -> None:
+    """Input 0, images; the other inputs are scalars."""
+    check_scalars(c, *range(1, c.num_inputs()))
+    c.set_output(0, c.with_rank_at_least(c.input(0), 3))
+
+
+ADJUST_CONTRAST = register_op(
+    "AdjustContrast(images: T, contrast_factor: float, min_value: float, max_value: float) -> output: float",
+    attrs=["T: {uint8, int8, int16, int32, int64, float, double}"],
+    shape_fn=_scalars_shape,
+    deprecated=(2, "Use AdjustContrastv2 instead"),
+    doc="AdjustContrastv2, clipped between min_value and max_value.",
+)
+ADJUST_CONTRAST_V2 = _declare_adjustment(
+    "AdjustContrastv2",
+    "contrast_factor",
+    "Multiplies the distance of each pixel from the mean of its channel in its image.",
+    _scalars_shape,
+)
+ADJUST_HUE = _declare_adjustment(
+    "AdjustHue",
+    "delta",
+    "Adds `delta` to the hue of red, green, blue images; 1 is once around the circle.",
+    unchanged_shape_with_rank_at_least(3),
+)
+ADJUST_SATURATION = _declare_adjustment(
+    "AdjustSaturation",
+    "scale",
+    "Multiplies the saturation of red, green, blue images by `scale`.",
+    unchanged_shape_with_rank_at_least(3),
+)
+
+
+def _check_images(images: Any, **scalars: Any) -> None:
+    require_rank_at_least(images, 3, "input must be at least 3-D, got shape{}")
+    for name, scalar in scalars.items():
+        require_scalar(scalar, f"{name} must be scalar: {{}}")
+
+
+def _check_channels(images: Any) -> None:
+    require_equal(images.shape[-1], 3, "input must have 3 channels but instead has {} channels.")
+
+
+def _with_contrast(images: Any, factor: Any, xp: Any) -> Any:
+    mean = xp.mean(xp.mean(images, axis=-2, keepdims=True), axis=-3, keepdims=True)
+    return (images - mean) * factor + mean
+
+
+_TYPES = (DataType.DT_UINT8, DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, *WIDE_FLOATS)
+
+
+@register_kernel(ADJUST_CONTRAST, types={"T": _TYPES})
+def adjust_contrast(
+    images: Any, contrast_factor: Any, min_value: Any, max_value: Any, *, xp: Any
+) -> Any:
+    _check_images(images, contrast_factor=contrast_factor, min_value=min_value, max_value=max_value)
+    result = images.astype(np.float32)
+    if result.size == 0:
+        return result
+    return xp.clip(_with_contrast(result, contrast_factor, xp), min_value, max_value)
+
+
+@register_kernel(ADJUST_CONTRAST_V2, types=_FLOAT)
+def adjust_contrast_v2(images: Any, contrast_factor: Any, *, xp: Any) -> Any:
+    _check_images(images, contrast_factor=contrast_factor)
+    return _with_contrast(images, contrast_factor, xp) if images.size else xp.zeros_like(images)
+
+
+@register_kernel(ADJUST_SATURATION, types=_FLOAT)
+def adjust_saturation(images: Any, scale: Any, *, xp: Any) -> Any:
+    """A colour with a channel that is no number may lose its hue, and becomes grey."""
+    _check_images(images, scale=scale)
+    _check_channels(images)
+    images = flush_subnormals(images, xp)
+    red, green, blue = images[..., :1], images[..., 1:2], images[..., 2:]
+    value = larger(red, larger(green, blue, xp), xp)
+    extent = value - smaller(red, smaller(green, blue, xp), xp)
+    saturation = xp.where(value > 0, extent / value, xp.zeros_like(value)) * scale
+    saturation = xp.where(saturation > 0, xp.minimum(saturation, np.float32(1)), np.float32(0))
+    hue = _hue_of_extent(images, value, extent, xp) * 6
+    parts = xp.concatenate([xp.abs(hue - 3) - 1, 2 - xp.abs(hue - 2), 2 - xp.abs(hue - 4)], axis=-1)
+    parts = xp.where((hue >= 0) & (hue < 6), xp.clip(parts, 0, 1), np.float32(0))
+    chroma = saturation * value
+    return value - chroma + parts * chroma
+
+
+def larger(a: Any, b: Any, xp: Any) -> Any:
+    """The larger of two numbers; the first where one is no number."""
+    return xp.where(a < b, b, a)
+
+
+def smaller(a: Any, b: Any, xp: Any) -> Any:
+    """The smaller of two numbers; the first where one is no number."""
+    return xp.where(b < a, b, a)
+
+
+def _hue_of_extent(images: Any, value: Any, extent: Any, xp: Any) -> Any:
+    """The hue between 0 and 1, from the largest channel and the extent of all three."""
+    hue = _place_of_hue(images, value[..., 0], 1 / (6 * extent[..., 0]), xp)[..., None]
+    hue = xp.where(extent <= 0, xp.zeros_like(hue), hue)
+    return xp.where(hue < 0, hue + 1, hue)
+
+
+# The circle of hues in six sectors: which channels are the largest, the middle and the smallest
+# there; and which of these red, green and blue are.
+_BY_SIZE = np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0], [2, 1, 0], [2, 0, 1], [0, 2, 1]])
+_BY_CHANNEL = np.argsort(_BY_SIZE, axis=1)
+
+
+@register_kernel(ADJUST_HUE, types=_FLOAT)
+def adjust_hue(images: Any, delta: Any, *, xp: Any) -> Any:
+    """The largest and the smallest channel stay; the third is between them."""
+    _check_images(images, delta=delta)
+    _check_channels(images)
+    sector = _sector(images, xp)
+    by_size = xp.take_along_axis(images, xp.asarray(_BY_SIZE)[sector], axis=-1)
+    high, middle, low = (by_size[..., i] for i in range(3))
+    ratio = _mirrored((middle - low) / (high - low), sector, xp)
+    hue = xp.where(high == low, xp.zeros_like(high), sector.astype(images.dtype) + ratio)
+    hue = xp.remainder(hue + delta * 6, 6)
+    hue = xp.where(hue >= 6, xp.zeros_like(hue), hue)
+    sector = xp.where(hue >= 0, xp.floor(hue), 5).astype(sector.dtype)
+    ratio = _mirrored(hue - sector.astype(images.dtype), sector, xp)
+    by_size = xp.stack([high, low + ratio * (high - low), low], axis=-1)
+    return xp.take_along_axis(by_size, xp.asarray(_BY_CHANNEL)[sector], axis=-1)
+
+
+def _sector(images: Any, xp: Any) -> Any:
+    """In which sixth of the circle of hues colours are."""
+    red, green, blue = (images[..., i] for i in range(3))
+    return xp.where(
+        red < green,
+        xp.where(blue < red, 1, xp.where(blue > green, 3, 2)),
+        xp.where(blue < green, 0, xp.where(blue > red, 4, 5)),
+    )
+
+
+def _mirrored(ratio: Any, sector: Any, xp: Any) -> Any:
+    """The middle channel rises in even sectors and falls in odd ones."""
+    return xp.where(sector % 2 == 0, ratio, 1 - ratio)

@@ -21,20 +21,11 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import outputs_as_inputs, shape_held_by
 from opkernel.ops.image.resize import sized_image_shape
-from opkernel.ops.input_checks import require_equal, require_rank, require_vector
-from opkernel.ops.kernel_types import REAL_NUMBERS
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
+from opkernel.ops.input_checks import require, require_equal, require_rank, require_vector
+from opkernel.ops.registration import REAL_NUMBERS, register_kernel
+from opkernel.types import Array, DataType
 
-__all__ = [
-    "Samples",
-    "TYPES_SPEC",
-    "check_box_index",
-    "check_boxes",
-    "check_images",
-    "check_one_for_each_box",
-    "samples",
-]
+__all__ = ["check_one_for_each_box"]
 
 
 TYPES_SPEC = "uint8, uint16, int8, int16, int32, int64, half, float, double"
@@ -50,9 +41,7 @@ def crop_and_resize_shape(c: InferenceContext) -> None:
 
 
 CROP_AND_RESIZE = register_op(
-    "CropAndResize",
-    inputs=["image: T", "boxes: float", "box_ind: int32", "crop_size: int32"],
-    outputs=["crops: float"],
+    "CropAndResize(image: T, boxes: float, box_ind: int32, crop_size: int32) -> crops: float",
     attrs=[
         f"T: {{{TYPES_SPEC}}}",
         "method: {'bilinear', 'nearest'} = 'bilinear'",
@@ -99,10 +88,8 @@ def samples(starts: Any, ends: Any, size: int, crop: int, xp: Any) -> Samples:
         places = (starts * (size - 1))[:, None] + step[:, None] * xp.arange(crop, dtype=np.float32)
     else:
         places = (0.5 * (starts + ends) * (size - 1))[:, None]
-    if xp is np and np.isnan(places).any():
-        raise InvalidArgumentError(
-            "Boxes are too large, or contain an element that is not a number"
-        )
+    are_numbers = xp is not np or not np.isnan(places).any()
+    require(are_numbers, "Boxes are too large, or contain an element that is not a number")
     is_inside = (places >= 0) & (places <= size - 1)
     places = xp.where(is_inside, places, xp.zeros_like(places))
     floor = xp.floor(places)
@@ -212,22 +199,15 @@ def crop_and_resize_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return for_image, for_boxes, None, None
 
 
-Array = np.ndarray[Any, Any]
-
-
 CROP_AND_RESIZE_GRAD_IMAGE = register_op(
-    "CropAndResizeGradImage",
-    inputs=["grads: float", "boxes: float", "box_ind: int32", "image_size: int32"],
-    outputs=["output: T"],
+    "CropAndResizeGradImage(grads: float, boxes: float, box_ind: int32, image_size: int32) -> output: T",
     attrs=["T: {float, half, double}", "method: {'bilinear', 'nearest'} = 'bilinear'"],
     shape_fn=shape_held_by(3, rank=4),
     doc="The gradient of CropAndResize by its images, whose shape is `image_size`.",
 )
 
 CROP_AND_RESIZE_GRAD_BOXES = register_op(
-    "CropAndResizeGradBoxes",
-    inputs=["grads: float", "image: T", "boxes: float", "box_ind: int32"],
-    outputs=["output: float"],
+    "CropAndResizeGradBoxes(grads: float, image: T, boxes: float, box_ind: int32) -> output: float",
     attrs=[f"T: {{{TYPES_SPEC}}}", "method: {'bilinear'} = 'bilinear'"],
     shape_fn=outputs_as_inputs(2),
     doc="The gradient of CropAndResize by its boxes.",

@@ -12,14 +12,20 @@ import numpy as np
 from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
+from opkernel.opdef import (
+    DimensionHandle,
+    InferenceContext,
+    OpHandle,
+    OpShapeInferenceFn,
+    register_op,
+)
+from opkernel.opdef.common_shapes.rules import check_ranks
 from opkernel.ops.image.crop_and_resize import check_one_for_each_box
+from opkernel.ops.input_checks import require
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order
-from opkernel.types import DataType
-
-Array = np.ndarray[Any, Any]
+from opkernel.types import Array, DataType
 
 _TYPES = (DataType.DT_HALF, DataType.DT_FLOAT)
 _MAX_COORDINATE = 1e9  # below it, no area is infinite and no overlap undefined
@@ -37,8 +43,7 @@ _DOC = """Indices of boxes, best score first, none of which overlaps a better on
 def _check_inputs(c: InferenceContext) -> None:
     """Boxes are [boxes, 4], scores [boxes], all other inputs scalars."""
     boxes, scores = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 1)
-    for i in range(2, c.num_inputs()):
-        c.with_rank(c.input(i), 0)
+    check_ranks(c, 0, *range(2, c.num_inputs()))
     c.merge(c.dim(boxes, 0), c.dim(scores, 0))
     c.with_value(c.dim(boxes, 1), 4)
 
@@ -71,51 +76,56 @@ def indices_scores_count_shape(c: InferenceContext) -> None:
 
 
 _PAD = "pad_to_max_output_size"
+_BOXES = "boxes: T, scores: T, max_output_size: int32"
+_THRESHOLDS = "iou_threshold: T_threshold, score_threshold: T_threshold"
+_T_ATTRS = [f"T: {_FLOATS}", f"T_threshold: {_FLOATS}"]
 _PAD_ATTR = f"{_PAD}: bool = false"
-_BOXES = ("boxes: T", "scores: T", "max_output_size: int32")
-_THRESHOLDS = ("iou_threshold: T_threshold", "score_threshold: T_threshold")
 _SCORE_DOC = "score_threshold: Boxes with this score, or a lower one, are not selected."
 _COUNT_DOC = f"{_SCORE_DOC}\n    valid_outputs: The number of boxes selected, padding excluded."
 
 
 def _declare(
-    name: str, inputs: Sequence[str], attrs: Sequence[str], outputs: Sequence[str], more: str = ""
+    signature: str, attrs: Sequence[str], shape_fn: OpShapeInferenceFn, more: str = ""
 ) -> OpHandle:
-    shape_fns = {0: indices_shape, 1: indices_count_shape, 2: indices_scores_count_shape}
-    return register_op(
-        name,
-        inputs=inputs,
-        outputs=["selected_indices: int32", *outputs],
-        attrs=attrs,
-        shape_fn=shape_fns[len(outputs)],
-        doc=_DOC.format(more=more),
-    )
+    return register_op(signature, attrs=attrs, shape_fn=shape_fn, doc=_DOC.format(more=more))
 
-
-_T_ATTRS = (f"T: {_FLOATS}", f"T_threshold: {_FLOATS}")
 
 NMS = _declare(
-    "NonMaxSuppression",
-    ["boxes: float", "scores: float", "max_output_size: int32"],
+    "NonMaxSuppression(boxes: float, scores: float, max_output_size: int32) -> selected_indices: int32",
     ["iou_threshold: float = 0.5"],
-    [],
+    indices_shape,
 )
-NMS_V2 = _declare("NonMaxSuppressionV2", [*_BOXES, _THRESHOLDS[0]], _T_ATTRS, [])
-NMS_V3 = _declare("NonMaxSuppressionV3", [*_BOXES, *_THRESHOLDS], _T_ATTRS, [], _SCORE_DOC)
+NMS_V2 = _declare(
+    f"NonMaxSuppressionV2({_BOXES}, iou_threshold: T_threshold) -> selected_indices: int32",
+    _T_ATTRS,
+    indices_shape,
+)
+NMS_V3 = _declare(
+    f"NonMaxSuppressionV3({_BOXES}, {_THRESHOLDS}) -> selected_indices: int32",
+    _T_ATTRS,
+    indices_shape,
+    _SCORE_DOC,
+)
 NMS_V4 = _declare(
-    "NonMaxSuppressionV4",
-    [*_BOXES, *_THRESHOLDS],
+    f"NonMaxSuppressionV4({_BOXES}, {_THRESHOLDS}) -> selected_indices: int32, valid_outputs: int32",
     [*_T_ATTRS, _PAD_ATTR],
-    ["valid_outputs: int32"],
+    indices_count_shape,
     _COUNT_DOC,
 )
 NMS_V5 = _declare(
-    "NonMaxSuppressionV5",
-    [*_BOXES, "iou_threshold: T", "score_threshold: T", "soft_nms_sigma: T"],
+    f"NonMaxSuppressionV5({_BOXES}, iou_threshold: T, score_threshold: T, soft_nms_sigma: T) "
+    "-> selected_indices: int32, selected_scores: T, valid_outputs: int32",
     [_T_ATTRS[0], _PAD_ATTR],
-    ["selected_scores: T", "valid_outputs: int32"],
+    indices_scores_count_shape,
     f"{_COUNT_DOC}\n    soft_nms_sigma: Above 0, overlap lowers scores instead.",
 )
+
+
+def check_scalars(**values: Any) -> None:
+    """Raise InvalidArgumentError unless all values are scalars."""
+    for name, value in values.items():
+        if np.ndim(value):
+            raise InvalidArgumentError(f"{name} must be 0-D, got shape {list(value.shape)}")
 
 
 class SelectionLimits(NamedTuple):
@@ -128,13 +138,9 @@ class SelectionLimits(NamedTuple):
 
     def check(self) -> None:
         """Raise InvalidArgumentError for limits that make no sense."""
-        for name, value in zip(self._fields, self, strict=True):
-            if np.ndim(value):
-                raise InvalidArgumentError(f"{name} must be 0-D, got shape {list(value.shape)}")
-        if not 0 <= self.iou_threshold <= 1:
-            raise InvalidArgumentError("iou_threshold must be in [0, 1]")
-        if not self.soft_nms_sigma >= 0:
-            raise InvalidArgumentError("soft_nms_sigma_val must be non-negative")
+        check_scalars(**self._asdict())
+        require(0 <= self.iou_threshold <= 1, "iou_threshold must be in [0, 1]")
+        require(self.soft_nms_sigma >= 0, "soft_nms_sigma_val must be non-negative")
 
 
 class _Selection(NamedTuple):
@@ -157,40 +163,41 @@ def _select(boxes: Any, scores: Any, limits: SelectionLimits) -> _Selection:
     limits = SelectionLimits(*(flush_subnormals(np.asarray(limit), np) for limit in limits))
     limits.check()
     check_one_for_each_box("scores", scores, boxes)
-    if limits.max_output_size < 0:
-        raise InvalidArgumentError("output size must be non-negative")
+    require(limits.max_output_size >= 0, "output size must be non-negative")
     most = min(int(limits.max_output_size), len(scores))
     check_allocation((most,), DataType.DT_INT32)
     corners = box_corners(boxes.astype(np.float32))
     scores = flush_subnormals(scores, np)
     candidates = np.flatnonzero(scores > limits.score_threshold)
-    scores_stay = limits.soft_nms_sigma == 0 and np.abs(corners).max(initial=0) < _MAX_COORDINATE
-    if scores_stay:
-        selected, selected_scores = _select_by_sorting(corners, scores, candidates, limits)
-    else:
-        selected, selected_scores = select_by_queue(
-            scores,
-            candidates,
-            limits,
-            lambda box, others: box_overlap(corners[:, others], corners[:, box]),
+
+    def overlap(box: int, others: Any) -> Array:
+        return box_overlap(corners[:, others], corners[:, box]).astype(scores.dtype)
+
+    if limits.soft_nms_sigma == 0 and np.abs(corners).max(initial=0) < _MAX_COORDINATE:
+        selected = select_by_sorting(
+            scores, candidates, most, lambda box, rest: overlap(box, rest) <= limits.iou_threshold
         )
+        selected_scores: Any = scores[selected]
+    else:
+        selected, selected_scores = select_by_queue(scores, candidates, limits, overlap)
     return _Selection(np.asarray(selected, np.int32), np.asarray(selected_scores, scores.dtype))
 
 
-def _select_by_sorting(
-    corners: Array, scores: Array, candidates: Array, limits: SelectionLimits
-) -> tuple[list[int], Any]:
-    """For scores that do not change: each box selected strikes out those left, all at once."""
+def select_by_sorting(
+    scores: Array, candidates: Array, most: int, keeps: Callable[[int, Array], Array]
+) -> list[int]:
+    """For scores that do not change: each box selected strikes out those left, all at once.
+
+    `keeps(box, others)` tells which of the others the box does not strike out.
+    """
     left = candidates[stable_order(-scores[candidates])]
-    boxes = corners[:, left]
     selected: list[int] = []
-    while len(selected) < limits.max_output_size and len(left):
+    while len(selected) < most and left.size:
         check_time("selecting boxes")
-        selected.append(left[0])
-        overlap = box_overlap(boxes[:, 1:], boxes[:, 0]).astype(scores.dtype)
-        keep = np.flatnonzero(overlap <= limits.iou_threshold) + 1
-        left, boxes = left[keep], boxes[:, keep]
-    return selected, scores[selected]
+        best, left = int(left[0]), left[1:]
+        selected.append(best)
+        left = left[keeps(best, left)]
+    return selected
 
 
 def select_by_queue(
@@ -266,45 +273,20 @@ def nms(boxes: Any, scores: Any, max_output_size: Any, *, iou_threshold: float) 
     ).indices
 
 
-@register_kernel(NMS_V2, types={"T": _TYPES})
-def nms_v2(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any) -> Any:
-    return _select(boxes, scores, SelectionLimits(max_output_size, iou_threshold)).indices
+@register_kernel(NMS_V2, NMS_V3, types={"T": _TYPES}, factory=True)
+def nms_by_thresholds() -> Callable[..., Any]:
+    return lambda boxes, scores, *limits: _select(boxes, scores, SelectionLimits(*limits)).indices
 
 
-@register_kernel(NMS_V3, types={"T": _TYPES})
-def nms_v3(
-    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
-) -> Any:
-    limits = SelectionLimits(max_output_size, iou_threshold, score_threshold)
-    return _select(boxes, scores, limits).indices
+@register_kernel(NMS_V4, NMS_V5, types={"T": _TYPES}, factory=True)
+def nms_padded(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
+    """The scores are outputs where there is a limit for them to change by, `soft_nms_sigma`."""
 
-
-@register_kernel(NMS_V4, types={"T": _TYPES}, factory=True)
-def nms_v4(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
-    def kernel(
-        boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
-    ) -> Any:
-        limits = SelectionLimits(max_output_size, iou_threshold, score_threshold)
-        selection = _select(boxes, scores, limits)
-        result = selection.padded(int(max_output_size)) if pad_to_max_output_size else selection
-        return result.indices, selection.count
-
-    return kernel
-
-
-@register_kernel(NMS_V5, types={"T": _TYPES}, factory=True)
-def nms_v5(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
-    def kernel(
-        boxes: Any,
-        scores: Any,
-        max_output_size: Any,
-        iou_threshold: Any,
-        score_threshold: Any,
-        soft_nms_sigma: Any,
-    ) -> Any:
-        limits = SelectionLimits(max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
-        selection = _select(boxes, scores, limits)
-        result = selection.padded(int(max_output_size)) if pad_to_max_output_size else selection
+    def selected(boxes: Any, scores: Any, *limits: Any) -> Any:
+        selection = _select(boxes, scores, SelectionLimits(*limits))
+        result = selection.padded(int(limits[0])) if pad_to_max_output_size else selection
+        if len(limits) < len(SelectionLimits._fields):
+            return result.indices, selection.count
         return result.indices, result.scores, selection.count
 
-    return kernel
+    return selected

@@ -2,46 +2,199 @@
 
 Images are [batch, height, width, channels]; `size` is the new height and width.
 
-Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
+Along one dimension, `linear`, `cubic`, `area` and `nearest` tell which pixels of an image each pixel of a
+resized image is made of. Positions are computed in float, as TensorFlow's kernels do: where a position lies on
+the edge between two pixels, its rounding decides. Arrays that are returned are shared and not to be written.
+
+Source: TensorFlow core/ops/image_ops.cc, core/util/image_resizer_state.h, core/kernels/image/resize_*_op.cc.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
-from opkernel.ops.image.resize_sampling import (
-    Area,
-    Cubic,
-    Linear,
-    area,
-    cubic,
-    in_parts,
-    linear,
-    nearest,
-    scale,
-)
-from opkernel.ops.input_checks import require_equal, require_rank, require_vector
-from opkernel.ops.kernel_types import REAL_NUMBERS, WIDE_FLOATS
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
+from opkernel.ops.input_checks import require, require_equal, require_rank, require_vector
+from opkernel.ops.registration import REAL_NUMBERS, WIDE_FLOATS, register_kernel
+from opkernel.types import Array, DataType, as_dtype
 
 __all__ = [
     "ALIGNMENT_ATTRS",
+    "AT_ONCE",
+    "Linear",
     "check_alignment",
     "check_size",
+    "cubic",
+    "interpolated",
+    "linear",
+    "nearest",
     "output_size",
+    "remembered",
+    "resize_shape",
     "size_dims",
     "sized_image_shape",
     "two_of",
 ]
+
+
+_Sampling = TypeVar("_Sampling")
+_REMEMBERED, _LARGE = 64, 1 << 14
+AT_ONCE = 1 << 19
+"""So many pixels are computed at once."""
+_TABLE_SIZE = 1024
+
+
+def remembered(function: Callable[..., _Sampling]) -> Callable[..., _Sampling]:
+    """The function, whose results for dimensions that are not large are kept."""
+    kept = lru_cache(_REMEMBERED)(function)
+
+    def sampling(size: int, output: int, *rest: Any, **more: Any) -> _Sampling:
+        return (kept if max(size, output) <= _LARGE else function)(size, output, *rest, **more)
+
+    return sampling
+
+
+def in_parts(x: Array, axis: int, count: int, part: Callable[[slice], Array]) -> Array:
+    """Images with `count` pixels along an axis: some of these at a time, if there are many.
+
+    So the memory that they are computed in stays small, and the clock is looked at.
+
+    Args:
+        x: The images that they are made of.
+        axis: The axis.
+        count: How many pixels they have along it.
+        part: Makes those of a slice.
+    """
+    step = max(AT_ONCE // max(x.size // max(x.shape[axis], 1), 1), 1)
+    if step >= count:
+        return part(slice(0, count))
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    result = np.empty(check_allocation(shape, as_dtype(x.dtype)), x.dtype)
+    before = (slice(None),) * axis
+    for start in in_time(range(0, count, step), SLOW, "resizing images"):
+        some = slice(start, min(start + step, count))
+        result[(*before, some)] = part(some)
+    return result
+
+
+class Linear(NamedTuple):
+    """The two neighbours of each position, and how far it is from the lower one."""
+
+    lower: Array
+    upper: Array
+    fraction: Array
+
+
+class Cubic(NamedTuple):
+    """The four neighbours of each position, `[4, positions]`, and the weight of each."""
+
+    indices: Array
+    weights: Array
+
+
+class Area(NamedTuple):
+    """All pixels that each position covers, one list after the other, and where each list begins."""
+
+    indices: Array
+    weights: Array
+    starts: Array
+
+
+def scale(size: int, output: int, align_corners: bool) -> np.float32:
+    """The distance of two pixels of the output, in pixels of the input."""
+    if align_corners and output > 1 and size > 1:
+        return np.float32(size - 1) / np.float32(output - 1)
+    return np.float32(size) / np.float32(output)
+
+
+def _positions(size: int, output: int, align_corners: bool, half_pixel_centers: bool) -> Array:
+    step = scale(size, output, align_corners)
+    pixels = np.arange(output, dtype=np.float32)
+    half = np.float32(0.5)
+    return (pixels + half) * step - half if half_pixel_centers else pixels * step
+
+
+@remembered
+def linear(size: int, output: int, align_corners: bool, half_pixel_centers: bool) -> Linear:
+    positions = _positions(size, output, align_corners, half_pixel_centers)
+    floor = np.floor(positions)
+    return Linear(
+        np.maximum(floor, 0).astype(np.intp),
+        np.minimum(np.ceil(positions), size - 1).astype(np.intp),
+        positions - floor,
+    )
+
+
+@remembered
+def nearest(size: int, output: int, align_corners: bool, half_pixel_centers: bool) -> Array:
+    """The pixel of each position, which never decreases."""
+    pixels = np.arange(output, dtype=np.float32)
+    if half_pixel_centers:
+        pixels = pixels + np.float32(0.5)
+    positions = (pixels * scale(size, output, align_corners)).astype(np.float64)
+    if align_corners:
+        positions = positions + 0.5
+    return np.minimum(np.floor(positions), size - 1).astype(np.intp)
+
+
+@lru_cache(2)
+def _cubic_table(a: float) -> tuple[Array, Array]:
+    """The cubic convolution kernel between 0 and 1, and between 1 and 2."""
+    near = np.arange(_TABLE_SIZE + 1) / _TABLE_SIZE
+    far = near + 1
+    return (
+        (((a + 2) * near - (a + 3)) * near * near + 1).astype(np.float32),
+        (((a * far - 5 * a) * far + 8 * a) * far - 4 * a).astype(np.float32),
+    )
+
+
+@remembered
+def cubic(size: int, output: int, align_corners: bool, half_pixel_centers: bool) -> Cubic:
+    """With half pixel centers Keys' kernel, and beyond the edge nothing instead of the edge."""
+    positions = _positions(size, output, align_corners, half_pixel_centers)
+    floor = np.floor(positions)
+    offset = np.rint((positions - floor) * np.float32(_TABLE_SIZE)).astype(np.intp)
+    near, far = _cubic_table(-0.5 if half_pixel_centers else -0.75)
+    weights = np.stack(
+        [far[offset], near[offset], near[_TABLE_SIZE - offset], far[_TABLE_SIZE - offset]]
+    )
+    wanted = floor.astype(np.intp) + np.array([[-1], [0], [1], [2]])
+    indices = np.clip(wanted, 0, size - 1)
+    if half_pixel_centers:
+        weights = np.where(indices == wanted, weights, np.float32(0))
+        total = weights.sum(axis=0)
+        is_safe = np.abs(total) >= 1000 * np.finfo(np.float32).tiny
+        weights = np.where(is_safe, weights * (1 / np.where(is_safe, total, 1)), weights)
+    return Cubic(indices, weights.astype(np.float32))
+
+
+@remembered
+def area(size: int, output: int, align_corners: bool) -> Area:
+    """Weights are the part of each pixel that the position covers."""
+    step = scale(size, output, align_corners)
+    edges = np.arange(output + 1, dtype=np.float32) * step
+    first = np.floor(edges[:-1]).astype(np.intp)
+    counts = np.maximum(np.ceil(edges[1:]).astype(np.intp) - first, 1)
+    starts = np.cumsum(counts) - counts
+    indices = np.arange(counts.sum()) - np.repeat(starts - first, counts)
+    low, high = np.repeat(edges[:-1], counts), np.repeat(edges[1:], counts)
+    pixel = indices.astype(np.float32)
+    ends = pixel + 1 > high
+    weights = np.where(
+        pixel < low,
+        np.where(ends, step, pixel + 1 - low),
+        np.where(ends, high - pixel, np.float32(1)),
+    )
+    return Area(np.clip(indices, 0, size - 1), weights, starts)
+
 
 ALIGNMENT_ATTRS = ("align_corners: bool = false", "half_pixel_centers: bool = false")
 
@@ -81,9 +234,7 @@ def _declare(
     attrs: Sequence[str] = ALIGNMENT_ATTRS,
 ) -> OpHandle:
     return register_op(
-        name,
-        inputs=["images: T", "size: int32"],
-        outputs=[f"resized_images: {output}"],
+        f"{name}(images: T, size: int32) -> resized_images: {output}",
         attrs=[types, *attrs],
         shape_fn=resize_shape,
         doc=f"""{doc}
@@ -138,10 +289,8 @@ def output_size(images: Any, size: Any, dtype: DataType) -> tuple[int, int]:
     if height <= 0 or width <= 0:
         raise InvalidArgumentError(f"output dimensions must be positive, got {height} and {width}")
     batch, old_height, old_width, channels = images.shape
-    if channels == 0:
-        raise InvalidArgumentError("image must have at least one channel")
-    if old_height == 0 or old_width == 0:
-        raise InvalidArgumentError("input image must be of non-zero size")
+    require(channels != 0, "image must have at least one channel")
+    require(old_height != 0 and old_width != 0, "input image must be of non-zero size")
     check_allocation((batch, height, width, channels), dtype)
     return height, width
 
@@ -165,20 +314,23 @@ def _between(lower: Any, upper: Any, fraction: Any, xp: Any) -> Any:
     return upper
 
 
+def interpolated(x: Any, at: Linear, axis: int, *, xp: Any = np) -> Any:
+    """Images of floats with other pixels along an axis, each between two old ones; computed in their type."""
+
+    def part(some: slice) -> Any:
+        places = (at.lower[some], at.upper[some])
+        lower, upper = (xp.take(x, xp.asarray(i), axis=axis) for i in places)
+        fraction = _spread(at.fraction[some].astype(x.dtype), axis, x.shape[3])
+        return _between(lower, upper, xp.asarray(fraction), xp)
+
+    return in_parts(x, axis, len(at.lower), part) if xp is np else part(slice(None))
+
+
 @register_kernel(RESIZE_BILINEAR, types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_bilinear(
     *, align_corners: bool, half_pixel_centers: bool, xp: Any
 ) -> Callable[[Any, Any], Any]:
     check_alignment(align_corners, half_pixel_centers)
-
-    def interpolate(x: Any, at: Linear, axis: int) -> Any:
-        def part(some: slice) -> Any:
-            places = (at.lower[some], at.upper[some])
-            lower, upper = (xp.take(x, xp.asarray(i), axis=axis) for i in places)
-            fraction = xp.asarray(_spread(at.fraction[some], axis, x.shape[3]))
-            return _between(lower, upper, fraction, xp)
-
-        return in_parts(x, axis, len(at.lower), part) if xp is np else part(slice(None))
 
     def kernel(images: Any, size: Any) -> Any:
         height, width = output_size(images, size, DataType.DT_FLOAT)
@@ -187,7 +339,7 @@ def resize_bilinear(
             return result
         for axis, output in ((2, width), (1, height)):
             at = linear(images.shape[axis], output, align_corners, half_pixel_centers)
-            result = interpolate(result, at, axis)
+            result = interpolated(result, at, axis, xp=xp)
         return result
 
     return kernel
@@ -245,20 +397,17 @@ def _covered(x: Any, at: Area, axis: int, some: slice) -> Any:
     return np.add.reduceat(parts, at.starts[some] - whole.start, axis=axis)
 
 
-@register_kernel(RESIZE_AREA, types=_REGISTERED, host_memory=["size"], factory=True)
-def resize_area(*, align_corners: bool) -> Callable[[Any, Any], Any]:
-    def kernel(images: Any, size: Any) -> Any:
-        height, width = output_size(images, size, DataType.DT_FLOAT)
-        result = images.astype(np.float32)
-        covered = np.float32(1)
-        for axis, output in ((2, width), (1, height)):
-            at = area(images.shape[axis], output, align_corners)
-            covered = covered * scale(images.shape[axis], output, align_corners)
-            result = in_parts(result, axis, output, partial(_covered, result, at, axis))
-        result *= 1 / covered
-        return result
-
-    return kernel
+@register_kernel(RESIZE_AREA, types=_REGISTERED, host_memory=["size"])
+def resize_area(images: Any, size: Any, *, align_corners: bool) -> Any:
+    height, width = output_size(images, size, DataType.DT_FLOAT)
+    result = images.astype(np.float32)
+    covered = np.float32(1)
+    for axis, output in ((2, width), (1, height)):
+        at = area(images.shape[axis], output, align_corners)
+        covered = covered * scale(images.shape[axis], output, align_corners)
+        result = in_parts(result, axis, output, partial(_covered, result, at, axis))
+    result *= 1 / covered
+    return result
 
 
 _ATTRS = ("align_corners", "half_pixel_centers")

@@ -3,7 +3,9 @@
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
 """
 
+import operator
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,21 +14,20 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
-from opkernel.ops.image.resize import ALIGNMENT_ATTRS, check_alignment, check_size, size_dims
-from opkernel.ops.image.resize_sampling import cubic, linear, nearest
-from opkernel.ops.input_checks import require_rank
-from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS, WIDE_FLOATS
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, as_dtype
+from opkernel.ops.image.resize import (
+    ALIGNMENT_ATTRS,
+    check_alignment,
+    check_size,
+    cubic,
+    linear,
+    nearest,
+    size_dims,
+)
+from opkernel.ops.input_checks import require, require_rank
+from opkernel.ops.registration import FLOATS, REAL_NUMBERS, WIDE_FLOATS, register_kernel
+from opkernel.types import Array, DataType, as_dtype
 
-__all__ = [
-    "check_gradient",
-    "check_nearest_gradient",
-    "nearest_neighbor_grad_shape",
-    "original_image_shape",
-]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["check_gradient", "check_nearest_gradient", "original_image_shape"]
 
 
 class _Share(NamedTuple):
@@ -53,9 +54,7 @@ def nearest_neighbor_grad_shape(c: InferenceContext) -> None:
 
 def _declare(name: str, types: str, traits: str = "") -> OpHandle:
     return register_op(
-        name,
-        inputs=["grads: float", "original_image: T"],
-        outputs=["output: T"],
+        f"{name}(grads: float, original_image: T) -> output: T",
         attrs=[f"T: {{{types}}}", *ALIGNMENT_ATTRS],
         shape_fn=original_image_shape,
         traits=traits,
@@ -68,9 +67,7 @@ RESIZE_BILINEAR_GRAD = _declare(
 )
 RESIZE_BICUBIC_GRAD = _declare("ResizeBicubicGrad", "float, double")
 RESIZE_NEAREST_NEIGHBOR_GRAD = register_op(
-    "ResizeNearestNeighborGrad",
-    inputs=["grads: T", "size: int32"],
-    outputs=["output: T"],
+    "ResizeNearestNeighborGrad(grads: T, size: int32) -> output: T",
     attrs=["T: {uint8, int8, int32, half, float, double, bfloat16}", *ALIGNMENT_ATTRS],
     shape_fn=nearest_neighbor_grad_shape,
     doc="The gradient of ResizeNearestNeighbor by its images, which have the height and width `size`.",
@@ -100,11 +97,7 @@ def _collect(shares: Iterable[_Share], height: int, width: int, T: DataType) -> 
 
 def _total(terms: Iterable[Array]) -> Array:
     """The sum of new arrays, one after the other."""
-    rest = iter(terms)
-    total = next(rest)
-    for term in rest:
-        total += term
-    return total
+    return reduce(operator.iadd, terms)
 
 
 def _sums(values: Array, places: Array, size: int, axis: int) -> Array:
@@ -122,10 +115,8 @@ def check_gradient(grads: Any, original_image: Any, T: DataType) -> None:
     """Refuse what is not four-dimensional or has images without pixels."""
     require_rank(grads, 4, "input_grad must be 4-dimensional{}")
     require_rank(original_image, 4, "original_image must be 4-dimensional{}")
-    if 0 in grads.shape[1:3]:
-        raise InvalidArgumentError("resized dimensions must be positive")
-    if 0 in original_image.shape[1:3]:
-        raise InvalidArgumentError("original dimensions must be positive")
+    require(0 not in grads.shape[1:3], "resized dimensions must be positive")
+    require(0 not in original_image.shape[1:3], "original dimensions must be positive")
     check_allocation((grads.shape[0], *original_image.shape[1:3], grads.shape[3]), T)
 
 
@@ -185,20 +176,14 @@ def resize_bicubic_grad(
     return kernel
 
 
-@register_kernel(
-    RESIZE_NEAREST_NEIGHBOR_GRAD, types={"T": REAL_NUMBERS}, host_memory=["size"], factory=True
-)
+@register_kernel(RESIZE_NEAREST_NEIGHBOR_GRAD, types={"T": REAL_NUMBERS}, host_memory=["size"])
 def resize_nearest_neighbor_grad(
-    *, align_corners: bool, half_pixel_centers: bool, T: DataType
-) -> Callable[[Any, Any], Any]:
+    grads: Any, size: Any, *, align_corners: bool, half_pixel_centers: bool, T: DataType
+) -> Any:
     """Integers wrap around."""
-
-    def kernel(grads: Any, size: Any) -> Any:
-        new_size = check_nearest_gradient(grads, size, T)
-        rows, columns = (
-            nearest(new_size[i], grads.shape[i + 1], align_corners, half_pixel_centers)
-            for i in range(2)
-        )
-        return _collect([_Share(grads, rows, columns)], *new_size, T)
-
-    return kernel
+    new_size = check_nearest_gradient(grads, size, T)
+    rows, columns = (
+        nearest(new_size[i], grads.shape[i + 1], align_corners, half_pixel_centers)
+        for i in range(2)
+    )
+    return _collect([_Share(grads, rows, columns)], *new_size, T)

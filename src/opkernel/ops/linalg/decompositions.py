@@ -8,6 +8,7 @@ eig_op_impl.h.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.kernel_types import COMPLEX_OF
 from opkernel.ops.linalg.matrices import (
     NUMBERS,
     T_SPEC,
@@ -26,7 +26,7 @@ from opkernel.ops.linalg.matrices import (
     of_stack,
     square_matrices,
 )
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import COMPLEX_OF, register_kernel
 from opkernel.types import DataType
 
 _QR, _VALUES, _SVD, _EIGH, _EIG = 0.2, 0.2, 0.5, 0.15, 1.5
@@ -45,9 +45,7 @@ def _eig_shape(c: InferenceContext) -> None:
 def _qr_shape(c: InferenceContext) -> None:
     """[..., m, n] -> [..., m, p], [..., p, n], where p is m if full, and else min(m, n)."""
     batch, rows, columns = matrices(c, 0)
-    inner = c.min(rows, columns)
-    if c.get_attr("full_matrices"):
-        inner = rows
+    inner = rows if c.get_attr("full_matrices") else c.min(rows, columns)
     c.set_output(0, c.concatenate(batch, c.matrix(rows, inner)))
     c.set_output(1, c.concatenate(batch, c.matrix(inner, columns)))
 
@@ -67,36 +65,28 @@ def _svd_shape(c: InferenceContext) -> None:
 
 
 QR = register_op(
-    "Qr",
-    inputs=["input: T"],
-    outputs=["q: T", "r: T"],
+    "Qr(input: T) -> q: T, r: T",
     attrs=["full_matrices: bool = false", T_SPEC],
     shape_fn=_qr_shape,
     doc="`input == q @ r`, with orthonormal columns of q and an upper triangle r.",
     traits="clustering=slow",
 )
 SVD = register_op(
-    "Svd",
-    inputs=["input: T"],
-    outputs=["s: T", "u: T", "v: T"],
+    "Svd(input: T) -> s: T, u: T, v: T",
     attrs=["compute_uv: bool = true", "full_matrices: bool = false", T_SPEC],
     shape_fn=_svd_shape,
     doc="`input == u @ diag(s) @ adjoint(v)`, the singular values in descending order.",
     traits="clustering=inaccurate",
 )
 SELF_ADJOINT_EIG_V2 = register_op(
-    "SelfAdjointEigV2",
-    inputs=["input: T"],
-    outputs=["e: T", "v: T"],
+    "SelfAdjointEigV2(input: T) -> e: T, v: T",
     attrs=["compute_v: bool = true", T_SPEC],
     shape_fn=_eig_shape,
     doc="The eigenvalues, in ascending order, and eigenvectors of matrices given by their lower triangles.",
     traits="clustering=inaccurate",
 )
 EIG = register_op(
-    "Eig",
-    inputs=["input: T"],
-    outputs=["e: Tout", "v: Tout"],
+    "Eig(input: T) -> e: Tout, v: Tout",
     attrs=[
         "compute_v: bool = true",
         "T: {float, double, complex64, complex128}",
@@ -117,34 +107,28 @@ def qr(tensor: Any, *, full_matrices: bool) -> tuple[Any, Any]:
     return q.astype(tensor.dtype), r.astype(tensor.dtype)
 
 
-@register_kernel(SVD, types={"T": NUMBERS}, factory=True)
-def svd(*, compute_uv: bool, full_matrices: bool) -> Callable[[Any], tuple[Any, Any, Any]]:
-    def run(tensor: Any) -> tuple[Any, Any, Any]:
-        check_stacks(tensor)
-        # LAPACK refuses NaN; what TensorFlow gives for such matrices is NaN.
-        is_finite = np.isfinite(tensor).all(axis=(-1, -2))
-        matrix = np.where(is_finite[..., None, None], tensor, 0)
-        if not compute_uv:
-            with one_blas_thread():
-                found = of_stack(_singular_values, matrix, _VALUES, _DECOMPOSING)
-            s = _or_nan(found, is_finite[..., None])
-            return s.astype(tensor.real.dtype).astype(tensor.dtype), *_nothing(tensor.dtype, 2)
+@register_kernel(SVD, types={"T": NUMBERS})
+def svd(tensor: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any, Any]:
+    check_stacks(tensor)
+    # LAPACK refuses NaN; what TensorFlow gives for such matrices is NaN.
+    is_finite = np.isfinite(tensor).all(axis=(-1, -2))
+    matrix = np.where(is_finite[..., None, None], tensor, 0)
+    if not compute_uv:
         with one_blas_thread():
-            u, s, vh = of_stack(
-                lambda part: np.linalg.svd(part, full_matrices), matrix, _SVD, _DECOMPOSING
-            )
-        known = is_finite[..., None, None]
-        return (
-            _or_nan(s, is_finite[..., None]).astype(tensor.dtype),
-            _or_nan(u, known),
-            _or_nan(adjoint(vh), known),
+            values = partial(np.linalg.svd, compute_uv=False)
+            found = of_stack(values, matrix, _VALUES, _DECOMPOSING)
+        s = _or_nan(found, is_finite[..., None])
+        return s.astype(tensor.real.dtype).astype(tensor.dtype), *_nothing(tensor.dtype, 2)
+    with one_blas_thread():
+        u, s, vh = of_stack(
+            lambda part: np.linalg.svd(part, full_matrices), matrix, _SVD, _DECOMPOSING
         )
-
-    return run
-
-
-def _singular_values(stack: Any) -> Any:
-    return np.linalg.svd(stack, compute_uv=False)
+    known = is_finite[..., None, None]
+    return (
+        _or_nan(s, is_finite[..., None]).astype(tensor.dtype),
+        _or_nan(u, known),
+        _or_nan(adjoint(vh), known),
+    )
 
 
 def _or_nan(tensor: Any, is_known: Any) -> Any:
@@ -165,16 +149,15 @@ def _eigen(
     what: str,
 ) -> tuple[Any, Any]:
     check_square(tensor)
+    failure = InvalidArgumentError(f"{what} was not successful. The input might not be valid.")
     if not np.all(np.isfinite(tensor)):
-        raise InvalidArgumentError(f"{what} was not successful. The input might not be valid.")
+        raise failure
     try:
         with one_blas_thread():
             found = of_stack(vectors if compute_v else values, tensor, cost, _DECOMPOSING)
             return found if compute_v else (found, *_nothing(tensor.dtype, 1))
     except np.linalg.LinAlgError:
-        raise InvalidArgumentError(
-            f"{what} was not successful. The input might not be valid."
-        ) from None
+        raise failure from None
 
 
 @register_kernel(SELF_ADJOINT_EIG_V2, types={"T": NUMBERS})

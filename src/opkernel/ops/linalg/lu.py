@@ -13,9 +13,8 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.linalg.matrices import (
     NUMBERS,
     T_SPEC,
@@ -26,9 +25,9 @@ from opkernel.ops.linalg.matrices import (
     square_matrices,
     square_shape,
 )
-from opkernel.ops.linalg.triangular import triangular_solve
+from opkernel.ops.linalg.triangular_and_tridiagonal import triangular_solve
 from opkernel.ops.math.matmul import matmul_in_parts
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import INDEX, register_kernel
 from opkernel.types import DataType
 
 __all__ = ["check_system"]
@@ -50,11 +49,8 @@ class _Factors(NamedTuple):
 
     def solve(self, rhs: Any) -> Any:
         permuted = np.take_along_axis(rhs, self.permutation[..., None], axis=-2)
-        units = np.arange(self.lu.shape[-1])
-        lower = self.lu.copy()
-        lower[..., units, units] = 1
         with one_blas_thread():
-            y = triangular_solve(lower, permuted, lower=True)
+            y = triangular_solve(_unit_lower(self.lu), permuted, lower=True)
             return triangular_solve(self.lu, y, lower=False)
 
 
@@ -98,7 +94,7 @@ def _with_long_runs(panel: Any) -> Any:
 def _unit_lower(block: Any) -> Any:
     units = np.arange(block.shape[-1])
     lower = block.copy()
-    lower[:, units, units] = 1
+    lower[..., units, units] = 1
     return lower
 
 
@@ -127,6 +123,33 @@ def _determinant_shape(c: InferenceContext) -> None:
         c.set_output(i, c.subshape(c.input(0), 0, -2))
 
 
+LU = register_op(
+    "Lu(input: T) -> lu: T, p: output_idx_type",
+    attrs=[T_SPEC, "output_idx_type: {int32, int64} = DT_INT32"],
+    shape_fn=shape_rule("[..., n, n] -> [..., n, n], [..., n]"),
+    doc="The LU decomposition of matrices, both factors in one, and the permutation of the rows.",
+)
+MATRIX_DETERMINANT = register_op(
+    "MatrixDeterminant(input: T) -> output: T",
+    attrs=["T: {half, float, double, complex64, complex128}"],
+    shape_fn=_determinant_shape,
+    doc="The determinants of matrices.",
+)
+LOG_MATRIX_DETERMINANT = register_op(
+    "LogMatrixDeterminant(input: T) -> sign: T, log_abs_determinant: T",
+    attrs=["T: {half, float, double, complex64, complex128}"],
+    shape_fn=_determinant_shape,
+    doc="The signs of determinants, and the logarithms of their absolute values.",
+)
+MATRIX_INVERSE = register_op(
+    "MatrixInverse(input: T) -> output: T",
+    attrs=["adjoint: bool = false", T_SPEC],
+    shape_fn=square_shape,
+    doc="The inverses of matrices, or of their adjoints.",
+    traits="clustering=slow",
+)
+
+
 def _solve_shape(c: InferenceContext) -> None:
     """[..., n, n], [..., n, k] -> [..., n, k]."""
     batch, size = square_matrices(c)
@@ -136,43 +159,8 @@ def _solve_shape(c: InferenceContext) -> None:
     c.set_output(0, c.concatenate(batch, c.matrix(size, right.columns)))
 
 
-LU = register_op(
-    "Lu",
-    inputs=["input: T"],
-    outputs=["lu: T", "p: output_idx_type"],
-    attrs=[T_SPEC, "output_idx_type: {int32, int64} = DT_INT32"],
-    shape_fn=shape_rule("[..., n, n] -> [..., n, n], [..., n]"),
-    doc="The LU decomposition of matrices, both factors in one, and the permutation of the rows.",
-)
-MATRIX_DETERMINANT = register_op(
-    "MatrixDeterminant",
-    inputs=["input: T"],
-    outputs=["output: T"],
-    attrs=["T: {half, float, double, complex64, complex128}"],
-    shape_fn=_determinant_shape,
-    doc="The determinants of matrices.",
-)
-LOG_MATRIX_DETERMINANT = register_op(
-    "LogMatrixDeterminant",
-    inputs=["input: T"],
-    outputs=["sign: T", "log_abs_determinant: T"],
-    attrs=["T: {half, float, double, complex64, complex128}"],
-    shape_fn=_determinant_shape,
-    doc="The signs of determinants, and the logarithms of their absolute values.",
-)
-MATRIX_INVERSE = register_op(
-    "MatrixInverse",
-    inputs=["input: T"],
-    outputs=["output: T"],
-    attrs=["adjoint: bool = false", T_SPEC],
-    shape_fn=square_shape,
-    doc="The inverses of matrices, or of their adjoints.",
-    traits="clustering=slow",
-)
 MATRIX_SOLVE = register_op(
-    "MatrixSolve",
-    inputs=["matrix: T", "rhs: T"],
-    outputs=["output: T"],
+    "MatrixSolve(matrix: T, rhs: T) -> output: T",
     attrs=["adjoint: bool = false", T_SPEC],
     shape_fn=_solve_shape,
     doc="The x with `matrix @ x == rhs`, or the same of the adjoints of the matrices.",

@@ -15,9 +15,9 @@ from opkernel.device.budget import current_budget
 from opkernel.device.work_clock import LOOK_AFTER, SLOW, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.input_checks import require_equal, require_rank_at_least
-from opkernel.ops.kernel_types import COMPLEX, WIDE_FLOATS
+from opkernel.ops.registration import COMPLEX, WIDE_FLOATS
 
 NUMBERS = (*WIDE_FLOATS, *COMPLEX)
 """The types that the kernels take."""
@@ -38,9 +38,9 @@ def matrices(c: InferenceContext, index: int) -> Matrices:
     return Matrices(c.subshape(shape, 0, -2), c.dim(shape, -2), c.dim(shape, -1))
 
 
-def square_matrices(c: InferenceContext, index: int = 0) -> tuple[ShapeHandle, DimensionHandle]:
-    """The leading dimensions and the size of the matrices of an input; refused if not square."""
-    batch, rows, columns = matrices(c, index)
+def square_matrices(c: InferenceContext) -> tuple[ShapeHandle, DimensionHandle]:
+    """The leading dimensions and the size of the matrices of input 0; refused if not square."""
+    batch, rows, columns = matrices(c, 0)
     return batch, c.merge(rows, columns)
 
 

@@ -11,28 +11,21 @@ from typing import Any
 
 import numpy as np
 
-import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, check_seconds, in_time
 from opkernel.libraries import library
 from opkernel.opdef import register_op
-from opkernel.ops.kernel_types import COMPLEX
-from opkernel.ops.linalg.gradients.matrix_algebra import adjoint, plus
 from opkernel.ops.linalg.matrices import NUMBERS, T_SPEC, check_square, seconds_of, square_shape
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import COMPLEX, register_kernel
 
 MATRIX_SQUARE_ROOT = register_op(
-    "MatrixSquareRoot",
-    inputs=["input: T"],
-    outputs=["output: T"],
+    "MatrixSquareRoot(input: T) -> output: T",
     attrs=[T_SPEC],
     shape_fn=square_shape,
     traits="extra=scipy",
     doc="The principal square roots of matrices; NaN for real matrices whose roots are not real.",
 )
 MATRIX_LOGARITHM = register_op(
-    "MatrixLogarithm",
-    inputs=["input: T"],
-    outputs=["output: T"],
+    "MatrixLogarithm(input: T) -> output: T",
     attrs=["T: {complex64, complex128}"],
     shape_fn=square_shape,
     traits="extra=scipy",
@@ -83,36 +76,3 @@ def matrix_logarithm(tensor: Any) -> Any:
             return linalg.logm(wide)
 
     return _of_each(tensor, logarithm, _LOGARITHM)
-
-
-@g.register_gradient("MatrixSquareRoot")
-def matrix_square_root_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    """Solves Sylvester's equation `adjoint(root) @ x + x @ adjoint(root) == grad`, all of x as one vector."""
-    root = adjoint(op.outputs[0])
-    shape = g.shape_of(grad)
-    size = g.nodes.StridedSlice(shape, [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
-    batch = g.nodes.StridedSlice(shape, [0], [-2], [1], begin_mask=1)
-    unit = g.nodes.MatrixDiag(g.nodes.Fill(g.nodes.Pack([size]), g.nodes.Cast(1, DstT=grad.dtype)))
-    count = g.nodes.Mul(size, size)
-    turned = g.nodes.Transpose(
-        root, g.nodes.ConcatV2([g.nodes.Range(0, g.nodes.Size(batch), 1), _last_two(shape)], 0)
-    )
-    square = g.nodes.ConcatV2([batch, g.nodes.Pack([count, count])], 0)
-    equations = plus(
-        g.nodes.Reshape(_kronecker(root, unit), square),
-        g.nodes.Reshape(_kronecker(unit, turned), square),
-    )
-    column = g.nodes.ConcatV2([batch, g.nodes.Pack([count, 1])], 0)
-    return g.nodes.Reshape(g.nodes.MatrixSolve(equations, g.nodes.Reshape(grad, column)), shape)
-
-
-def _last_two(shape: Any) -> Any:
-    rank = g.nodes.Size(shape)
-    return g.nodes.Pack([g.nodes.Sub(rank, 1), g.nodes.Sub(rank, 2)])
-
-
-def _kronecker(x: Any, y: Any) -> Any:
-    """[..., n, m, n, m]: the products of all elements of matrices."""
-    left = g.nodes.ExpandDims(g.nodes.ExpandDims(x, -2), -1)
-    right = g.nodes.ExpandDims(g.nodes.ExpandDims(y, -2), -4)
-    return g.nodes.Mul(left, right)

@@ -14,8 +14,8 @@ from opkernel.device.work_clock import WorkClock, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.lookup.hash_tables import hash_of_key
-from opkernel.ops.lookup.lookup_table import LookupInterface
+from opkernel.ops.input_checks import require
+from opkernel.ops.lookup.hash_tables import LookupInterface, hash_of_key
 from opkernel.types import DataType, TensorShape
 
 _MIN_BUCKETS = 4
@@ -73,8 +73,7 @@ class MutableDenseHashTable(LookupInterface):
         self._key_size, self._value_size = math.prod(self.key_shape), math.prod(value_shape)
         (self._empty,) = self._keys(empty_key.reshape(1, *self.key_shape))
         (self._deleted,) = self._keys(deleted_key.reshape(1, *self.key_shape))
-        if self._empty == self._deleted:
-            raise InvalidArgumentError("Empty and deleted keys cannot be equal")
+        require(self._empty != self._deleted, "Empty and deleted keys cannot be equal")
         if num_buckets < _MIN_BUCKETS or num_buckets & num_buckets - 1:
             raise InvalidArgumentError(
                 f"Number of buckets must be at least 4 and a power of 2, got: {num_buckets}"
@@ -122,7 +121,7 @@ class MutableDenseHashTable(LookupInterface):
             for key in in_time(gone):
                 bucket = self._buckets.pop(key, None)
                 if bucket is not None:
-                    self._key_buckets[bucket] = self._parts(self._deleted)
+                    self._key_buckets[bucket] = self._deleted
                     self._is_free[bucket] = True
 
     def check_import(self, keys: Any, values: Any) -> None:
@@ -173,10 +172,6 @@ class MutableDenseHashTable(LookupInterface):
                     raise InvalidArgumentError(f"Using the {name} as a table key is not allowed")
         return usable
 
-    @staticmethod
-    def _parts(key: Any) -> Any:
-        return key if isinstance(key, tuple) else (key,)
-
     def _allocate(self, num_buckets: int) -> None:
         """Make buckets, which are empty."""
         key_shape, value_shape = (num_buckets, self._key_size), (num_buckets, self._value_size)
@@ -184,7 +179,7 @@ class MutableDenseHashTable(LookupInterface):
         self._value_buckets = zeros(
             check_allocation(value_shape, self.value_dtype), self.value_dtype
         )
-        self._key_buckets[:] = self._parts(self._empty)
+        self._key_buckets[:] = self._empty
         self._is_free = np.ones(num_buckets, bool)
         self._buckets = {}
 
@@ -204,7 +199,7 @@ class MutableDenseHashTable(LookupInterface):
         if bucket is None:
             bucket = self._buckets[key] = self._free_bucket(key)
             self._is_free[bucket] = False
-            self._key_buckets[bucket] = self._parts(key)
+            self._key_buckets[bucket] = key
         self._value_buckets[bucket] = value
 
     def _free_bucket(self, key: Any) -> int:

@@ -1,15 +1,16 @@
-"""Tables on a hash map: one that is filled once, and one that changes.
+"""Tables: their common interface, and tables on a hash map: one that is filled once, and one that changes.
 
-Hashes of table keys, and the order of a C++ hash map.
+The keys' hashes give the order of a C++ hash map.
 
-Source: TensorFlow core/kernels/lookup_table_op.{h,cc}, initializable_lookup_table.cc, core/lib/hash/hash.cc
-(tsl/platform); libstdc++ bits/hashtable.h, hashtable_c++0x.cc.
+Source: TensorFlow core/framework/lookup_interface.{h,cc}, core/kernels/lookup_table_op.{h,cc},
+initializable_lookup_table.cc, core/lib/hash/hash.cc (tsl/platform); libstdc++ bits/hashtable.h,
+hashtable_c++0x.cc.
 """
 
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,10 +22,112 @@ from opkernel.errors import (
     InvalidArgumentError,
     UnimplementedError,
 )
-from opkernel.kernel import check_allocation
+from opkernel.kernel import ResourceBase, check_allocation
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.lookup.lookup_table import LookupInterface, array_of_keys, flat_keys
-from opkernel.types import DataType
+from opkernel.ops.input_checks import require, require_equal
+from opkernel.types import DataType, TensorShape
+
+Shape = tuple[int, ...]
+
+
+class LookupInterface(ResourceBase):
+    """A table of values by key; used from any thread.
+
+    Args:
+        key_dtype: The type of the keys.
+        value_dtype: The type of the values.
+        key_shape: The shape of a key.
+        value_shape: The shape of a value.
+    """
+
+    is_initializable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        key_dtype: DataType,
+        value_dtype: DataType,
+        key_shape: Shape = (),
+        value_shape: Shape = (),
+    ) -> None:
+        self.key_dtype = key_dtype
+        self.value_dtype = value_dtype
+        self.key_shape = key_shape
+        self.value_shape = value_shape
+
+    def debug_string(self) -> str:
+        """The number of keys."""
+        return f"A lookup table of size: {self.size}"
+
+    @property
+    def size(self) -> int:
+        """The number of keys."""
+        raise NotImplementedError
+
+    def find(self, keys: Any, default: Any) -> Any:
+        """The values of keys [batch..., key...], as [batch..., value...].
+
+        Keys that the table lacks have `default`: one value for all, or one for each key.
+        """
+        raise NotImplementedError
+
+    def insert(self, keys: Any, values: Any) -> None:
+        """Set the values of keys."""
+        raise NotImplementedError
+
+    def remove(self, keys: Any) -> None:
+        """Forget keys; those that it lacks are passed over."""
+        raise NotImplementedError
+
+    def import_values(self, keys: Any, values: Any) -> None:
+        """Have these keys and values and no others."""
+        raise NotImplementedError
+
+    def export_values(self) -> tuple[Any, Any]:
+        """All keys and values."""
+        raise NotImplementedError
+
+    def check_find(self, keys: Any, default: Any) -> None:
+        """Raise InvalidArgumentError unless the shapes fit."""
+        wanted = self._values_shape(keys, self.key_shape, self.value_shape)
+        if default.shape not in (self.value_shape, wanted):
+            raise InvalidArgumentError(
+                f"Expected shape {TensorShape(self.value_shape)} or {TensorShape(wanted)} for "
+                f"default value, got {TensorShape(default.shape)}"
+            )
+
+    def check_keys(self, keys: Any) -> None:
+        """Raise InvalidArgumentError unless the last dimensions are those of a key."""
+        rank = len(self.key_shape)
+        if keys.ndim < rank or keys.shape[keys.ndim - rank :] != self.key_shape:
+            raise InvalidArgumentError(
+                f"Input key shape {TensorShape(keys.shape)} must end with the table's key shape "
+                f"{TensorShape(self.key_shape)}"
+            )
+
+    def check_insert(self, keys: Any, values: Any) -> None:
+        """Raise InvalidArgumentError unless there is a value for each key."""
+        self._check_values(keys, values, self.key_shape, self.value_shape)
+
+    def check_import(self, keys: Any, values: Any) -> None:
+        """`check_insert` for `import_values`."""
+        self.check_insert(keys, values)
+
+    def _values_shape(self, keys: Any, key_shape: Shape, value_shape: Shape) -> Shape:
+        """The shape of the values of keys."""
+        self.check_keys(keys)
+        batch: Shape = keys.shape[: keys.ndim - len(key_shape)]
+        return batch + value_shape
+
+    def _check_values(self, keys: Any, values: Any, key_shape: Shape, value_shape: Shape) -> None:
+        wanted = self._values_shape(keys, key_shape, value_shape)
+        require_equal(wanted, values.shape, "Expected shape {} for value, got {}")
+
+
+def flat_keys(keys: Any) -> list[Any]:
+    """Scalar keys as Python values."""
+    flat: list[Any] = keys.reshape(-1).tolist()
+    return flat
+
 
 Key = int | bytes
 
@@ -177,9 +280,8 @@ class MutableHashTable(LookupInterface):
         return len(self._rows)
 
     def find(self, keys: Any, default: Any) -> Any:
-        found = zeros(
-            check_allocation((keys.size, *self.value_shape), self.value_dtype), self.value_dtype
-        )
+        dtype = self.value_dtype
+        found = zeros(check_allocation((keys.size, *self.value_shape), dtype), dtype)
         with self._lock:
             get = self._rows.get
             found_rows = (
@@ -223,19 +325,19 @@ class MutableHashTable(LookupInterface):
             keys = list(self._known_order())
             check_allocation((len(keys), *self.value_shape), self.value_dtype)
             rows = np.fromiter(map(self._rows.__getitem__, in_time(keys)), np.int64, len(keys))
-            return array_of_keys(keys, self.key_dtype), self._values[rows]
+            array = np.empty(len(keys), self.key_dtype.numpy_dtype)
+            array[:] = keys
+            return array, self._values[rows]
 
     def _insert(self, keys: list[Any], values: Any) -> None:
         """Add keys with values, some at a time: where time is up, the first ones are there."""
         for start in in_time(range(0, len(keys), _AT_ONCE), _AT_ONCE << 10):
-            self._insert_some(keys[start : start + _AT_ONCE], values[start : start + _AT_ONCE])
-
-    def _insert_some(self, keys: list[Any], values: Any) -> None:
-        rows = [self._row(key) for key in keys]
-        missing = len(self._rows) + len(self._free) - len(self._values)
-        if missing > 0:
-            self._grow(missing)
-        self._values[rows] = values
+            some = slice(start, start + _AT_ONCE)
+            rows = [self._row(key) for key in keys[some]]
+            missing = len(self._rows) + len(self._free) - len(self._values)
+            if missing > 0:
+                self._grow(missing)
+            self._values[rows] = values[some]
 
     def _known_order(self) -> HashMapOrder:
         if self._order is None:
@@ -287,8 +389,7 @@ class HashTable(MutableHashTable):
             InvalidArgumentError: there are no keys.
             FailedPreconditionError: the table has another number of keys, or a key another value.
         """
-        if keys.size == 0:
-            raise InvalidArgumentError("keys and values cannot be empty tensors.")
+        require(keys.size, "keys and values cannot be empty tensors.")
         with self._lock:
             if not self._is_initialized:
                 self._fill(flat_keys(keys), values.reshape(-1))
@@ -306,18 +407,14 @@ class HashTable(MutableHashTable):
             self._insert(keys, values)
             return
         for key, value in zip(in_time(keys), values, strict=True):
-            self._insert_new(key, value)
-
-    def _insert_new(self, key: Any, value: Any) -> None:
-        row = self._rows.get(key)
-        if row is None:
-            self._insert([key], np.array([value], self._values.dtype))
-        elif self._values[row] != value:
-            have = self._values[row]
-            raise FailedPreconditionError(
-                f"HashTable has different value for same key. Key {_text(key)} has "
-                f"{_text(have)} and trying to add value {_text(value)}"
-            )
+            row = self._rows.get(key)
+            if row is None:
+                self._insert([key], np.array([value], self._values.dtype))
+            elif self._values[row] != value:
+                raise FailedPreconditionError(
+                    f"HashTable has different value for same key. Key {_text(key)} has "
+                    f"{_text(self._values[row])} and trying to add value {_text(value)}"
+                )
 
 
 def _text(value: Any) -> str:

@@ -11,54 +11,29 @@ from opkernel.kernel import (
     make_ref_counting_handle,
     tensor_of_handle,
 )
-from opkernel.opdef import (
-    InferenceContext,
-    OpShapeInferenceFn,
-    ShapeAndType,
-    ShapeHandle,
-    register_op,
-    scalar_shape,
-)
-from opkernel.opdef.common_shapes.rules import defined_shape
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.kernel_types import WIDE_FLOATS
+from opkernel.opdef import InferenceContext, ShapeAndType, register_op, scalar_shape
+from opkernel.opdef.common_shapes.rules import defined_shape, shape_rule
+from opkernel.ops.input_checks import require
 from opkernel.ops.lookup.dense_hash_table import MutableDenseHashTable
-from opkernel.ops.lookup.hash_tables import HashTable, MutableHashTable
-from opkernel.ops.lookup.lookup_table import LookupInterface
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.lookup.hash_tables import HashTable, LookupInterface, MutableHashTable
+from opkernel.ops.registration import WIDE_FLOATS, register_kernel
 from opkernel.ops.resource_op_kernel import ResourceOpKernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 # What the ops are
 
 
-def _set_handle(c: InferenceContext, key: ShapeHandle, value: ShapeHandle) -> None:
-    """A handle that knows what a key and a value are."""
-    scalar_shape(c)
-    held = [
-        ShapeAndType(c.with_rank_at_most(key, 1), c.get_attr("key_dtype")),
-        ShapeAndType(value, c.get_attr("value_dtype")),
-    ]
-    c.set_output_handle_shapes_and_types(0, held)
-
-
-def _value_shape(c: InferenceContext) -> ShapeHandle:
-    return c.make_shape_from_partial_shape(c.get_attr("value_shape"))
-
-
 def mutable_shape(c: InferenceContext) -> None:
-    """A handle to a table of scalars."""
-    _set_handle(c, c.scalar(), c.scalar())
+    """A handle to a table that changes, which knows what a key and a value are.
 
-
-def mutable_of_tensors_shape(c: InferenceContext) -> None:
-    """A handle to a table of tensors of the attr `value_shape`."""
-    _set_handle(c, c.scalar(), _value_shape(c))
-
-
-def mutable_dense_shape(c: InferenceContext) -> None:
-    """A handle to a table whose keys are as `empty_key`."""
-    _set_handle(c, c.input(0), _value_shape(c))
+    A key is as `empty_key`, a value is of the attr `value_shape`; without these they are scalars.
+    """
+    scalar_shape(c)
+    key = c.with_rank_at_most(c.input(0), 1) if c.num_inputs() else c.scalar()
+    value = c.make_shape_from_partial_shape(c.find_attr("value_shape", PartialTensorShape([])))
+    key_dtype, value_dtype = c.get_attr("key_dtype"), c.get_attr("value_dtype")
+    held = [ShapeAndType(key, key_dtype), ShapeAndType(value, value_dtype)]
+    c.set_output_handle_shapes_and_types(0, held)
 
 
 _NAMES = (
@@ -70,22 +45,18 @@ _DTYPES = ("key_dtype: type", "value_dtype: type")
 _VALUE_SHAPE = "value_shape: shape = {}"
 _BUCKETS = ("initial_num_buckets: int = 131072", "max_load_factor: float = 0.8")
 
-_TABLES: dict[str, tuple[tuple[str, ...], OpShapeInferenceFn, str]] = {
-    "HashTable": ((), scalar_shape, "A table that is filled once."),
-    "MutableHashTable": ((), mutable_shape, "A table that changes."),
-    "MutableHashTableOfTensors": (
-        (_VALUE_SHAPE,),
-        mutable_of_tensors_shape,
-        "A table that changes, of vectors.",
-    ),
+_TABLES: dict[str, tuple[tuple[str, ...], str]] = {
+    "HashTable": ((), "A table that is filled once."),
+    "MutableHashTable": ((), "A table that changes."),
+    "MutableHashTableOfTensors": ((_VALUE_SHAPE,), "A table that changes, of vectors."),
     "MutableDenseHashTable": (
         (_VALUE_SHAPE, *_BUCKETS),
-        mutable_dense_shape,
         "A table that changes, kept in arrays; two keys mark what is not in use.",
     ),
 }
 
-for _name, (_attrs, _shape_fn, _doc) in _TABLES.items():
+for _name, (_attrs, _doc) in _TABLES.items():
+    _shape_fn = scalar_shape if _name == "HashTable" else mutable_shape
     _keys = ["empty_key: key_dtype", "deleted_key: key_dtype"] if "Dense" in _name else []
     for _op, _output, _all_attrs, _fn, _inputs in (
         (_name, "Ref(string)", (*_NAMES, *_DTYPES, *_attrs), shape_rule("-> [2]"), _keys[:1]),
@@ -129,53 +100,36 @@ _VALUE_TYPES: dict[str, dict[DataType, tuple[DataType, ...]]] = {
 """The types of values by those of keys."""
 
 
-def _hash_table(construction: OpKernelConstruction, ctx: OpKernelContext) -> LookupInterface:
-    return HashTable(*_dtypes(construction))
-
-
-def _mutable(construction: OpKernelConstruction, ctx: OpKernelContext) -> LookupInterface:
-    return MutableHashTable(*_dtypes(construction))
-
-
-def _mutable_of_tensors(
-    construction: OpKernelConstruction, ctx: OpKernelContext
+def _new_table(
+    kind: str, construction: OpKernelConstruction, ctx: OpKernelContext
 ) -> LookupInterface:
-    shape = _defined_value_shape(construction)
+    """A table of a kind, which is the op's name without its version, by the attrs and inputs of a node."""
+    dtypes = _dtypes(construction)
+    if kind == "HashTable":
+        return HashTable(*dtypes)
+    if kind == "MutableHashTable":
+        return MutableHashTable(*dtypes)
+    is_dense = kind == "MutableDenseHashTable"
+    require(not is_dense or ctx.num_inputs >= 2, "MutableDenseHashTable has no deleted_key; V2 has")
+    shape = tuple(defined_shape(construction.get_attr("value_shape")).as_tensor_shape())
+    if is_dense:
+        return MutableDenseHashTable(
+            *dtypes,
+            shape,
+            empty_key=ctx.input("empty_key"),
+            deleted_key=ctx.input("deleted_key"),
+            num_buckets=construction.get_attr("initial_num_buckets"),
+            max_load_factor=construction.get_attr("max_load_factor"),
+        )
     if len(shape) != 1:
         raise InvalidArgumentError(
             f"Default value must be a vector, got shape {TensorShape(shape)}"
         )
-    return MutableHashTable(*_dtypes(construction), shape)
-
-
-def _mutable_dense(construction: OpKernelConstruction, ctx: OpKernelContext) -> LookupInterface:
-    empty_key = ctx.input("empty_key")
-    if ctx.num_inputs < 2:
-        raise InvalidArgumentError("MutableDenseHashTable has no deleted_key; V2 has")
-    return MutableDenseHashTable(
-        *_dtypes(construction),
-        _defined_value_shape(construction),
-        empty_key=empty_key,
-        deleted_key=ctx.input("deleted_key"),
-        num_buckets=construction.get_attr("initial_num_buckets"),
-        max_load_factor=construction.get_attr("max_load_factor"),
-    )
+    return MutableHashTable(*dtypes, shape)
 
 
 def _dtypes(construction: OpKernelConstruction) -> tuple[DataType, DataType]:
     return construction.get_attr("key_dtype"), construction.get_attr("value_dtype")
-
-
-def _defined_value_shape(construction: OpKernelConstruction) -> tuple[int, ...]:
-    return tuple(defined_shape(construction.get_attr("value_shape")).as_tensor_shape())
-
-
-_CREATORS = {
-    "HashTable": _hash_table,
-    "MutableHashTable": _mutable,
-    "MutableHashTableOfTensors": _mutable_of_tensors,
-    "MutableDenseHashTable": _mutable_dense,
-}
 
 
 class LookupTableOp(ResourceOpKernel):
@@ -187,10 +141,9 @@ class LookupTableOp(ResourceOpKernel):
         super().__init__(construction)
         self.use_node_name = construction.get_attr("use_node_name_sharing")
         self._construction = construction
-        self._creator = _CREATORS[self.type_string.removesuffix("V2")]
 
     def create_resource(self, ctx: OpKernelContext) -> LookupInterface:
-        return self._creator(self._construction, ctx)
+        return _new_table(self.type_string.removesuffix("V2"), self._construction, ctx)
 
     def verify_resource(self, resource: LookupInterface) -> None:
         key, value = _dtypes(self._construction)
@@ -208,10 +161,9 @@ class AnonymousLookupTableOp(OpKernel):
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         self._construction = construction
-        self._creator = _CREATORS[self.type_string.removeprefix("Anonymous")]
 
     def compute(self, ctx: OpKernelContext) -> None:
-        table = self._creator(self._construction, ctx)
+        table = _new_table(self.type_string.removeprefix("Anonymous"), self._construction, ctx)
         handle = make_ref_counting_handle(table, ctx.device, LookupInterface)
         ctx.set_output(0, tensor_of_handle(handle))
 

@@ -1,13 +1,22 @@
-"""Ops on tables.
+"""Ops on tables: find, insert, export and import, also from a text file.
 
-Source: TensorFlow core/ops/lookup_ops.cc, core/kernels/lookup_table_op.cc,
-lookup_table_init_op.cc.
+Source: TensorFlow core/ops/lookup_ops.cc, core/kernels/lookup_table_op.cc, lookup_table_init_op.cc,
+lookup_util.cc.
 """
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelContext
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.opened_files import read_whole
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import in_time
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op, unknown_shape
 from opkernel.opdef.common_shapes.rules import (
     check_inputs,
@@ -15,12 +24,14 @@ from opkernel.opdef.common_shapes.rules import (
     checked_no_outputs,
     checked_scalar,
     checked_unknown,
+    shape_rule,
 )
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_equal, require_vector
-from opkernel.ops.lookup.lookup_table import LookupInterface
-from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import resource_of_handle
+from opkernel.ops.input_checks import require, require_equal, require_scalar, require_vector
+from opkernel.ops.lookup.hash_tables import LookupInterface
+from opkernel.ops.registration import INDEX, WIDE_FLOATS, register_kernel
+from opkernel.ops.resource_op_kernel import declare_versions, register_fact, resource_of_handle
+from opkernel.ops.strings.number_format import numbers
+from opkernel.types import DataType
 
 # What the ops are
 
@@ -84,90 +95,60 @@ def initialize_shape(c: InferenceContext) -> None:
 
 
 _FROM_TO = ("Tin: type", "Tout: type")
-_KEYS_AND_VALUES = ("keys: Tin", "values: Tout")
-_FILLING = ("InitializeTable", "LookupTableImport")
 
-for _name, _inputs, _outputs, _attrs, _shape_fn, _shape_fn_v2, _doc in (
-    (
-        "InitializeTable",
-        ("keys: Tkey", "values: Tval"),
-        (),
-        ("Tkey: type", "Tval: type"),
-        checked("h", initialize_shape),
-        checked("0", initialize_shape),
-        "Fills a table.",
-    ),
-    (
-        "LookupTableFind",
-        ("keys: Tin", "default_value: Tout"),
-        ("values: Tout",),
-        _FROM_TO,
-        checked_unknown("h.?"),
-        find_shape,
-        "The values of keys; `default_value` for those that the table lacks.",
-    ),
-    (
-        "LookupTableInsert",
-        _KEYS_AND_VALUES,
-        (),
-        _FROM_TO,
-        checked_no_outputs("h"),
-        checked_no_outputs("0"),
-        "Sets the values of keys.",
-    ),
-    (
-        "LookupTableRemove",
-        ("keys: Tin",),
-        (),
-        ("Tin: type",),
-        None,
-        checked_no_outputs("0+"),
-        "Takes keys out.",
-    ),
-    (
-        "LookupTableSize",
-        (),
-        ("size: int64",),
-        (),
-        checked_scalar("h"),
-        checked_scalar("0"),
-        "The number of keys.",
-    ),
-    (
-        "LookupTableExport",
-        (),
-        ("keys: Tkeys", "values: Tvalues"),
-        ("Tkeys: type", "Tvalues: type"),
-        checked("h", shape_rule("-> [?]")),
-        export_shape,
-        "All keys and values.",
-    ),
-    (
-        "LookupTableImport",
-        _KEYS_AND_VALUES,
-        (),
-        _FROM_TO,
-        checked_no_outputs("h"),
-        import_shape,
-        "Replaces all keys and values.",
-    ),
-):
-    for _version, _handle, _fn in (
-        ("", "Ref(string)", _shape_fn),
-        ("V2", "resource", _shape_fn_v2),
-    ):
-        if _fn is None:
-            continue  # there is no such op
-        register_op(
-            f"{_name}{_version}",
-            inputs=[f"table_handle: {_handle}", *_inputs],
-            outputs=_outputs,
-            attrs=_attrs,
-            shape_fn=_fn,
-            traits="only_reads_state" * bool(_outputs) + "initializes_table" * (_name in _FILLING),
-            is_stateful=_version == "V2",
-            doc=_doc,
-        )
+declare_versions(
+    "InitializeTable(table_handle: {}, keys: Tkey, values: Tval)",
+    attrs=["Tkey: type", "Tval: type"],
+    shape_fn=checked("h", initialize_shape),
+    shape_fn_v2=checked("0", initialize_shape),
+    traits="initializes_table",
+    doc="Fills a table.",
+)
+declare_versions(
+    "LookupTableFind(table_handle: {}, keys: Tin, default_value: Tout) -> values: Tout",
+    attrs=_FROM_TO,
+    shape_fn=checked_unknown("h.?"),
+    shape_fn_v2=find_shape,
+    traits="only_reads_state",
+    doc="The values of keys; `default_value` for those that the table lacks.",
+)
+declare_versions(
+    "LookupTableInsert(table_handle: {}, keys: Tin, values: Tout)",
+    attrs=_FROM_TO,
+    shape_fn=checked_no_outputs("h"),
+    shape_fn_v2=checked_no_outputs("0"),
+    doc="Sets the values of keys.",
+)
+register_op(
+    "LookupTableRemoveV2(table_handle: resource, keys: Tin)",
+    attrs=["Tin: type"],
+    shape_fn=checked_no_outputs("0+"),
+    is_stateful=True,
+    doc="Takes keys out.",
+)
+declare_versions(
+    "LookupTableSize(table_handle: {}) -> size: int64",
+    shape_fn=checked_scalar("h"),
+    shape_fn_v2=checked_scalar("0"),
+    traits="only_reads_state",
+    doc="The number of keys.",
+)
+declare_versions(
+    "LookupTableExport(table_handle: {}) -> keys: Tkeys, values: Tvalues",
+    attrs=["Tkeys: type", "Tvalues: type"],
+    shape_fn=checked("h", shape_rule("-> [?]")),
+    shape_fn_v2=export_shape,
+    traits="only_reads_state",
+    doc="All keys and values.",
+)
+declare_versions(
+    "LookupTableImport(table_handle: {}, keys: Tin, values: Tout)",
+    attrs=_FROM_TO,
+    shape_fn=checked_no_outputs("h"),
+    shape_fn_v2=import_shape,
+    traits="initializes_table",
+    doc="Replaces all keys and values.",
+)
 
 # The kernels
 
@@ -189,8 +170,7 @@ class InitializeTable(_TableKernel):
     """Fills a table."""
 
     def use(self, table: LookupInterface, ctx: OpKernelContext) -> None:
-        if not table.is_initializable:
-            raise InvalidArgumentError("The table is not initializable")
+        require(table.is_initializable, "The table is not initializable")
         ctx.match_signature([self.input_types[0], table.key_dtype, table.value_dtype], [])
         keys, values = ctx.input("keys"), ctx.input("values")
         for what, tensor in (("Keys", keys), ("Values", values)):
@@ -208,7 +188,11 @@ class LookupTableFind(_TableKernel):
         ctx.match_signature([handle, key, value], [value])
         keys, default = ctx.input(1), ctx.input(2)
         table.check_find(keys, default)
-        ctx.set_output(0, table.find(keys, default))
+        try:
+            ctx.set_output(0, table.find(keys, default))
+        except FailedPreconditionError as error:  # it is not filled
+            error.resource = next(iter(self.node_def.input), None)
+            raise
 
 
 @register_kernel("LookupTableInsert", "LookupTableInsertV2")
@@ -232,12 +216,9 @@ class LookupTableRemove(_TableKernel):
         table.remove(ctx.input(1))
 
 
-@register_kernel("LookupTableSize", "LookupTableSizeV2")
-class LookupTableSize(_TableKernel):
-    """The number of keys."""
-
-    def use(self, table: LookupInterface, ctx: OpKernelContext) -> None:
-        ctx.set_output(0, np.int64(table.size))
+register_fact(
+    "LookupTableSize", "LookupTableSizeV2", of=LookupInterface, fact=lambda table: table.size
+)
 
 
 @register_kernel("LookupTableExport", "LookupTableExportV2")
@@ -260,3 +241,118 @@ class LookupTableImport(_TableKernel):
         keys, values = ctx.input(1), ctx.input(2)
         table.check_import(keys, values)
         table.import_values(keys, values)
+
+
+_OF_LINE = 41
+"""The bytes that a line takes beside its content."""
+_WHOLE_LINE, _LINE_NUMBER = -2, -1
+
+for _version, _handle, _ranks in (("", "Ref(string)", "h0"), ("V2", "resource", "00")):
+    register_op(
+        f"InitializeTableFromTextFile{_version}(table_handle: {_handle}, filename: string)",
+        attrs=[
+            "key_index: int >= -2",
+            "value_index: int >= -2",
+            "vocab_size: int >= -1 = -1",
+            "delimiter: string = '\\t'",
+            "offset: int = 0",
+        ],
+        shape_fn=checked_no_outputs(_ranks),
+        is_stateful=_version == "V2",
+        traits="reads_files initializes_table",
+        doc="Fills a table from the lines of a file. The indexes choose the column of keys and values; "
+        "-2 is the whole line, -1 its number.",
+    )
+
+
+@register_kernel("InitializeTableFromTextFile", "InitializeTableFromTextFileV2")
+class InitializeTableFromTextFile(OpKernel):
+    """Fills a table."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        get = construction.get_attr
+        self._columns = get("key_index"), get("value_index")
+        self._vocab_size, self._offset = get("vocab_size"), get("offset")
+        self._delimiter = get("delimiter").encode("utf-8", "surrogateescape")
+        require_equal(len(self._delimiter), 1, "delimiter should be only 1 char")
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        name = ctx.input(1)
+        require_scalar(name, "filename should be a single string, but got {}")
+        path = os.fsdecode(name.item())
+        ctx.permissions.check_read(path)
+        with resource_of_handle(ctx, LookupInterface) as table:
+            require(table.is_initializable, "The table is not initializable")
+            dtypes = table.key_dtype, table.value_dtype
+            for what, column, dtype in zip(("Key", "Value"), self._columns, dtypes, strict=True):
+                _check_column(what, column, dtype)
+            lines = self._lines(path, read_whole(ctx.permissions, path))
+            values = [
+                self._values(path, column, dtype, lines)
+                for column, dtype in zip(self._columns, dtypes, strict=True)
+            ]
+            was_filled = table.size > 0
+            with suppress(*(FailedPreconditionError,) * was_filled):  # it keeps what it has
+                table.import_values(*values)
+
+    def _lines(self, path: str, content: bytes) -> list[bytes]:
+        content = content.replace(b"\r\n", b"\n").removesuffix(b"\r")
+        with making_bytes("lines of a file", _OF_LINE * (content.count(b"\n") + 1)):
+            lines = content.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        if not content or not self._vocab_size:
+            raise OutOfRangeError(f"Finished reading 0 of lines from {path}")
+        if self._vocab_size > 0:
+            if len(lines) < self._vocab_size:
+                raise InvalidArgumentError(
+                    f"Invalid vocab_size in {path}: expected {self._vocab_size} but got {len(lines)}"
+                )
+            lines = lines[: self._vocab_size]
+        if b"" in lines:
+            raise InvalidArgumentError(
+                f"Invalid content in {path}: empty line found at line {lines.index(b'')}."
+            )
+        return lines
+
+    def _values(self, path: str, column: int, dtype: DataType, lines: list[bytes]) -> Any:
+        """The elements of one column, as a vector."""
+        if column == _LINE_NUMBER:
+            return np.arange(self._offset, self._offset + len(lines), dtype=np.int64)
+        texts = lines if column == _WHOLE_LINE else [*self._column(path, column, lines)]
+        if dtype is DataType.DT_STRING:
+            return string_tensor((len(texts),), texts)
+        require(dtype in (*INDEX, *WIDE_FLOATS), f"Data type {dtype.string} not supported.")
+        try:
+            return numbers(texts, dtype)
+        except ValueError as error:
+            shown = [text.decode(errors="backslashreplace") for text in texts]
+            raise InvalidArgumentError(
+                f"Field {error} in line {shown.index(str(error))} is not a valid {dtype.string}."
+            ) from None
+
+    def _column(self, path: str, column: int, lines: list[bytes]) -> Iterator[bytes]:
+        wanted = max(self._columns) + 1
+        for number, line in enumerate(in_time(lines)):
+            fields = line.split(self._delimiter)
+            if len(fields) < wanted:
+                raise InvalidArgumentError(
+                    f"Invalid number of columns in {path} line {number} "
+                    f"({line.decode(errors='backslashreplace')}) : expected at least {wanted} got "
+                    f"{len(fields)}"
+                )
+            yield fields[column]
+
+
+def _check_column(what: str, column: int, dtype: DataType) -> None:
+    if column == _LINE_NUMBER and dtype is not DataType.DT_INT64:
+        raise InvalidArgumentError(
+            f"{what} index for line number requires table {what.lower()} dtype of int64, got "
+            f"{dtype.string}"
+        )
+    if column == _WHOLE_LINE and dtype is not DataType.DT_STRING and not dtype.is_integer:
+        raise InvalidArgumentError(
+            f"{what} index for whole line requires string or integer table {what.lower()}, got "
+            f"{dtype.string}"
+        )

@@ -15,20 +15,18 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unknown_shape
 from opkernel.ops.input_checks import (
+    require,
     require_equal,
     require_rank,
     require_rank_at_most,
     require_scalar,
     require_vector,
 )
-from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
+from opkernel.ops.registration import INDEX, NUMBERS, REAL_NUMBERS, register_kernel
+from opkernel.types import Array, DataType
 
 BUCKETIZE = register_op(
-    "Bucketize",
-    inputs=["input: T"],
-    outputs=["output: int32"],
+    "Bucketize(input: T) -> output: int32",
     attrs=["T: {int32, int64, float, double}", "boundaries: list(float)"],
     shape_fn=unchanged_shape,
     doc="For each element how many of the `boundaries`, which are sorted, are not above it.",
@@ -40,8 +38,7 @@ BUCKETIZE = register_op(
 )
 def bucketize(*, boundaries: list[float], xp: Any) -> Callable[[Any], Any]:
     edges = np.array(boundaries, np.float32)
-    if (edges[1:] < edges[:-1]).any():
-        raise InvalidArgumentError("Expected sorted boundaries")
+    require(not (edges[1:] < edges[:-1]).any(), "Expected sorted boundaries")
     edges = xp.asarray(edges)
 
     def bucket(tensor: Any) -> Any:
@@ -67,9 +64,7 @@ def histogram_fixed_width_shape(c: InferenceContext) -> None:
 
 
 HISTOGRAM_FIXED_WIDTH = register_op(
-    "HistogramFixedWidth",
-    inputs=["values: T", "value_range: T", "nbins: int32"],
-    outputs=["out: dtype"],
+    "HistogramFixedWidth(values: T, value_range: T, nbins: int32) -> out: dtype",
     attrs=["T: {int32, int64, float, double}", "dtype: {int32, int64} = DT_INT32"],
     shape_fn=histogram_fixed_width_shape,
     doc="""How many `values` lie in each of `nbins` equal parts of `value_range`, [2].
@@ -96,16 +91,12 @@ def _check(values: Any, value_range: Any, nbins: Any) -> None:
     low, high = value_range
     if not low < high:
         raise InvalidArgumentError(
-            "value_range should satisfy value_range[0] < value_range[1], but got "
-            f"'[{low:g}, {high:g}]'"
+            f"value_range should satisfy value_range[0] < value_range[1], but got '[{low:g}, {high:g}]'"
         )
     if nbins <= 0:
         raise InvalidArgumentError(f"nbins should be a positive number, but got '{nbins}'")
-    if np.isnan(values).any():
-        raise InvalidArgumentError("Histogram values must not contain NaN")
+    require(not np.isnan(values).any(), "Histogram values must not contain NaN")
 
-
-Array = np.ndarray[Any, Any]
 
 _COUNTS = "{int32, int64, float, double}"
 _INDEXED = ["Tidx: {int32, int64}", f"T: {_COUNTS}", "binary_output: bool = false"]
@@ -166,9 +157,7 @@ def sparse_bincount_shape(c: InferenceContext) -> None:
 
 
 BINCOUNT = register_op(
-    "Bincount",
-    inputs=["arr: int32", "size: int32", "weights: T"],
-    outputs=["bins: T"],
+    "Bincount(arr: int32, size: int32, weights: T) -> bins: T",
     attrs=[f"T: {_COUNTS}"],
     shape_fn=bincount_shape,
     doc=f"The sum of the weights of each of the values 0 ... `size` - 1 in `arr`.\n{_WEIGHTS}",
@@ -176,33 +165,21 @@ BINCOUNT = register_op(
 )
 
 DENSE_BINCOUNT = register_op(
-    "DenseBincount",
-    inputs=["input: Tidx", "size: Tidx", "weights: T"],
-    outputs=["output: T"],
+    "DenseBincount(input: Tidx, size: Tidx, weights: T) -> output: T",
     attrs=_INDEXED,
     shape_fn=dense_bincount_shape,
     doc=f"The sum of the weights of each value in a vector, or in each row of a matrix.\n{_WEIGHTS}",
 )
 
 RAGGED_BINCOUNT = register_op(
-    "RaggedBincount",
-    inputs=["splits: int64", "values: Tidx", "size: Tidx", "weights: T"],
-    outputs=["output: T"],
+    "RaggedBincount(splits: int64, values: Tidx, size: Tidx, weights: T) -> output: T",
     attrs=_INDEXED,
     shape_fn=unknown_shape,
     doc=f"The sum of the weights of each value in each row of a ragged matrix.\n{_WEIGHTS}",
 )
 
 SPARSE_BINCOUNT = register_op(
-    "SparseBincount",
-    inputs=[
-        "indices: int64",
-        "values: Tidx",
-        "dense_shape: int64",
-        "size: Tidx",
-        "weights: T",
-    ],
-    outputs=["output: T"],
+    "SparseBincount(indices: int64, values: Tidx, dense_shape: int64, size: Tidx, weights: T) -> output: T",
     attrs=_INDEXED,
     shape_fn=sparse_bincount_shape,
     doc=f"The sum of the weights of each value of a sparse vector, or row of a matrix.\n{_WEIGHTS}",
@@ -241,8 +218,7 @@ class Bins:
         Raises:
             InvalidArgumentError: a value is negative, or weights are missing.
         """
-        if values.size and values.min() < 0:
-            raise InvalidArgumentError("Input arr must be non-negative!")
+        require(not values.size or values.min() >= 0, "Input arr must be non-negative!")
         self.check_weights(values, weights)
         shape = check_allocation((num_rows, self.size), self.dtype)
         counts = np.zeros(shape, self.dtype.numpy_dtype)
@@ -266,14 +242,10 @@ def bincount(arr: Any, size: Any, weights: Any, *, T: DataType) -> Array:
     return bins.count(np.ravel(arr), np.ravel(weights), None, 1).reshape(bins.size)
 
 
-_Kernel = Callable[..., Array]
+_TYPES = {"T": NUMBERS, "Tidx": INDEX}
 
 
-def _register(op: Any) -> Callable[[_Kernel], _Kernel]:
-    return register_kernel(op, types={"T": NUMBERS, "Tidx": INDEX})
-
-
-@_register(DENSE_BINCOUNT)
+@register_kernel(DENSE_BINCOUNT, types=_TYPES)
 def dense_bincount(
     input: Any, size: Any, weights: Any, *, T: DataType, binary_output: bool
 ) -> Array:
@@ -298,24 +270,28 @@ def dense_bins(input: Any, size: Any, weights: Any, T: DataType, binary_output: 
     return bins
 
 
-@_register(RAGGED_BINCOUNT)
+@register_kernel(RAGGED_BINCOUNT, types=_TYPES)
 def ragged_bincount(
     splits: Any, values: Any, size: Any, weights: Any, *, T: DataType, binary_output: bool
 ) -> Array:
     bins = Bins.of(size, T, binary_output)
     ends, flat = np.ravel(splits), np.ravel(values)
-    if ends.size == 0:
-        raise InvalidArgumentError("Splits must be non-empty")
+    require(ends.size, "Splits must be non-empty")
+    return bins.count(flat, _as_many(weights, flat), rows_of_splits(ends, flat.size), ends.size - 1)
+
+
+def rows_of_splits(ends: Any, size: int) -> Array:
+    """The row of each of so many values: the first one that ends, as all later ones do, behind it.
+
+    Raises:
+        InvalidArgumentError: the splits do not begin with 0, or do not end with the number of values.
+    """
     require_equal(ends[0], 0, "Splits must start with 0, not with {}")
-    require_equal(
-        ends[-1], flat.size, "Splits must end with the number of values, got {} instead of {}"
-    )
-    # A value belongs to the first row that ends behind it.
-    rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(flat.size), side="right") - 1
-    return bins.count(flat, _as_many(weights, flat), rows, ends.size - 1)
+    require_equal(ends[-1], size, "Splits must end with the number of values, got {} instead of {}")
+    return np.searchsorted(np.maximum.accumulate(ends), np.arange(size), side="right") - 1
 
 
-@_register(SPARSE_BINCOUNT)
+@register_kernel(SPARSE_BINCOUNT, types=_TYPES)
 def sparse_bincount(
     indices: Any,
     values: Any,
@@ -348,8 +324,7 @@ def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
         require_rank(tensor, rank, f"Sparse {part} must be rank {rank} but is rank {tensor.ndim}")
     if indices.shape[0] != values.shape[0]:
         raise InvalidArgumentError(
-            f"Number of elements in indices ({indices.shape[0]}) and values ({values.shape[0]}) "
-            "do not match"
+            f"Number of elements in indices ({indices.shape[0]}) and values ({values.shape[0]}) do not match"
         )
     require_equal(
         indices.shape[1], dense_shape.shape[0], "Index rank ({}) and shape rank ({}) do not match"

@@ -3,7 +3,6 @@
 Source: TensorFlow core/ops/sparse_ops.cc (count_ops.cc), core/kernels/count_ops.cc.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +10,11 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, from_attrs
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import set_outputs
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_equal, require_rank, require_vector
-from opkernel.ops.kernel_types import INDEX, INTEGERS
-from opkernel.ops.registration import register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, OpShapeInferenceFn, register_op
+from opkernel.opdef.common_shapes.rules import set_outputs, shape_rule
+from opkernel.ops.input_checks import require, require_rank, require_vector
+from opkernel.ops.math.bincount import rows_of_splits
+from opkernel.ops.registration import INDEX, INTEGERS, register_kernel
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape
 
@@ -47,32 +45,32 @@ _ATTRS = [
     "output_type: {int32, int64, float, double}",
 ]
 
-DENSE_COUNT_SPARSE_OUTPUT = register_op(
-    "DenseCountSparseOutput",
-    inputs=["values: T", "weights: output_type"],
-    outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
-    attrs=_ATTRS,
-    shape_fn=dense_count_shape,
-    doc="How often each value is in a vector, or in each row of a matrix.",
+
+def _declare(signature: str, shape_fn: OpShapeInferenceFn, where: str) -> OpHandle:
+    return register_op(
+        f"{signature} -> output_indices: int64, output_values: output_type, output_dense_shape: int64",
+        attrs=_ATTRS,
+        shape_fn=shape_fn,
+        doc=f"How often each value is in {where}.",
+    )
+
+
+DENSE_COUNT_SPARSE_OUTPUT = _declare(
+    "DenseCountSparseOutput(values: T, weights: output_type)",
+    dense_count_shape,
+    "a vector, or in each row of a matrix",
+)
+RAGGED_COUNT_SPARSE_OUTPUT = _declare(
+    "RaggedCountSparseOutput(splits: int64, values: T, weights: output_type)",
+    ragged_count_shape,
+    "each row of a ragged matrix",
+)
+SPARSE_COUNT_SPARSE_OUTPUT = _declare(
+    "SparseCountSparseOutput(indices: int64, values: T, dense_shape: int64, weights: output_type)",
+    shape_rule("[?, rank] -> [?, rank], [?], [rank]"),
+    "a sparse vector, or in each row of a sparse matrix",
 )
 
-RAGGED_COUNT_SPARSE_OUTPUT = register_op(
-    "RaggedCountSparseOutput",
-    inputs=["splits: int64", "values: T", "weights: output_type"],
-    outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
-    attrs=_ATTRS,
-    shape_fn=ragged_count_shape,
-    doc="How often each value is in each row of a ragged matrix.",
-)
-
-SPARSE_COUNT_SPARSE_OUTPUT = register_op(
-    "SparseCountSparseOutput",
-    inputs=["indices: int64", "values: T", "dense_shape: int64", "weights: output_type"],
-    outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
-    attrs=_ATTRS,
-    shape_fn=shape_rule("[?, rank] -> [?, rank], [?], [rank]"),
-    doc="How often each value is in a sparse vector, or in each row of a sparse matrix.",
-)
 
 _TYPES = {
     "T": INDEX,
@@ -93,8 +91,7 @@ class _Counter:
     def count(self, values: Any, weights: Any, rows: Any, num_rows: int | None) -> Any:
         """Indices, counts and shape; the counts of a vector if `num_rows` is None."""
         flat = values.reshape(-1).astype(np.int64)
-        if flat.size and flat.min() < 0:
-            raise InvalidArgumentError("Input values must all be non-negative")
+        require(not flat.size or flat.min() >= 0, "Input values must all be non-negative")
         kept = flat < self.maxlength if self.maxlength >= 0 else np.ones(flat.size, np.bool_)
         flat = flat[kept]
         row = np.zeros(flat.size, np.int64) if rows is None else rows[kept]
@@ -135,9 +132,6 @@ def _check_weights(values: Any, weights: Any) -> None:
         )
 
 
-_Kernel = Callable[..., Any]
-
-
 @register_kernel(DENSE_COUNT_SPARSE_OUTPUT, types=_TYPES)
 @from_attrs(counter=_Counter)
 def dense_count(values: Any, weights: Any, *, counter: _Counter) -> Any:
@@ -146,8 +140,7 @@ def dense_count(values: Any, weights: Any, *, counter: _Counter) -> Any:
             f"Input must be a 1 or 2-dimensional tensor. Got: {TensorShape(values.shape)}"
         )
     _check_weights(values, weights)
-    if 0 in values.shape:
-        raise InvalidArgumentError("Invalid input: Shapes dimension cannot be 0.")
+    require(0 not in values.shape, "Invalid input: Shapes dimension cannot be 0.")
     if values.ndim == 1:
         return counter.count(values, weights, None, None)
     rows = np.repeat(np.arange(values.shape[0]), values.shape[1])
@@ -158,14 +151,9 @@ def dense_count(values: Any, weights: Any, *, counter: _Counter) -> Any:
 @from_attrs(counter=_Counter)
 def ragged_count(splits: Any, values: Any, weights: Any, *, counter: _Counter) -> Any:
     _check_weights(values, weights)
-    ends, size = splits.reshape(-1), values.size
-    if ends.size < 2:
-        raise InvalidArgumentError("Must provide at least 2 elements for the splits argument")
-    require_equal(ends[0], 0, "Splits must start with 0, not with {}")
-    require_equal(ends[-1], size, "Splits must end with the number of values, got {} instead of {}")
-    # The row goes on while its end, or that of a later one, is not past the value.
-    rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(size), side="right") - 1
-    return counter.count(values, weights, rows, ends.size - 1)
+    ends = splits.reshape(-1)
+    require(ends.size >= 2, "Must provide at least 2 elements for the splits argument")
+    return counter.count(values, weights, rows_of_splits(ends, values.size), ends.size - 1)
 
 
 @register_kernel(SPARSE_COUNT_SPARSE_OUTPUT, types=_TYPES)
@@ -200,6 +188,5 @@ def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
     if outside.any():
         at = int(outside.argmax())
         raise InvalidArgumentError(
-            f"Invalid index value at {at}: {indices[at].tolist()} is not in the dense shape "
-            f"{dense_shape.tolist()}"
+            f"Invalid index value at {at}: {indices[at].tolist()} is not in the dense shape {dense_shape.tolist()}"
         )

@@ -16,9 +16,8 @@ from opkernel.kernel import KernelRegistry
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import einsum_shape, parse_einsum_equation
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NARROW_FLOATS
 from opkernel.ops.math.matmul import Multiply, matmul_in_parts
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import COMPLEX, FLOATS, INDEX, NARROW_FLOATS, register_kernel
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
@@ -31,9 +30,7 @@ Labels = tuple[Label, ...]
 
 
 EINSUM = register_op(
-    "Einsum",
-    inputs=["inputs: N * T"],
-    outputs=["output: T"],
+    "Einsum(inputs: N * T) -> output: T",
     attrs=["equation: string", "N: int >= 1", "T: type"],
     shape_fn=einsum_shape,
     doc="""Sum of products of the elements of `inputs`, as `equation` says: `ij,jk->ik`.
@@ -172,15 +169,12 @@ def _places(wanted: Labels, labels: Labels) -> tuple[int | None, ...]:
     return tuple(labels.index(x) if x in labels else None for x in wanted)
 
 
-@dataclass(frozen=True)
-class EinsumKernels:
-    """Kernels that compute products by `multiply`; by the matmul of the namespace if that is None."""
+def einsum_kernel(given: Multiply | None) -> Callable[..., Callable[[list[Any]], Any]]:
+    """Makes kernels that compute products by a function; by the matmul of the namespace if that is None."""
 
-    multiply: Multiply | None
-
-    def einsum(self, *, equation: str, T: DataType, xp: Any) -> Callable[[list[Any]], Any]:
+    def make(*, equation: str, T: DataType, xp: Any) -> Callable[[list[Any]], Any]:
         """Integers wrap around; half and bfloat16 accumulate in float."""
-        multiply = self.multiply or (matmul_in_parts if xp is np else xp.matmul)
+        multiply = given or (matmul_in_parts if xp is np else xp.matmul)
         narrow = T in NARROW_FLOATS
 
         def computed(inputs: list[Any]) -> Any:
@@ -201,14 +195,15 @@ class EinsumKernels:
 
         return computed
 
+    return make
+
 
 def register_einsum(
     multiply: Multiply | None = None, registry: KernelRegistry | None = None
 ) -> None:
     """Register kernels that multiply batches of matrices in a certain way."""
     types = {"T": (*FLOATS, *INDEX, *COMPLEX)}
-    make = EinsumKernels(multiply).einsum
-    register_kernel(EINSUM, types=types, factory=True, registry=registry)(make)
+    register_kernel(EINSUM, types=types, factory=True, registry=registry)(einsum_kernel(multiply))
 
 
 register_einsum()
@@ -287,9 +282,8 @@ def _with_diagonals(x: Any, output: Labels, xp: Any) -> Any:
         if first == axis:
             continue
         x = xp.expand_dims(x, axis)
-        place = np.arange(x.shape[first])
-        on_diagonal = place.reshape(
-            [-1 if i == first else 1 for i in range(x.ndim)]
-        ) == place.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+        size = x.shape[first]
+        sizes = [size if i in (first, axis) else 1 for i in range(x.ndim)]
+        on_diagonal = np.eye(size, dtype=bool).reshape(sizes)
         x = xp.where(on_diagonal, x, xp.zeros((), dtype=x.dtype))
     return x

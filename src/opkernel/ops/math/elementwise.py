@@ -20,6 +20,8 @@ from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 Types = Sequence[DataType]
+Op = OpHandle | str
+"""An op, or its name."""
 
 FLOATS_SPEC = "bfloat16, half, float, double"
 COMPLEX_SPEC = "complex64, complex128"
@@ -35,14 +37,10 @@ _TINY = float(np.finfo(np.float32).tiny)
 _TINY_DOUBLE = float(np.finfo(np.float64).tiny)
 
 
-def unary_op(
-    name: str, types: str, doc: str, *, traits: str = "", output: str = "y: T"
-) -> OpHandle:
+def unary_op(name: str, types: str, doc: str, *, traits: str = "", output: str = "T") -> OpHandle:
     """Declare an op of one tensor `x` that gives one of the same shape."""
     return register_op(
-        name,
-        inputs=["x: T"],
-        outputs=[output],
+        f"{name}(x: T) -> y: {output}",
         attrs=[f"T: {{{types}}}"],
         shape_fn=unchanged_shape,
         traits=f"{POINTWISE} {traits}",
@@ -55,37 +53,32 @@ def binary_op(
     types: str,
     doc: str,
     *,
-    inputs: Sequence[str] = ("x: T", "y: T"),
-    output: str = "z: T",
-    is_commutative: bool = False,
-    is_aggregate: bool = False,
+    output: str = "T",
     traits: str = "",
     can_fail: bool = False,
+    **rules: Any,
 ) -> OpHandle:
-    """Declare an op of two tensors that are broadcast against each other.
+    """Declare an op of two tensors, `x` and `y` if no others follow the name, that are broadcast.
 
-    `types` is the list of types, or the name of a group (`realnumbertype`).
+    `types` is the list of types, or the name of a group (`realnumbertype`); `rules` go to `register_op`.
     """
     return register_op(
-        name,
-        inputs=inputs,
-        outputs=[output],
+        f"{name if '(' in name else f'{name}(x: T, y: T)'} -> z: {output}",
         attrs=[f"T: {types}" if types.endswith("numbertype") else f"T: {{{types}}}"],
         shape_fn=broadcast_binary_op_shape,
-        is_commutative=is_commutative,
-        is_aggregate=is_aggregate,
         traits=f"{'pointwise' if can_fail else POINTWISE} {traits}",
         doc=doc,
+        **rules,
     )
 
 
-def register_ufunc(op: OpHandle, ufunc: np.ufunc, types: Types) -> None:
+def register_ufunc(op: Op, ufunc: np.ufunc, types: Types) -> None:
     """Register a ufunc as the CPU kernel of `op` for `types`."""
     register_kernel(op, types={"T": types}, kind="elementwise")(ufunc)
 
 
 def register_body(
-    op: OpHandle,
+    op: Op,
     body: Callable[..., Any],
     types: Types,
     *,
@@ -116,7 +109,7 @@ def kernel_of_body(
     return _in_blocks(function) if xp is np else function
 
 
-def register_flushed(op: OpHandle, ufunc: np.ufunc, types: Types) -> None:
+def register_flushed(op: Op, ufunc: np.ufunc, types: Types) -> None:
     """Register a ufunc of inputs without subnormal numbers (`flush_subnormals`)."""
 
     def body(*inputs: Any, xp: Any) -> Any:
@@ -184,3 +177,28 @@ def flush_subnormals(tensor: Any, xp: Any) -> Any:
         return kept.view(tensor.dtype)
     small = np.abs(tensor) < (_TINY_DOUBLE if tensor.dtype == np.float64 else _TINY)
     return np.where(small, tensor * 0, tensor) if small.any() else tensor
+
+
+# Complex arithmetic as Eigen does it, which decides what zeros and infinities give.
+
+
+def complex_from_parts(real: Any, imag: Any, xp: Any) -> Any:
+    """The complex tensor of two real ones; `real + 1j * imag` would make NaN of infinities."""
+    if xp is not np:
+        return real + 1j * imag
+    shape = np.broadcast_shapes(real.shape, imag.shape)
+    result = np.empty(shape, np.result_type(real.dtype, np.complex64))
+    result.real, result.imag = real, imag
+    return result
+
+
+def complex_quotient(x: Any, y: Any, *, xp: Any) -> Any:
+    """`x / y`, with `y` scaled so that its square neither overflows nor vanishes."""
+    scale = xp.maximum(xp.abs(y.real), xp.abs(y.imag))
+    real, imag = y.real / scale, y.imag / scale
+    norm = real * real + imag * imag
+    return complex_from_parts(
+        (x.real * real + x.imag * imag) / norm / scale,
+        (x.imag * real - x.real * imag) / norm / scale,
+        xp,
+    )

@@ -14,19 +14,15 @@ import opkernel.gradients as g
 from opkernel.device.work_clock import array_work, in_time
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import outputs_as_inputs
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import FLOATS, INDEX, register_kernel
 from opkernel.types import DataType
 
 ISOTONIC_REGRESSION = register_op(
-    "IsotonicRegression",
-    inputs=["input: T"],
-    outputs=["output: output_dtype", "segments: int32"],
+    "IsotonicRegression(input: T) -> output: output_dtype, segments: int32",
     attrs=["T: realnumbertype", "output_dtype: {half, bfloat16, float, double} = DT_FLOAT"],
     shape_fn=outputs_as_inputs(0, 0),
-    doc=(
-        "The numbers closest to those of the last dimension that do not rise (least squares); and which "
-        "of them are the mean of the same segment."
-    ),
+    doc="The numbers closest to those of the last dimension that do not rise (least squares); and which "
+    "of them are the mean of the same segment.",
 )
 
 
@@ -67,14 +63,9 @@ def _segments(row: Sequence[float]) -> tuple[list[float], list[int]]:
 
 
 _RESULT = {
-    DataType.DT_BFLOAT16: DataType.DT_BFLOAT16,
-    DataType.DT_HALF: DataType.DT_HALF,
-    DataType.DT_FLOAT: DataType.DT_FLOAT,
-    DataType.DT_DOUBLE: DataType.DT_DOUBLE,
-    DataType.DT_INT8: DataType.DT_FLOAT,
-    DataType.DT_INT16: DataType.DT_FLOAT,
-    DataType.DT_INT32: DataType.DT_DOUBLE,
-    DataType.DT_INT64: DataType.DT_DOUBLE,
+    **{dtype: dtype for dtype in FLOATS},
+    **dict.fromkeys((DataType.DT_INT8, DataType.DT_INT16), DataType.DT_FLOAT),
+    **dict.fromkeys(INDEX, DataType.DT_DOUBLE),
 }
 for _type, _result in _RESULT.items():
     register_kernel(ISOTONIC_REGRESSION, types={"T": [_type], "output_dtype": [_result]})(

@@ -15,7 +15,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import KernelContract, KernelRegistry, register_kernel
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import matmul_shape
-from opkernel.ops.kernel_types import COMPLEX, FLOATS, NARROW_FLOATS, WIDE_INDEX
+from opkernel.ops.registration import COMPLEX, FLOATS, NARROW_FLOATS, WIDE_INDEX
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
@@ -57,15 +57,10 @@ def _parts(batch: tuple[int, ...], rows: int, part: int, work: int) -> Any:
 Multiply = Callable[[Any, Any], Any]
 """The product of two matrices, or of batches of them."""
 
-_MATMUL_ATTR_TYPES = (
-    "bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
-    "complex64, complex128"
-)
+_MATMUL_ATTR_TYPES = "bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128"
 
 MATMUL = register_op(
-    "MatMul",
-    inputs=["a: T", "b: T"],
-    outputs=["product: T"],
+    "MatMul(a: T, b: T) -> product: T",
     attrs=[
         "transpose_a: bool = false",
         "transpose_b: bool = false",
@@ -135,9 +130,7 @@ def check_matrices(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> None
 
 
 SPARSE_MATMUL = register_op(
-    "SparseMatMul",
-    inputs=["a: Ta", "b: Tb"],
-    outputs=["product: float"],
+    "SparseMatMul(a: Ta, b: Tb) -> product: float",
     attrs=[
         "transpose_a: bool = false",
         "transpose_b: bool = false",

@@ -1,21 +1,32 @@
-"""Reductions over axes: sums, products, extrema, means, norms and logical folds.
+"""Reductions over axes: sums, products, extrema and their places, means, norms and logical folds.
 
-Source: TensorFlow core/ops/math_ops.cc, core/kernels/reduction_ops_common.h, reduction_ops.h;
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/reduction_ops_common.h, reduction_ops.h, argmax_op.cc;
 L2Loss: core/ops/nn_ops.cc, core/kernels/l2loss_op.h.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import allocate, cut, intra_op_threads, shard
-from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import reduction_shape, scalar_shape
-from opkernel.ops.kernel_types import FLOATS, INDEX, NARROW_FLOATS, NUMBERS, REAL_NUMBERS
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.input_checks import require_scalar
+from opkernel.ops.registration import (
+    FLOATS,
+    INDEX,
+    NARROW_FLOATS,
+    NUMBERS,
+    REAL_NUMBERS,
+    register_kernel,
+)
 from opkernel.types import DataType, as_dtype
 
 Reduce = Callable[[Any, tuple[int, ...]], Any]
@@ -33,9 +44,7 @@ _LANES = 64
 def _declare(name: str, what: str, types: str | None, traits: str = "") -> OpHandle:
     element = "bool" if types is None else "T"
     return register_op(
-        name,
-        inputs=[f"input: {element}", "reduction_indices: Tidx"],
-        outputs=[f"output: {element}"],
+        f"{name}(input: {element}, reduction_indices: Tidx) -> output: {element}",
         attrs=[
             "keep_dims: bool = false",
             *([] if types is None else [f"T: {{{types}}}"]),
@@ -56,25 +65,20 @@ SUM = _declare(
 PROD = _declare("Prod", "The product", "numbertype", traits="value_rule=prod int32_on_host")
 MEAN = _declare("Mean", "The mean", "numbertype", traits="keeps_not_negative function_gradient=yes")
 EUCLIDEAN_NORM = _declare("EuclideanNorm", "The square root of the sum of squares", "numbertype")
-MAX = _declare(
-    "Max",
-    "The largest element",
-    _REAL,
-    traits="keeps_not_negative value_rule=max int32_on_host function_gradient=yes",
-)
-MIN = _declare(
-    "Min",
-    "The smallest element",
-    _REAL,
-    traits="keeps_not_negative value_rule=min int32_on_host function_gradient=yes",
+MAX, MIN = (
+    _declare(
+        name,
+        f"The {which} element",
+        _REAL,
+        f"keeps_not_negative value_rule={name.lower()} int32_on_host function_gradient=yes",
+    )
+    for name, which in (("Max", "largest"), ("Min", "smallest"))
 )
 ALL = _declare("All", "The logical and", None, traits="value_rule=all")
 ANY = _declare("Any", "The logical or", None, traits="value_rule=any")
 
 L2_LOSS = register_op(
-    "L2Loss",
-    inputs=["t: T"],
-    outputs=["output: T"],
+    "L2Loss(t: T) -> output: T",
     attrs=["T: {half, bfloat16, float, double}"],
     shape_fn=scalar_shape,
     doc="Half the sum of the squares of `t`.",
@@ -100,15 +104,6 @@ def reduction_axes(indices: Any, rank: int) -> tuple[int, ...]:
             )
         axes.append(axis)
     return tuple(axes)
-
-
-def _kernel(reduce: Reduce) -> Callable[[Any, Any], Any]:
-    """The function of an op's inputs, from its fold."""
-
-    def reduced(input: Any, reduction_indices: Any) -> Any:
-        return reduce(input, reduction_axes(reduction_indices, input.ndim))
-
-    return reduced
 
 
 def _fold_in(
@@ -163,46 +158,26 @@ def _sums(parts: Any) -> Any:
     return out
 
 
-def _fold(T: DataType, xp: Any, name: Literal["sum", "prod"], keep_dims: bool) -> Reduce:
-    """Sum or product in `T`; half and bfloat16 accumulate in float, and are rounded at the end."""
+def _fold(name: Literal["sum", "prod"], keep_dims: bool, T: DataType, xp: Any) -> Reduce:
+    """Sum or product in `T`; integers wrap around, half and bfloat16 accumulate in float."""
     if T not in NARROW_FLOATS:
         return _fold_in(T.numpy_dtype, xp, name, keep_dims)
     fold = _fold_in(np.dtype(np.float32), xp, name, keep_dims)
     return lambda x, axes: fold(x, axes).astype(T.numpy_dtype)
 
 
-@register_kernel(SUM, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
-def sum_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-    """Integers wrap around; half and bfloat16 accumulate in float."""
-    return _kernel(_fold(T, xp, "sum", keep_dims))
-
-
-@register_kernel(PROD, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
-def prod(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-    """Integers wrap around; half and bfloat16 accumulate in float."""
-    return _kernel(_fold(T, xp, "prod", keep_dims))
-
-
-@register_kernel(MEAN, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
-def mean(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+def _mean(keep_dims: bool, T: DataType, xp: Any) -> Reduce:
     """Integers are summed in 64 bits and divided towards zero; the mean of nothing is NaN."""
     if T.is_integer:
-        return _kernel(_integer_mean(xp, keep_dims, T))
-    total, scalar = _fold(T, xp, "sum", keep_dims), T.numpy_dtype.type
+        return _integer_mean(xp, keep_dims, T)
+    total, scalar = _fold("sum", keep_dims, T, xp), T.numpy_dtype.type
     least = 1 if T.is_complex else 0  # Eigen leaves the complex mean of nothing at 0
-
-    def average(x: Any, axes: tuple[int, ...]) -> Any:
-        return total(x, axes) / scalar(max(_count(x, axes), least))
-
-    return _kernel(average)
+    return lambda x, axes: total(x, axes) / scalar(max(_count(x, axes), least))
 
 
 def _count(x: Any, axes: tuple[int, ...]) -> int:
     """How many elements are folded into one."""
-    count = 1
-    for axis in axes:
-        count *= x.shape[axis]
-    return count
+    return math.prod([x.shape[axis] for axis in axes])
 
 
 def _integer_mean(xp: Any, keep_dims: bool, T: DataType) -> Reduce:
@@ -219,19 +194,18 @@ def _integer_mean(xp: Any, keep_dims: bool, T: DataType) -> Reduce:
     return average
 
 
-@register_kernel(EUCLIDEAN_NORM, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
-def euclidean_norm(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+def _euclidean_norm(keep_dims: bool, T: DataType, xp: Any) -> Reduce:
     """Everything in `T`: integers wrap around, and the root is truncated."""
-    total = _fold(T, xp, "sum", keep_dims)
+    total = _fold("sum", keep_dims, T, xp)
 
     def norm(x: Any, axes: tuple[int, ...]) -> Any:
         squares = x * (xp.conj(x) if T.is_complex else x)
         return xp.sqrt(total(squares, axes)).astype(T.numpy_dtype)
 
-    return _kernel(norm)
+    return norm
 
 
-def _extremum(xp: Any, name: Literal["max", "min"], keep_dims: bool, T: DataType) -> Reduce:
+def _extremum(name: Literal["max", "min"], keep_dims: bool, T: DataType, xp: Any) -> Reduce:
     """Largest or smallest element; NaN if there is one, the end of the range of nothing."""
     nothing = {"max": -np.inf, "min": np.inf}[name]
     if not T.is_floating:
@@ -251,14 +225,19 @@ def _extremum(xp: Any, name: Literal["max", "min"], keep_dims: bool, T: DataType
     return fold
 
 
-@register_kernel(MAX, types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
-def max_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-    return _kernel(_extremum(xp, "max", keep_dims, T))
+def _register(op: OpHandle, types: Sequence[DataType], fold: Callable[..., Reduce]) -> None:
+    @register_kernel(op, types={"T": types, "Tidx": INDEX}, factory=True)
+    def make(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+        reduce = fold(keep_dims=keep_dims, T=T, xp=xp)
+        return lambda x, indices: reduce(x, reduction_axes(indices, x.ndim))
 
 
-@register_kernel(MIN, types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
-def min_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-    return _kernel(_extremum(xp, "min", keep_dims, T))
+_register(SUM, NUMBERS, partial(_fold, "sum"))
+_register(PROD, NUMBERS, partial(_fold, "prod"))
+_register(MEAN, NUMBERS, _mean)
+_register(EUCLIDEAN_NORM, NUMBERS, _euclidean_norm)
+_register(MAX, REAL_NUMBERS, partial(_extremum, "max"))
+_register(MIN, REAL_NUMBERS, partial(_extremum, "min"))
 
 
 @register_kernel(ALL, types={"Tidx": INDEX}, host_memory=["reduction_indices"])
@@ -276,3 +255,104 @@ def l2_loss(t: Any, *, T: DataType, xp: Any) -> Any:
     """Half and bfloat16 are squared in their type and accumulate in float."""
     accumulator = np.float32 if T in NARROW_FLOATS else T.numpy_dtype
     return (xp.sum(t * t, dtype=accumulator) / 2).astype(T.numpy_dtype)
+
+
+_MAX_RANK = 7
+_ATTR_TYPES = "realnumbertype, quantizedtype, bool"
+_TYPES = (*REAL_NUMBERS, DataType.DT_BOOL)
+
+
+def arg_shape(c: InferenceContext) -> None:
+    """Input 0 without the axis that input 1 holds."""
+    c.with_rank(c.input(1), 0)
+    shape = c.input(0)
+    if not c.rank_known(shape):
+        c.set_output(0, c.unknown_shape())
+        return
+    rank = c.rank(shape)
+    if rank <= 1:
+        c.set_output(0, c.scalar())
+        return
+    dimension = c.input_tensor(1)
+    if dimension is None:
+        c.set_output(0, c.unknown_shape_of_rank(rank - 1))
+        return
+    axis = int(dimension)
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(
+            f"Dimension ({axis}) must be in the range [{-rank}, {rank}), where {rank} is the "
+            "number of dimensions in the input."
+        )
+    axis %= rank
+    c.set_output(0, c.concatenate(c.subshape(shape, 0, axis), c.subshape(shape, axis + 1)))
+
+
+def _declare_arg(name: str, which: str, index_types: str, output_types: str) -> OpHandle:
+    return register_op(
+        f"{name}(input: T, dimension: Tidx) -> output: output_type",
+        attrs=[
+            f"T: {{{_ATTR_TYPES}}}",
+            f"Tidx: {{{index_types}}} = DT_INT32",
+            f"output_type: {{{output_types}}} = DT_INT64",
+        ],
+        shape_fn=arg_shape,
+        doc=f"The index of the first of the {which} elements of `input` along the axis `dimension`.",
+    )
+
+
+ARG_MAX = _declare_arg("ArgMax", "largest", "int16, int32, int64", "int16, uint16, int32, int64")
+ARG_MIN = _declare_arg("ArgMin", "smallest", "int32, int64", "int32, int64")
+
+
+def _axis(input: Any, dimension: Any) -> int:
+    """The axis, after TensorFlow's checks."""
+    require_scalar(dimension, "dim must be a scalar, but received tensor of shape: {}")
+    axis, rank = int(dimension), input.ndim
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(
+            f"Expected dimension in the range [{-rank}, {rank}), but got {axis}"
+        )
+    if input.shape[axis] == 0:
+        raise InvalidArgumentError(
+            f"Reduction axis {axis % rank} is empty in shape {list(input.shape)}"
+        )
+    if rank > _MAX_RANK:
+        raise InvalidArgumentError(
+            f"Argmax and Argmin only support up to {_MAX_RANK} input dimensions, but got {rank}. "
+            f"Inputs shape: {list(input.shape)}"
+        )
+    return axis
+
+
+def _search(largest: bool) -> Callable[..., Callable[[Any, Any], Any]]:
+    """The kernel.
+
+    Eigen starts at index 0 with the worst finite number, and moves on only to better numbers. So NaNs are
+    passed over, and the index is 0 where nothing is better.
+    """
+
+    def make(*, T: DataType, output_type: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+        find = xp.argmax if largest else xp.argmin
+        worst = T.numpy_dtype.type(T.min if largest else T.max) if T.is_floating else None
+
+        def found(input: Any, dimension: Any) -> Any:
+            axis = _axis(input, dimension)
+            if worst is not None:
+                input = xp.where((input > worst) if largest else (input < worst), input, worst)
+            return find(input, axis=axis).astype(output_type.numpy_dtype)
+
+        return found
+
+    return make
+
+
+for _op, _largest, _found in (
+    (ARG_MAX, True, (DataType.DT_INT16, DataType.DT_UINT16, *INDEX)),
+    (ARG_MIN, False, INDEX),
+):
+    register_kernel(
+        _op, types={"T": _TYPES, "output_type": _found}, host_memory=["dimension"], factory=True
+    )(_search(_largest))
+
+
+g.register_gradient("ArgMax", "ArgMin")(lambda op, grad: (None, None))

@@ -15,15 +15,12 @@ from opkernel.graph import constant
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import FLOATS, INDEX, NUMBERS
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import FLOATS, INDEX, NUMBERS, register_kernel
 
 
 def _declare(name: str, what: str, types: str) -> OpHandle:
     return register_op(
-        name,
-        inputs=["x: T", "axis: Tidx"],
-        outputs=["out: T"],
+        f"{name}(x: T, axis: Tidx) -> out: T",
         attrs=[
             "exclusive: bool = false",
             "reverse: bool = false",
@@ -92,19 +89,19 @@ def _shifted(x: Any, axis: int, start: float, xp: Any) -> Any:
     return xp.concat([front, x[(*before, slice(-1))]], axis=axis)
 
 
-def _cumulative(name: Literal["cumsum", "cumprod"], xp: Any) -> Scan:
-    function = getattr(xp, name)
-    return lambda x, axis: function(x, axis=axis, dtype=x.dtype)
+def _register(op: OpHandle, name: Literal["cumsum", "cumprod"], start: int) -> None:
+    @register_kernel(op, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+    def make(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
+        function = getattr(xp, name)
+
+        def scan(x: Any, axis: int) -> Any:
+            return function(x, axis=axis, dtype=x.dtype)
+
+        return _kernel(scan, start, exclusive, reverse, xp)
 
 
-@register_kernel(CUMSUM, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
-def cumsum(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
-    return _kernel(_cumulative("cumsum", xp), 0, exclusive, reverse, xp)
-
-
-@register_kernel(CUMPROD, types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
-def cumprod(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
-    return _kernel(_cumulative("cumprod", xp), 1, exclusive, reverse, xp)
+_register(CUMSUM, "cumsum", 0)
+_register(CUMPROD, "cumprod", 1)
 
 
 @register_kernel(

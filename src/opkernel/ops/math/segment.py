@@ -14,22 +14,18 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import segment_reduction_with_num_segments_shape
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_rank_at_least, require_scalar, require_vector
-from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS, WIDE_INDEX
-from opkernel.ops.registration import register_kernel
+from opkernel.opdef.common_shapes.rules import shape_rule
+from opkernel.ops.input_checks import require, require_rank_at_least, require_scalar, require_vector
+from opkernel.ops.registration import INDEX, NUMBERS, REAL_NUMBERS, WIDE_INDEX, register_kernel
 from opkernel.ops.stable_order import stable_order
-from opkernel.types import DataType
+from opkernel.types import Array, DataType
 
-Array = np.ndarray[Any, Any]
 Reduction = Literal["Sum", "Prod", "Max", "Min"]
 
 
 def _declare_sorted(name: str, types: str) -> OpHandle:
     return register_op(
-        f"Segment{name}",
-        inputs=["data: T", "segment_ids: Tindices"],
-        outputs=["output: T"],
+        f"Segment{name}(data: T, segment_ids: Tindices) -> output: T",
         attrs=[f"T: {{{types}}}", "Tindices: {int32, int64}"],
         shape_fn=shape_rule("[?, ...], [?] -> [?, ...]"),
         doc=f"{name} of the rows of `data` of each segment; `segment_ids`, [rows], is sorted.",
@@ -40,9 +36,7 @@ def _declare_counted(
     name: str, types: str, indices: str = "int32, int64", traits: str = ""
 ) -> OpHandle:
     return register_op(
-        name,
-        inputs=["data: T", "segment_ids: Tindices", "num_segments: Tnumsegments"],
-        outputs=["output: T"],
+        f"{name}(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T",
         attrs=[
             f"T: {{{types}}}",
             f"Tindices: {{{indices}}}",
@@ -57,22 +51,7 @@ segment_ids: the segment of each part; its shape is how that of `data` begins.
     )
 
 
-SEGMENT_SUM = _declare_sorted("Sum", "numbertype")
-SEGMENT_PROD = _declare_sorted("Prod", "numbertype")
 SEGMENT_MEAN = _declare_sorted("Mean", "numbertype")
-SEGMENT_MAX = _declare_sorted("Max", "realnumbertype")
-SEGMENT_MIN = _declare_sorted("Min", "realnumbertype")
-
-_NO_KERNEL = "no_kernel=tensorflow"
-SEGMENT_SUM_V2 = _declare_counted("SegmentSumV2", "numbertype", traits=_NO_KERNEL)
-SEGMENT_PROD_V2 = _declare_counted("SegmentProdV2", "numbertype", traits=_NO_KERNEL)
-SEGMENT_MAX_V2 = _declare_counted("SegmentMaxV2", "realnumbertype", traits=_NO_KERNEL)
-SEGMENT_MIN_V2 = _declare_counted("SegmentMinV2", "realnumbertype", traits=_NO_KERNEL)
-
-UNSORTED_SEGMENT_SUM = _declare_counted("UnsortedSegmentSum", "numbertype", "int16, int32, int64")
-UNSORTED_SEGMENT_PROD = _declare_counted("UnsortedSegmentProd", "numbertype")
-UNSORTED_SEGMENT_MAX = _declare_counted("UnsortedSegmentMax", "realnumbertype")
-UNSORTED_SEGMENT_MIN = _declare_counted("UnsortedSegmentMin", "realnumbertype")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +104,11 @@ def check_sorted_ids(ids: Array) -> None:
     if ids.size == 0:
         return
     rows = int(ids[-1]) + 1
-    if rows <= 0:
-        raise InvalidArgumentError("segment ids must be >= 0")
-    if (ids[1:] < ids[:-1]).any():
-        raise InvalidArgumentError("segment ids are not increasing")
+    require(rows > 0, "segment ids must be >= 0")
+    require(not (ids[1:] < ids[:-1]).any(), "segment ids are not increasing")
     if ids[0] < 0:
         raise InvalidArgumentError(
-            f"Segment id {ids[0]} out of range [0, {rows}), possibly because 'segment_ids' input "
-            "is not sorted."
+            f"Segment id {ids[0]} out of range [0, {rows}), possibly because 'segment_ids' input is not sorted."
         )
 
 
@@ -158,17 +134,6 @@ def _sorted_kernel(reduction: Reduction) -> Callable[..., Any]:
         return output
 
     return segment
-
-
-_SORTED: dict[Reduction, OpHandle] = {
-    "Sum": SEGMENT_SUM,
-    "Prod": SEGMENT_PROD,
-    "Max": SEGMENT_MAX,
-    "Min": SEGMENT_MIN,
-}
-for _reduction, _op in _SORTED.items():
-    _types = NUMBERS if _reduction in ("Sum", "Prod") else REAL_NUMBERS
-    register_kernel(_op, types={"T": _types, "Tindices": INDEX})(_sorted_kernel(_reduction))
 
 
 @register_kernel(SEGMENT_MEAN, types={"T": NUMBERS, "Tindices": INDEX})
@@ -218,8 +183,7 @@ def segments_shape(data: Any, ids: Any, num_segments: Any, T: DataType) -> tuple
     segments = num_segments_of(num_segments)
     if data.shape[: ids.ndim] != ids.shape:
         raise InvalidArgumentError(
-            f"data.shape = {list(data.shape)} does not start with segment_ids.shape = "
-            f"{list(ids.shape)}"
+            f"data.shape = {list(data.shape)} does not start with segment_ids.shape = {list(ids.shape)}"
         )
     return check_allocation((segments, *data.shape[ids.ndim :]), T)
 
@@ -253,12 +217,14 @@ def _unsorted_kernel(reduction: Reduction) -> Callable[..., Any]:
     return segment
 
 
-_UNSORTED: dict[Reduction, OpHandle] = {
-    "Sum": UNSORTED_SEGMENT_SUM,
-    "Prod": UNSORTED_SEGMENT_PROD,
-    "Max": UNSORTED_SEGMENT_MAX,
-    "Min": UNSORTED_SEGMENT_MIN,
-}
-for _reduction, _op in _UNSORTED.items():
-    _types = NUMBERS if _reduction in ("Sum", "Prod") else REAL_NUMBERS
-    register_kernel(_op, types={"T": _types, "Tindices": WIDE_INDEX})(_unsorted_kernel(_reduction))
+for _reduction in _UFUNCS:
+    _is_sum = _reduction in ("Sum", "Prod")
+    _spec, _types = ("numbertype", NUMBERS) if _is_sum else ("realnumbertype", REAL_NUMBERS)
+    _sorted = _declare_sorted(_reduction, _spec)
+    register_kernel(_sorted, types={"T": _types, "Tindices": INDEX})(_sorted_kernel(_reduction))
+    _declare_counted(f"Segment{_reduction}V2", _spec, traits="no_kernel=tensorflow")
+    _index_spec = "int16, int32, int64" if _reduction == "Sum" else "int32, int64"
+    _unsorted = _declare_counted(f"UnsortedSegment{_reduction}", _spec, _index_spec)
+    register_kernel(_unsorted, types={"T": _types, "Tindices": WIDE_INDEX})(
+        _unsorted_kernel(_reduction)
+    )

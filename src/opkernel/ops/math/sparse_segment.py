@@ -12,29 +12,27 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
-from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.opdef.shapes.shape_handles import DimensionHandle
 from opkernel.ops.input_checks import (
+    require,
     require_equal,
     require_rank_at_least,
     require_scalar,
     require_vector,
 )
-from opkernel.ops.kernel_types import FLOATS, INDEX, NARROW_FLOATS, REAL_NUMBERS
 from opkernel.ops.math.segment import Runs, check_sorted_ids
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import FLOATS, INDEX, NARROW_FLOATS, REAL_NUMBERS, register_kernel
 from opkernel.ops.stable_order import stable_order
-from opkernel.types import DataType, as_dtype
+from opkernel.types import Array, DataType, as_dtype
 
-Array = np.ndarray[Any, Any]
 Mean = Literal["Sum", "Mean", "SqrtN"]
 """The divisor of a segment's sum: none, the number of its rows, or the root of that."""
 
 _MAX_SEGMENT = 2**31 - 1
 
 
-def _dim_of_scalar(c: InferenceContext, index: int, name: str) -> DimensionHandle:
-    tensor = c.input_tensor(index)
+def _dim_of_input_3(c: InferenceContext, name: str) -> DimensionHandle:
+    tensor = c.input_tensor(3)
     if tensor is None:
         return c.unknown_dim()
     size = int(tensor)
@@ -50,31 +48,24 @@ def sparse_segment_shape(c: InferenceContext) -> None:
     segments = c.unknown_dim()
     if c.num_inputs() > 3:
         c.with_rank(c.input(3), 0)
-        segments = _dim_of_scalar(c, 3, "num_segments")
+        segments = _dim_of_input_3(c, "num_segments")
     c.set_output(0, c.concatenate(c.vector(segments), c.subshape(data, 1)))
 
 
 def sparse_segment_grad_shape(c: InferenceContext) -> None:
-    """[segments, rest...] -> [output_dim0, rest...]."""
+    """[segments, rest...] -> [output_dim0, rest...], or [?, rest...] and [?]."""
     data = c.with_rank_at_least(c.input(0), 1)
     c.merge(c.input(2), c.with_rank(c.input(1), 1))
     c.with_rank(c.input(3), 0)
-    rows = _dim_of_scalar(c, 3, "output_dim0")
+    is_whole = c.num_outputs() == 1
+    rows = _dim_of_input_3(c, "output_dim0") if is_whole else c.unknown_dim()
     c.set_output(0, c.concatenate(c.vector(rows), c.subshape(data, 1)))
-
-
-def sparse_segment_grad_v2_shape(c: InferenceContext) -> None:
-    """[segments, rest...] -> [?, rest...], [?]."""
-    data = c.with_rank_at_least(c.input(0), 1)
-    c.merge(c.input(2), c.with_rank(c.input(1), 1))
-    c.with_rank(c.input(3), 0)
-    c.set_output(0, c.concatenate(c.vector(c.unknown_dim()), c.subshape(data, 1)))
-    c.set_output(1, c.vector(c.unknown_dim()))
+    if not is_whole:
+        c.set_output(1, c.vector(c.unknown_dim()))
 
 
 _FLOATING = "bfloat16, half, float, double"
 _INDEX = "{int32, int64} = DT_INT32"
-_KINDS: tuple[Mean, ...] = ("Sum", "Mean", "SqrtN")
 _WHAT: dict[Mean, str] = {
     "Sum": "The sums",
     "Mean": "The means",
@@ -82,21 +73,17 @@ _WHAT: dict[Mean, str] = {
 }
 
 
-def _declare(kind: Mean, with_num_segments: bool) -> OpHandle:
-    counted = ["Tnumsegments: " + _INDEX] if with_num_segments else []
+def _declare(kind: Mean, *, counted: bool) -> OpHandle:
+    name, num_segments, attrs = f"SparseSegment{kind}", "", []
+    if counted:
+        name, num_segments = f"{name}WithNumSegments", ", num_segments: Tnumsegments"
+        attrs = [f"Tnumsegments: {_INDEX}"]
     return register_op(
-        f"SparseSegment{kind}" + ("WithNumSegments" if with_num_segments else ""),
-        inputs=[
-            "data: T",
-            "indices: Tidx",
-            "segment_ids: Tsegmentids",
-            *(["num_segments: Tnumsegments"] if with_num_segments else []),
-        ],
-        outputs=["output: T"],
+        f"{name}(data: T, indices: Tidx, segment_ids: Tsegmentids{num_segments}) -> output: T",
         attrs=[
             f"T: {{{'realnumbertype' if kind == 'Sum' else _FLOATING}}}",
             f"Tidx: {_INDEX}",
-            *counted,
+            *attrs,
             f"Tsegmentids: {_INDEX}",
             "sparse_gradient: bool = false",
         ],
@@ -105,20 +92,11 @@ def _declare(kind: Mean, with_num_segments: bool) -> OpHandle:
     )
 
 
-def _declare_grad(
-    name: str, output_dim0: str, outputs: list[str], shape_fn: ShapeFn, doc: str
-) -> OpHandle:
+def _declare_grad(name: str, more: str, doc: str) -> OpHandle:
     return register_op(
-        name,
-        inputs=[
-            "grad: T",
-            "indices: Tidx",
-            "segment_ids: Tsegmentids",
-            f"{output_dim0}: int32",
-        ],
-        outputs=outputs,
+        f"{name}(grad: T, indices: Tidx, segment_ids: Tsegmentids, {more}",
         attrs=[f"T: {{{_FLOATING}}}", f"Tidx: {_INDEX}", f"Tsegmentids: {_INDEX}"],
-        shape_fn=shape_fn,
+        shape_fn=sparse_segment_grad_shape,
         doc=doc,
     )
 
@@ -128,16 +106,14 @@ def _summed(
 ) -> Array:
     """The reduction; half and bfloat16 accumulate in float, segments without rows are 0."""
     _check_vectors(indices, segment_ids)
-    if segments is not None and segments < 0:
-        raise InvalidArgumentError("segment ids must be >= 0")
+    require(segments is None or segments >= 0, "segment ids must be >= 0")
     require_rank_at_least(data, 1, "Shape must be at least rank 1")
     last = int(segment_ids[-1]) if segment_ids.size else -1
     if last >= _MAX_SEGMENT:
         raise InvalidArgumentError(
             f"Last segment id must be < kintmax, got {last} limit {_MAX_SEGMENT}"
         )
-    if segments is not None and last >= segments:
-        raise InvalidArgumentError("segment ids must be < num_segments")
+    require(segments is None or last < segments, "segment ids must be < num_segments")
     check_sorted_ids(segment_ids)
     shape = check_allocation((last + 1 if segments is None else segments, *data.shape[1:]), T)
     output = np.zeros(shape, T.numpy_dtype)
@@ -201,8 +177,7 @@ def _spread(
     if rows == 0 or indices.size == 0:
         return np.zeros((0, *grad.shape[1:]), T.numpy_dtype), indices[:0].copy()
     segments = grad.shape[0]
-    if segment_ids[-1] >= segments:
-        raise InvalidArgumentError("Invalid number of segments")
+    require(segment_ids[-1] < segments, "Invalid number of segments")
     _check_range("Segment id", segment_ids, segments)
     _check_range("Index", indices, int(rows))
     parts = grad.astype(np.float32) if T in NARROW_FLOATS else grad
@@ -225,51 +200,39 @@ def _check_range(what: str, values: Array, limit: int) -> None:
         )
 
 
-def _grad_kernel(kind: Mean) -> Callable[..., Array]:
-    def gradient(
-        grad: Any, indices: Any, segment_ids: Any, output_dim0: Any, *, T: DataType
-    ) -> Array:
-        require_scalar(output_dim0, "output_dim0 should be a scalar.")
-        sums, places = _spread(grad, indices, segment_ids, output_dim0, kind, T)
-        shape = check_allocation((int(output_dim0), *grad.shape[1:]), T)
-        output = np.zeros(shape, T.numpy_dtype)
+def _grad_kernel(kind: Mean, *, whole: bool) -> Callable[..., Any]:
+    name = "output_dim0" if whole else "dense_output_dim0"
+
+    def gradient(grad: Any, indices: Any, segment_ids: Any, rows: Any, *, T: DataType) -> Any:
+        require_scalar(rows, f"{name} should be a scalar.")
+        sums, places = _spread(grad, indices, segment_ids, rows, kind, T)
+        if not whole:
+            return sums, places
+        output = np.zeros(check_allocation((int(rows), *grad.shape[1:]), T), T.numpy_dtype)
         output[places] = sums
         return output
 
     return gradient
 
 
-def _grad_v2_kernel(kind: Mean) -> Callable[..., tuple[Array, Array]]:
-    def gradient(
-        grad: Any, indices: Any, segment_ids: Any, dense_output_dim0: Any, *, T: DataType
-    ) -> tuple[Array, Array]:
-        require_scalar(dense_output_dim0, "dense_output_dim0 should be a scalar.")
-        return _spread(grad, indices, segment_ids, dense_output_dim0, kind, T)
-
-    return gradient
-
-
-for _kind in _KINDS:
-    _indexed = {"Tidx": INDEX, "Tsegmentids": INDEX}
+for _kind in _WHAT:
+    _name, _indexed = f"SparseSegment{_kind}", {"Tidx": INDEX, "Tsegmentids": INDEX}
     _types = {"T": REAL_NUMBERS if _kind == "Sum" else FLOATS, **_indexed}
-    register_kernel(_declare(_kind, False), types=_types)(_kernel(_kind))
-    register_kernel(_declare(_kind, True), types=_types)(_counted_kernel(_kind))
+    register_kernel(_declare(_kind, counted=False), types=_types)(_kernel(_kind))
+    register_kernel(_declare(_kind, counted=True), types=_types)(_counted_kernel(_kind))
     _grad = _declare_grad(
-        f"SparseSegment{_kind}Grad",
-        "output_dim0",
-        ["output: T"],
-        sparse_segment_grad_shape,
-        f"The gradient of SparseSegment{_kind} with respect to its data, of `output_dim0` rows.",
+        f"{_name}Grad",
+        "output_dim0: int32) -> output: T",
+        f"The gradient of {_name} with respect to its data, of `output_dim0` rows.",
     )
     _grad_v2 = _declare_grad(
-        f"SparseSegment{_kind}GradV2",
-        "dense_output_dim0",
-        ["output: T", "sorted_unique_indices: Tidx"],
-        sparse_segment_grad_v2_shape,
-        f"The rows of the gradient of SparseSegment{_kind} that need not be 0, and their indices.",
+        f"{_name}GradV2",
+        "dense_output_dim0: int32) -> output: T, sorted_unique_indices: Tidx",
+        f"The rows of the gradient of {_name} that need not be 0, and their indices.",
     )
-    register_kernel(_grad, types={"T": FLOATS, **_indexed})(_grad_kernel(_kind))
-    register_kernel(_grad_v2, types={"T": FLOATS, **_indexed})(_grad_v2_kernel(_kind))
+    _types = {"T": FLOATS, **_indexed}
+    register_kernel(_grad, types=_types)(_grad_kernel(_kind, whole=True))
+    register_kernel(_grad_v2, types=_types)(_grad_kernel(_kind, whole=False))
 
 
 def _gradient(kind: str) -> g.GradientFunction:
@@ -290,7 +253,6 @@ def _gradient(kind: str) -> g.GradientFunction:
     return gradient
 
 
-for _kind in ("Sum", "Mean", "SqrtN"):
-    g.register_gradient(f"SparseSegment{_kind}", f"SparseSegment{_kind}WithNumSegments")(
-        _gradient(_kind)
-    )
+for _kind in _WHAT:
+    _name = f"SparseSegment{_kind}"
+    g.register_gradient(_name, f"{_name}WithNumSegments")(_gradient(_kind))

@@ -1,12 +1,13 @@
-"""The k largest elements, whether a class is among them, and the n-th smallest.
+"""The k largest elements, whether a class is among them, and the n-th smallest; gradients.
 
-Roughly the k largest elements; on the CPU exactly those.
+ApproxTopK gives roughly the k largest elements; on the CPU exactly those.
 
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/topk_op.cc, in_topk_op.h, nth_element_op.cc.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable
 from functools import partial
@@ -19,19 +20,16 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import by_rows
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.opdef.common_shapes.rules import set_outputs, shape_rule
 from opkernel.ops.input_checks import (
+    int32_attr,
     require_rank,
     require_rank_at_least,
     require_scalar,
     require_vector,
 )
-from opkernel.ops.int32_attr import int32_attr
-from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS, WIDE_INDEX
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
-
-Array = np.ndarray[Any, Any]
+from opkernel.ops.registration import INDEX, REAL_NUMBERS, WIDE_INDEX, register_kernel
+from opkernel.types import Array, DataType
 
 _SORT_ALL_BELOW = 64  # so few columns are sorted faster than parted
 
@@ -45,9 +43,7 @@ def top_k_shape(c: InferenceContext) -> None:
         raise InvalidArgumentError(
             f"input must have last dimension >= k = {c.value(k)} but is {c.value(last)}"
         )
-    shape = c.concatenate(c.subshape(shape, 0, -1), c.vector(k))
-    c.set_output(0, shape)
-    c.set_output(1, shape)
+    set_outputs(c, [c.concatenate(c.subshape(shape, 0, -1), c.vector(k))] * 2)
 
 
 def nth_element_shape(c: InferenceContext) -> None:
@@ -62,9 +58,7 @@ def nth_element_shape(c: InferenceContext) -> None:
 
 
 TOP_K = register_op(
-    "TopK",
-    inputs=["input: T"],
-    outputs=["values: T", "indices: int32"],
+    "TopK(input: T) -> values: T, indices: int32",
     attrs=["k: int >= 0", "sorted: bool = true", "T: realnumbertype"],
     shape_fn=top_k_shape,
     deprecated=(7, "Use TopKV2 instead"),
@@ -73,9 +67,7 @@ TOP_K = register_op(
 )
 
 TOP_K_V2 = register_op(
-    "TopKV2",
-    inputs=["input: T", "k: Tk"],
-    outputs=["values: T", "indices: index_type"],
+    "TopKV2(input: T, k: Tk) -> values: T, indices: index_type",
     attrs=[
         "sorted: bool = true",
         "T: realnumbertype",
@@ -90,28 +82,22 @@ sorted: largest first; otherwise in no promised order.
     traits="cost=sort",
 )
 
-IN_TOP_K = register_op(
-    "InTopK",
-    inputs=["predictions: float", "targets: T"],
-    outputs=["precision: bool"],
-    attrs=["k: int", "T: {int32, int64} = DT_INT32"],
-    shape_fn=shape_rule("[batch, ?], [batch] -> [batch]"),
-    doc="Whether fewer than `k` classes are predicted more strongly than the target, by example.",
+IN_TOP_K, IN_TOP_K_V2 = (
+    register_op(
+        f"{signature} -> precision: bool",
+        attrs=[*attrs, "T: {int32, int64} = DT_INT32"],
+        shape_fn=shape_rule("[batch, ?], [batch] -> [batch]"),
+        doc="Whether fewer than `k` classes are predicted more strongly than the target, by example.",
+    )
+    for signature, attrs in (
+        ("InTopK(predictions: float, targets: T)", ["k: int"]),
+        ("InTopKV2(predictions: float, targets: T, k: T)", []),
+    )
 )
 
-IN_TOP_K_V2 = register_op(
-    "InTopKV2",
-    inputs=["predictions: float", "targets: T", "k: T"],
-    outputs=["precision: bool"],
-    attrs=["T: {int32, int64} = DT_INT32"],
-    shape_fn=shape_rule("[batch, ?], [batch] -> [batch]"),
-    doc="Whether fewer than `k` classes are predicted more strongly than the target, by example.",
-)
 
 NTH_ELEMENT = register_op(
-    "NthElement",
-    inputs=["input: T", "n: int32"],
-    outputs=["values: T"],
+    "NthElement(input: T, n: int32) -> values: T",
     attrs=["reverse: bool = false", "T: realnumbertype"],
     shape_fn=nth_element_shape,
     doc="The `n`-th smallest element of each row, counted from 0; with `reverse` the n-th largest.",
@@ -173,42 +159,14 @@ def _unsorted(order: Array, k: int) -> Array:
 
 
 def _heap_of_least(ranks: list[int], k: int) -> list[int]:
-    heap = ranks[: k + 1]
-    for parent in reversed(range((k + 1) // 2)):
-        _sift_down(heap, parent, heap[parent])
-    _pop(heap)
+    heap = [-rank for rank in ranks[: k + 1]]  # heapq has the least in front
+    heapq.heapify(heap)
+    heapq.heappop(heap)
     for rank in in_time(ranks[k + 1 :], _OF_RANK):
-        if rank < heap[0]:
-            _pop(heap)
-            _push(heap, rank)
-    return heap
-
-
-def _push(heap: list[int], value: int) -> None:
-    heap.append(value)
-    at = len(heap) - 1
-    while at and heap[parent := (at - 1) // 2] < value:
-        heap[at] = heap[parent]
-        at = parent
-    heap[at] = value
-
-
-def _pop(heap: list[int]) -> None:
-    """Remove the front, the greatest."""
-    last = heap.pop()
-    _sift_down(heap, 0, last)
-
-
-def _sift_down(heap: list[int], at: int, value: int) -> None:
-    """Put `value` at a place of the heap, or below it where greater ones are."""
-    while (child := 2 * at + 1) < len(heap):
-        if child + 1 < len(heap) and heap[child + 1] > heap[child]:
-            child += 1
-        if heap[child] <= value:
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = value
+        if rank < -heap[0]:
+            heapq.heappop(heap)
+            heapq.heappush(heap, -rank)
+    return [-rank for rank in heap]
 
 
 def top_k_of_rows(x: Any, k: int, is_sorted: bool, index_type: DataType) -> tuple[Array, Array]:
@@ -254,8 +212,7 @@ def _in_top_k(predictions: Any, targets: Any, k: int, xp: Any) -> Any:
     require_vector(targets, "targets must be 1-dimensional")
     if predictions.shape[0] != targets.shape[0]:
         raise InvalidArgumentError(
-            f"First dimension of predictions {predictions.shape[0]} must match length of targets "
-            f"{targets.shape[0]}"
+            f"First dimension of predictions {predictions.shape[0]} must match length of targets {targets.shape[0]}"
         )
     classes = predictions.shape[1]
     if classes == 0:
@@ -281,29 +238,24 @@ def in_top_k_v2(predictions: Any, targets: Any, k: Any, *, xp: Any) -> Any:
     return _in_top_k(predictions, targets, int(k), xp)
 
 
-@register_kernel(NTH_ELEMENT, types={"T": REAL_NUMBERS}, factory=True)
-def nth_element(*, reverse: bool, T: DataType) -> Callable[[Any, Any], Any]:
+@register_kernel(NTH_ELEMENT, types={"T": REAL_NUMBERS})
+def nth_element(input: Any, n: Any, *, reverse: bool, T: DataType) -> Any:
     """NaN counts as larger than all numbers."""
+    require_scalar(n, f"N must be scalar but has rank {n.ndim}")
+    place = int(n)
+    if place < 0:
+        raise InvalidArgumentError(f"n must be non-negative but is {place}")
+    require_rank_at_least(input, 1, f"Input must be at least rank 1 but is rank {input.ndim}")
+    if input.shape[-1] <= place:
+        raise InvalidArgumentError(f"Input must have last dimension > n = {place}")
+    place = input.shape[-1] - 1 - place if reverse else place
 
-    def nth(input: Any, n: Any) -> Any:
-        require_scalar(n, f"N must be scalar but has rank {n.ndim}")
-        place = int(n)
-        if place < 0:
-            raise InvalidArgumentError(f"n must be non-negative but is {place}")
-        require_rank_at_least(input, 1, f"Input must be at least rank 1 but is rank {input.ndim}")
-        if input.shape[-1] <= place:
-            raise InvalidArgumentError(f"Input must have last dimension > n = {place}")
-        place = input.shape[-1] - 1 - place if reverse else place
+    def of_rows(some: Array) -> Any:
+        x = some.astype(np.float32) if T == DataType.DT_BFLOAT16 else some
+        return np.partition(x, place, axis=-1)[:, place].astype(T.numpy_dtype)
 
-        def of_rows(some: Array) -> Array:
-            x = some.astype(np.float32) if T == DataType.DT_BFLOAT16 else some
-            found: Array = np.partition(x, place, axis=-1)[:, place].astype(T.numpy_dtype)
-            return found
-
-        rows = input.reshape(-1, input.shape[-1]) if input.size else input.reshape(-1, 1)[:0]
-        return by_rows(of_rows, rows).reshape(input.shape[:-1])
-
-    return nth
+    rows = input.reshape(-1, input.shape[-1]) if input.size else input.reshape(-1, 1)[:0]
+    return by_rows(of_rows, rows).reshape(input.shape[:-1])
 
 
 _TILE_OF_VECTOR, _TILE = 1024, 128  # elements that a TPU takes at a time, by rank
@@ -315,8 +267,7 @@ def approx_top_k_shape(c: InferenceContext) -> None:
     rank, axis, k = c.rank(shape), c.get_attr("reduction_dimension"), c.get_attr("k")
     if not -rank <= axis < rank:
         raise InvalidArgumentError(
-            f"Invalid reduction dimension: {axis}. Must be within the range of "
-            f"[{-rank}, {rank - 1}]"
+            f"Invalid reduction dimension: {axis}. Must be within the range of [{-rank}, {rank - 1}]"
         )
     size = c.value(c.dim(shape, axis))
     if size < k:
@@ -355,9 +306,7 @@ def candidates(size: int, k: int, recall: float, override: int, rank: int) -> in
 
 
 APPROX_TOP_K = register_op(
-    "ApproxTopK",
-    inputs=["input: T"],
-    outputs=["values: T", "indices: int32"],
+    "ApproxTopK(input: T) -> values: T, indices: int32",
     attrs=[
         "k: int >= 0",
         "reduction_dimension: int = -1",
@@ -375,12 +324,38 @@ APPROX_TOP_K = register_op(
 @register_kernel(
     APPROX_TOP_K, types={"T": REAL_NUMBERS}, attrs={"reduction_dimension": [-1], "is_max_k": True}
 )
-def approx_top_k(input: Any, *, k: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def approx_top_k(input: Any, *, k: int) -> tuple[Array, Array]:
     return top_k_of_rows(input, k, True, DataType.DT_INT32)
 
 
-@g.register_gradient("ApproxTopK")
-def approx_top_k_gradient(op: g.Operation, grad: g.Tensor, _: Any) -> g.Gradients:
-    from opkernel.ops.math.gradients.top_k import scattered
+_INT64 = DataType.DT_INT64
 
-    return scattered(op, grad)
+g.register_gradient("TopK", "ApproxTopK")(lambda op, grad, _: scattered(op, grad))
+g.register_gradient("TopKV2")(lambda op, grad, _: (scattered(op, grad), None))
+
+
+def scattered(op: g.Operation, grad: g.Tensor) -> Any:
+    """The gradients of the elements of each row, at their places in it."""
+    x = op.inputs[0]
+    indices = g.nodes.Cast(op.outputs[1], DstT=_INT64)
+    size, width = g.nodes.Size(x, out_type=_INT64), _last_size(x)
+    starts = g.nodes.Range(g.zeros_like(size), size, width)
+    rows = g.nodes.Reshape(indices, g.nodes.Pack([-1, _last_size(indices)]))
+    places = g.nodes.Reshape(g.nodes.AddV2(rows, g.nodes.ExpandDims(starts, -1)), [-1, 1])
+    flat = g.nodes.ScatterNd(places, g.nodes.Reshape(grad, [-1]), g.nodes.Reshape(size, [1]))
+    return g.nodes.Reshape(flat, g.shape_of(x))
+
+
+def _last_size(tensor: g.Tensor) -> Any:
+    shape = g.nodes.Shape(tensor, out_type=_INT64)
+    return g.nodes.StridedSlice(shape, [-1], [0], [1], shrink_axis_mask=1)
+
+
+@g.register_gradient("NthElement")
+def nth_element_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """Equal elements share the gradient."""
+    x = op.inputs[0]
+    result, spread = (g.nodes.ExpandDims(tensor, -1) for tensor in (op.outputs[0], grad))
+    chosen = g.nodes.Cast(g.nodes.Equal(result, x), DstT=grad.dtype)
+    number = g.nodes.ExpandDims(g.nodes.Sum(chosen, -1), -1)
+    return g.nodes.Mul(g.nodes.RealDiv(chosen, number), spread), None

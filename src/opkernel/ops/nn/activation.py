@@ -1,8 +1,6 @@
-"""Activations.
+"""Activations, the ops that give their gradients (ReluGrad and its like), and second derivatives.
 
-The ops that give gradients of activations: ReluGrad and its like.
-
-Each op takes the gradient of an activation's result and, as the activation's definition makes
+A gradient op takes the gradient of an activation's result and, as the activation's definition makes
 convenient, the activation's input (`features`) or result (`outputs`). Both have the same shape;
 unlike in arithmetic nothing is broadcast.
 
@@ -15,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import merge_both_inputs_shape_fn, unchanged_shape
-from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
 from opkernel.ops.math.elementwise import POINTWISE, Types, kernel_of_body, register_body
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import FLOATS, REAL_NUMBERS, register_kernel
 from opkernel.types import DataType
 
-__all__ = ["FLOAT_SPEC", "SELU_ALPHA", "SELU_SCALE", "check_same_shape"]
+__all__ = ["check_same_shape"]
 
 
 FLOAT_SPEC = "{half, bfloat16, float, double}"
@@ -34,16 +32,10 @@ SELU_SCALE = 1.0507009873554804934193349852946
 
 
 def _activation(
-    name: str,
-    doc: str,
-    types: str = FLOAT_SPEC,
-    attrs: Sequence[str] = (),
-    traits: str = "",
+    name: str, doc: str, types: str = FLOAT_SPEC, attrs: Sequence[str] = (), traits: str = ""
 ) -> OpHandle:
     return register_op(
-        name,
-        inputs=["features: T"],
-        outputs=["activations: T"],
+        f"{name}(features: T) -> activations: T",
         attrs=[*attrs, f"T: {types}"],
         shape_fn=unchanged_shape,
         traits=f"{POINTWISE} {traits}",
@@ -176,9 +168,7 @@ def _gradient_op(
     name: str, types: str = FLOAT_SPEC, forward: str = "features", attrs: Sequence[str] = ()
 ) -> OpHandle:
     return register_op(
-        name,
-        inputs=["gradients: T", f"{forward}: T"],
-        outputs=["backprops: T"],
+        f"{name}(gradients: T, {forward}: T) -> backprops: T",
         attrs=[*attrs, f"T: {types}"],
         shape_fn=merge_both_inputs_shape_fn,
         doc=f"The gradient of {name.removesuffix('Grad')}, from that of its result and `{forward}`.",
@@ -272,3 +262,55 @@ def leaky_relu_grad(*, alpha: float, T: DataType, xp: Any) -> Callable[[Any, Any
         return xp.where(positive, gradients, gradients * slope)
 
     return _checked(LEAKY_RELU_GRAD.name, kernel_of_body(body, T, xp, in_float=True))
+
+
+g.register_gradient("Relu")(lambda op, grad: g.nodes.ReluGrad(grad, op.outputs[0]))
+g.register_gradient("Relu6")(lambda op, grad: g.nodes.Relu6Grad(grad, op.outputs[0]))
+
+
+@g.register_gradient("LeakyRelu")
+def leaky_relu_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.LeakyReluGrad(grad, op.inputs[0], **g.attrs_of(op, "alpha"))
+
+
+g.register_gradient("Elu")(lambda op, grad: g.nodes.EluGrad(grad, op.outputs[0]))
+g.register_gradient("Selu")(lambda op, grad: g.nodes.SeluGrad(grad, op.outputs[0]))
+g.register_gradient("Softplus")(lambda op, grad: g.nodes.Mul(grad, g.nodes.Sigmoid(op.inputs[0])))
+g.register_gradient("Softsign")(lambda op, grad: g.nodes.SoftsignGrad(grad, op.inputs[0]))
+
+
+def _by_slope(name: str, *attrs: str) -> g.GradientFunction:
+    """The gradients of `gradients` times a slope of 0, 1 or an attr, which `features` choose."""
+
+    def gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+        features = op.inputs[1]
+        again = getattr(g.nodes, name)(grad, features, **g.attrs_of(op, *attrs))
+        return again, g.zeros_like(features)
+
+    return gradient
+
+
+g.register_gradient("ReluGrad")(_by_slope("ReluGrad"))
+g.register_gradient("Relu6Grad")(_by_slope("Relu6Grad"))
+g.register_gradient("LeakyReluGrad")(_by_slope("LeakyReluGrad", "alpha"))
+
+
+def _linear_below_zero(name: str) -> g.GradientFunction:
+    def gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+        gradients, outputs = op.inputs
+        product = g.nodes.Mul(grad, gradients)
+        for_outputs = g.nodes.Select(g.nodes.Less(outputs, 0), product, g.zeros_like(outputs))
+        return getattr(g.nodes, name)(grad, outputs), for_outputs
+
+    return gradient
+
+
+g.register_gradient("EluGrad")(_linear_below_zero("EluGrad"))
+g.register_gradient("SeluGrad")(_linear_below_zero("SeluGrad"))
+
+
+@g.register_gradient("SoftplusGrad")
+def softplus_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    gradients, x = op.inputs
+    both = g.nodes.AddV2(g.nodes.AddV2(g.nodes.Exp(g.nodes.Neg(x)), 2), g.nodes.Exp(x))
+    return g.nodes.SoftplusGrad(grad, x), g.nodes.RealDiv(g.nodes.Mul(grad, gradients), both)

@@ -17,88 +17,57 @@ import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate, from_attrs
-from opkernel.opdef import InferenceContext, OpHandle, register_op
-from opkernel.opdef.common_shapes import (
-    avg_pool3d_grad_shape,
-    avg_pool_grad_shape,
-    avg_pool_shape,
-    pool3d_shape,
-)
+from opkernel.opdef import common_shapes, register_op
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import FLOATS, NARROW_FLOATS
-from opkernel.ops.nn.geometry import check_rank, sizes_from_tensor
-from opkernel.ops.nn.pooling import Pool, channels_last_pool
-from opkernel.ops.nn.window_reductions import reduce_windows, window_sizes
-from opkernel.ops.nn.windows import Array, Geometry, overlaps
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, as_dtype
-
-__all__ = ["AVG_POOL", "AVG_POOL_3D"]
+from opkernel.ops.nn.pooling import Pool, channels_last_pool, reduce_windows, window_sizes
+from opkernel.ops.nn.windows import Geometry, check_rank, overlaps, sizes_from_tensor
+from opkernel.ops.registration import FLOATS, NARROW_FLOATS, register_kernel
+from opkernel.types import Array, DataType, as_dtype
 
 
-def _declare(
-    name: str,
-    inputs: Sequence[str],
-    rank: int,
-    shape_fn: Callable[[InferenceContext], None],
-    doc: str,
-    traits: str = "",
-) -> OpHandle:
+def _attrs(rank: int) -> list[str]:
+    """The attrs of windows for inputs of a rank."""
     layouts = "{'NHWC', 'NCHW'} = 'NHWC'" if rank == 4 else "{'NDHWC', 'NCDHW'} = 'NDHWC'"
-    return register_op(
-        name,
-        inputs=inputs,
-        outputs=["output: T"],
-        attrs=[
-            f"ksize: list(int) >= {rank}",
-            f"strides: list(int) >= {rank}",
-            "padding: {'SAME', 'VALID'}",
-            f"data_format: {layouts}",
-            "T: {half, bfloat16, float, double}",
-        ],
-        shape_fn=shape_fn,
-        traits=traits,
-        doc=doc,
-    )
+    return [
+        f"ksize: list(int) >= {rank}",
+        f"strides: list(int) >= {rank}",
+        "padding: {'SAME', 'VALID'}",
+        f"data_format: {layouts}",
+        "T: {half, bfloat16, float, double}",
+    ]
 
 
-_GRADIENT_INPUTS = ["orig_input_shape: int32", "grad: T"]
-
-AVG_POOL = _declare(
-    "AvgPool",
-    ["value: T"],
-    4,
-    avg_pool_shape,
-    "The means over windows of images; padding does not count.",
+AVG_POOL = register_op(
+    "AvgPool(value: T) -> output: T",
+    attrs=_attrs(4),
+    shape_fn=common_shapes.avg_pool_shape,
+    doc="The means over windows of images; padding does not count.",
     traits="has_data_format row_rule=first_alone function_gradient=yes",
 )
-AVG_POOL_3D = _declare(
-    "AvgPool3D",
-    ["input: T"],
-    5,
-    pool3d_shape,
-    "The means over windows of volumes; padding does not count.",
+AVG_POOL_3D = register_op(
+    "AvgPool3D(input: T) -> output: T",
+    attrs=_attrs(5),
+    shape_fn=common_shapes.pool3d_shape,
+    doc="The means over windows of volumes; padding does not count.",
     traits="has_data_format",
 )
-AVG_POOL_GRAD = _declare(
-    "AvgPoolGrad",
-    _GRADIENT_INPUTS,
-    4,
-    avg_pool_grad_shape,
-    "The gradient of AvgPool by its input, whose shape is given.",
+AVG_POOL_GRAD = register_op(
+    "AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T",
+    attrs=_attrs(4),
+    shape_fn=common_shapes.avg_pool_grad_shape,
+    doc="The gradient of AvgPool by its input, whose shape is given.",
 )
-AVG_POOL_3D_GRAD = _declare(
-    "AvgPool3DGrad",
-    _GRADIENT_INPUTS,
-    5,
-    avg_pool3d_grad_shape,
-    "The gradient of AvgPool3D by its input, whose shape is given.",
+AVG_POOL_3D_GRAD = register_op(
+    "AvgPool3DGrad(orig_input_shape: int32, grad: T) -> output: T",
+    attrs=_attrs(5),
+    shape_fn=common_shapes.avg_pool3d_grad_shape,
+    doc="The gradient of AvgPool3D by its input, whose shape is given.",
 )
 
 _VOLUME_TYPES = (DataType.DT_BFLOAT16, DataType.DT_FLOAT)
 
 
-def _refuse_depth(pool: Pool) -> None:
+def _refuse_channels(pool: Pool) -> None:
     if pool.depth != 1:
         raise UnimplementedError("Non-spatial pooling is not yet supported.")
 
@@ -135,7 +104,7 @@ def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
 
     def pooled(x: Array) -> Array:
         check_rank("tensor_in", x, 4)
-        _refuse_depth(pool)
+        _refuse_channels(pool)
         return _mean(x, pool.geometry(x.shape), counted)
 
     return pooled
@@ -166,8 +135,7 @@ class _Spans:
     def __init__(self, count: int, size: int, window: int, stride: int, before: int) -> None:
         if (count - 1) * stride > size:
             raise InvalidArgumentError(
-                "index * stride must be less than or equal to input size, got "
-                f"{count - 1} * {stride} and {size}"
+                f"index * stride must be less than or equal to input size, got {count - 1} * {stride} and {size}"
             )
         place = np.arange(count) * stride - before
         start = np.maximum(place, 0)
@@ -221,7 +189,7 @@ def avg_pool_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
         sizes = sizes_from_tensor("orig_input_shape", orig_input_shape)
         require_equal(len(sizes), 4, "orig_input_shape must have 4 elements, got {}")
         check_rank("out_backprop", gradient, 4)
-        _refuse_depth(pool)
+        _refuse_channels(pool)
         return _flat_start(_share_out(gradient, sizes[1:3], pool), sizes)
 
     return gradient_by_input
@@ -262,24 +230,19 @@ def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     return gradient_by_input
 
 
-_ATTRS = ("ksize", "strides", "padding", "data_format")
+def _register_gradients(pool: str) -> None:
+    """Each op gives the gradient of the other; both are linear."""
+
+    @g.register_gradient(pool)
+    def pool_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+        attrs = g.attrs_of(op, "ksize", "strides", "padding", "data_format")
+        return getattr(g.nodes, f"{pool}Grad")(g.shape_of(op.inputs[0]), grad, **attrs)
+
+    @g.register_gradient(f"{pool}Grad")
+    def pool_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+        attrs = g.attrs_of(op, "ksize", "strides", "padding", "data_format")
+        return None, getattr(g.nodes, pool)(grad, **attrs)
 
 
-@g.register_gradient("AvgPool")
-def avg_pool_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return g.nodes.AvgPoolGrad(g.shape_of(op.inputs[0]), grad, **g.attrs_of(op, *_ATTRS))
-
-
-@g.register_gradient("AvgPoolGrad")
-def avg_pool_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return None, g.nodes.AvgPool(grad, **g.attrs_of(op, *_ATTRS))
-
-
-@g.register_gradient("AvgPool3D")
-def avg_pool3d_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return g.nodes.AvgPool3DGrad(g.shape_of(op.inputs[0]), grad, **g.attrs_of(op, *_ATTRS))
-
-
-@g.register_gradient("AvgPool3DGrad")
-def avg_pool3d_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return None, g.nodes.AvgPool3D(grad, **g.attrs_of(op, *_ATTRS))
+_register_gradients("AvgPool")
+_register_gradients("AvgPool3D")

@@ -2,26 +2,26 @@
 
 In training these are the batch's own, which are also returned, averaged with the given ones where
 `exponential_avg_factor` is not 1; in inference they are given. Batches of half and bfloat16 are
-normalised in float, and all that there is one of for each channel is float.
+normalised in float, and all that there is one of for each channel is float. Graphs before version 9 have
+BatchNormWithGlobalNormalization, whose statistics are given.
 
-Source: TensorFlow core/ops/nn_ops.cc, core/kernels/fused_batch_norm_op.cc.
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/fused_batch_norm_op.cc, batch_norm_op.cc.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import from_attrs
-from opkernel.opdef import OpHandle, register_op
-from opkernel.opdef.common_shapes import (
-    fused_batch_norm_ex_shape,
-    fused_batch_norm_shape,
-    fused_batch_norm_v3_shape,
-)
+from opkernel.opdef import OpHandle, OpShapeInferenceFn, common_shapes, register_op
+from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.opdef.shapes.tensor_format import TensorFormat
-from opkernel.ops.input_checks import require_equal, require_vector
+from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -34,6 +34,7 @@ __all__ = [
     "check_length",
     "check_vector",
 ]
+
 
 IMAGES = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 VOLUMES = "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'"
@@ -51,38 +52,28 @@ _MAX_SHIFT = 16.0
 
 def _declare(
     name: str,
+    types: Sequence[str],
     doc: str,
+    shape_fn: OpShapeInferenceFn,
     *,
-    types: Sequence[str] = T_AND_U,
-    data_format: str = IMAGES,
-    extra_inputs: Sequence[str] = (),
-    extra_attrs: Sequence[str] = (),
+    reserved: str = "",
+    side: str = "",
+    attrs: Sequence[str] = (IMAGES,),
 ) -> OpHandle:
+    """An op with further outputs and inputs; `attrs` are those between the numbers and `is_training`."""
     u = "U" if len(types) == 2 else "T"
-    has_third = name.endswith(("V3", "Ex"))
-    shape_fn = fused_batch_norm_v3_shape if has_third else fused_batch_norm_shape
-    outputs = ["batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"]
     return register_op(
-        name,
-        inputs=[
-            "x: T",
-            *(f"{arg}: {u}" for arg in ("scale", "offset", "mean", "variance")),
-            *extra_inputs,
-        ],
-        outputs=[
-            "y: T",
-            *(f"{arg}: {u}" for arg in (*outputs, *(["reserve_space_3"] if has_third else []))),
-        ],
+        f"{name}(x: T, scale: {u}, offset: {u}, mean: {u}, variance: {u}{side}) -> y: T, "
+        f"batch_mean: {u}, batch_variance: {u}, reserve_space_1: {u}, reserve_space_2: {u}{reserved}",
         attrs=[
             *types,
             "epsilon: float = 0.0001",
             "exponential_avg_factor: float = 1.0",
-            *extra_attrs,
-            data_format,
+            *attrs,
             "is_training: bool = true",
         ],
-        shape_fn=fused_batch_norm_ex_shape if name.endswith("Ex") else shape_fn,
-        traits=f"cost=linear {'' if extra_inputs else 'has_data_format'}",
+        shape_fn=shape_fn,
+        traits=f"cost=linear {'' if side else 'has_data_format'}",
         doc=doc,
     )
 
@@ -98,20 +89,30 @@ _DOC = """Batch normalisation: (x - mean) / sqrt(variance + epsilon) * scale + o
     reserve_space_2: For the gradient: the biased variance of the batch.
     """
 
-FUSED_BATCH_NORM = _declare("FusedBatchNorm", _DOC, types=["T: {float}"])
-FUSED_BATCH_NORM_V2 = _declare("FusedBatchNormV2", _DOC)
+_RESERVED = ", reserve_space_3: U"
+
+FUSED_BATCH_NORM = _declare(
+    "FusedBatchNorm", ["T: {float}"], _DOC, common_shapes.fused_batch_norm_shape
+)
+FUSED_BATCH_NORM_V2 = _declare(
+    "FusedBatchNormV2", T_AND_U, _DOC, common_shapes.fused_batch_norm_shape
+)
 FUSED_BATCH_NORM_V3 = _declare(
     "FusedBatchNormV3",
+    [T_AND_U[0], "U: {bfloat16, float}"],
     _DOC,
-    types=[T_AND_U[0], "U: {bfloat16, float}"],
-    data_format=VOLUMES,
+    common_shapes.fused_batch_norm_v3_shape,
+    reserved=_RESERVED,
+    attrs=[VOLUMES],
 )
 FUSED_BATCH_NORM_EX = _declare(
     "_FusedBatchNormEx",
+    ["T: {half, float, bfloat16}", "U: {float}"],
     _DOC + "\nThen the side input is added and the activation applied.",
-    types=["T: {half, float, bfloat16}", "U: {float}"],
-    extra_inputs=["side_input: num_side_inputs * T"],
-    extra_attrs=["num_side_inputs: int >= 0 = 0", "activation_mode: string = 'Identity'"],
+    common_shapes.fused_batch_norm_ex_shape,
+    reserved=_RESERVED,
+    side=", side_input: num_side_inputs * T",
+    attrs=["num_side_inputs: int >= 0 = 0", "activation_mode: string = 'Identity'", IMAGES],
 )
 
 
@@ -151,11 +152,8 @@ def check_vector(name: str, vector: Any) -> None:
 
 
 def check_length(name: str, vector: Any, channels: int) -> None:
-    if vector.size != channels:
-        raise InvalidArgumentError(
-            f"{name} must have the same number of elements as the channels of x, "
-            f"got {vector.size} and {channels}"
-        )
+    message = "must have the same number of elements as the channels of x, got {} and {}"
+    require_equal(vector.size, channels, f"{name} {message}")
 
 
 class _Normalise:
@@ -280,3 +278,130 @@ def fused_batch_norm_ex(
         return (y, *statistics, xp.zeros((), dtype=scale.dtype))
 
     return kernel
+
+
+_TO_CHANNELS_LAST = {b"NCHW": [0, 2, 3, 1], b"NCDHW": [0, 2, 3, 4, 1]}
+_TO_CHANNELS_FIRST = {b"NCHW": [0, 3, 1, 2], b"NCDHW": [0, 4, 1, 2, 3]}
+_CHANNELS_LAST = {b"NCHW": b"NHWC", b"NCDHW": b"NDHWC"}
+
+
+def _by(back: str) -> g.GradientFunction:
+    """The gradients of the input, the scale and the offset, by the op that gives them.
+
+    In inference that op takes channels last alone.
+    """
+
+    def gradient(op: g.Operation, grad: g.Tensor, *unused: Any) -> g.Gradients:
+        x, scale, _, mean, variance = op.inputs
+        attrs = g.attrs_of(op, "epsilon", "data_format", "is_training")
+        layout, normalize_back, reserved = (
+            attrs["data_format"],
+            getattr(g.nodes, back),
+            op.outputs[5:],
+        )
+        if attrs["is_training"]:
+            saved = op.outputs[3:5]
+            found = normalize_back(grad, x, scale, *saved, *reserved, **attrs)
+            return [*found[:3], None, None]
+        if layout in _CHANNELS_LAST:
+            attrs["data_format"] = _CHANNELS_LAST[layout]
+            grad, x = (g.nodes.Transpose(tensor, _TO_CHANNELS_LAST[layout]) for tensor in (grad, x))
+        for_x, *others = normalize_back(grad, x, scale, mean, variance, *reserved, **attrs)[:3]
+        if layout in _CHANNELS_LAST:
+            for_x = g.nodes.Transpose(for_x, _TO_CHANNELS_FIRST[layout])
+        return [for_x, *others, None, None]
+
+    return gradient
+
+
+for _version in ("", "V2", "V3"):
+    g.register_gradient(f"FusedBatchNorm{_version}", not_derivative="it is that of y alone")(
+        _by(f"FusedBatchNormGrad{_version}")
+    )
+
+
+_ATTRS = ["T: numbertype", "variance_epsilon: float", "scale_after_normalization: bool"]
+_DEPRECATED = (9, "Use tf.nn.batch_normalization()")
+_IMAGES = "[batch, height, width, c]"
+_TYPES = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
+
+
+GLOBAL_NORMALIZATION = register_op(
+    "BatchNormWithGlobalNormalization(t: T, m: T, v: T, beta: T, gamma: T) -> result: T",
+    attrs=_ATTRS,
+    shape_fn=shape_rule(f"{_IMAGES}, [c], [c], [c], [c] -> {_IMAGES}"),
+    deprecated=_DEPRECATED,
+    doc="""(t - m) / sqrt(v + variance_epsilon) * gamma + beta, for each channel.
+
+    gamma: Used where `scale_after_normalization` is set.
+    """,
+)
+
+GLOBAL_NORMALIZATION_GRAD = register_op(
+    "BatchNormWithGlobalNormalizationGrad(t: T, m: T, v: T, gamma: T, backprop: T) "
+    "-> dx: T, dm: T, dv: T, db: T, dg: T",
+    attrs=_ATTRS,
+    shape_fn=shape_rule(f"{_IMAGES}, [c], [c], [c], {_IMAGES} -> {_IMAGES}, [c], [c], [c], [c]"),
+    deprecated=_DEPRECATED,
+    doc="The gradients of BatchNormWithGlobalNormalization by each of its inputs.",
+)
+
+
+def _check(t: Any, *vectors: Any) -> None:
+    require_rank(t, 4, "input must be 4-dimensional{}")
+    for vector in vectors:
+        if vector.shape != t.shape[3:]:
+            raise InvalidArgumentError(
+                f"mean, variance, beta and gamma must be vectors with an element for each channel; "
+                f"got shape {list(vector.shape)} for images of shape {list(t.shape)}"
+            )
+
+
+@register_kernel(GLOBAL_NORMALIZATION, types={"T": _TYPES})
+def global_normalization(
+    t: Any,
+    m: Any,
+    v: Any,
+    beta: Any,
+    gamma: Any,
+    *,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+    xp: Any,
+) -> Any:
+    _check(t, m, v, beta, gamma)
+    factor = 1 / xp.sqrt(v + variance_epsilon)
+    return (t - m) * (factor * gamma if scale_after_normalization else factor) + beta
+
+
+@register_kernel(GLOBAL_NORMALIZATION_GRAD, types={"T": _TYPES})
+def global_normalization_grad(
+    t: Any,
+    m: Any,
+    v: Any,
+    gamma: Any,
+    backprop: Any,
+    *,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+    xp: Any,
+) -> Any:
+    _check(t, m, v, gamma)
+    require_equal(t.shape, backprop.shape, "backprop must have the shape of the input {}, got {}")
+    if not scale_after_normalization:
+        gamma = xp.ones_like(gamma)
+    shifted = v + variance_epsilon
+    factor = 1 / xp.sqrt(shifted)
+    over = (0, 1, 2)
+    db = xp.sum(backprop, axis=over)
+    products = xp.sum(backprop * (t - m), axis=over)
+    dg = products * factor if scale_after_normalization else xp.zeros_like(db)
+    dv = products * gamma * factor / shifted * -0.5
+    return backprop * (gamma * factor), -db * gamma * factor, dv, db, dg
+
+
+@g.register_gradient("BatchNormWithGlobalNormalization")
+def batch_norm_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    t, m, v, _, gamma = op.inputs
+    attrs = g.attrs_of(op, "variance_epsilon", "scale_after_normalization")
+    return g.nodes.BatchNormWithGlobalNormalizationGrad(t, m, v, gamma, grad, **attrs)

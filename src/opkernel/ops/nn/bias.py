@@ -16,8 +16,8 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import bias_add_grad_shape, bias_add_shape
-from opkernel.ops.kernel_types import NUMBERS
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.input_checks import require
+from opkernel.ops.registration import NUMBERS, register_kernel
 from opkernel.types import DataType
 
 _DATA_FORMAT = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
@@ -28,9 +28,7 @@ _MANY = 1 << 14
 """Elements from which on a product with ones begins late but is faster than adding."""
 
 BIAS_ADD = register_op(
-    "BiasAdd",
-    inputs=["value: T", "bias: T"],
-    outputs=["output: T"],
+    "BiasAdd(value: T, bias: T) -> output: T",
     attrs=["T: numbertype", _DATA_FORMAT],
     shape_fn=bias_add_shape,
     traits="cannot_fail has_data_format cost=linear row_rule=first_alone function_gradient=yes",
@@ -38,18 +36,14 @@ BIAS_ADD = register_op(
 )
 
 BIAS_ADD_V1 = register_op(
-    "BiasAddV1",
-    inputs=["value: T", "bias: T"],
-    outputs=["output: T"],
+    "BiasAddV1(value: T, bias: T) -> output: T",
     attrs=["T: numbertype"],
     shape_fn=bias_add_shape,
     doc="`value` plus the vector `bias` along the last dimension.",
 )
 
 BIAS_ADD_GRAD = register_op(
-    "BiasAddGrad",
-    inputs=["out_backprop: T"],
-    outputs=["output: T"],
+    "BiasAddGrad(out_backprop: T) -> output: T",
     attrs=["T: numbertype", _DATA_FORMAT],
     shape_fn=bias_add_grad_shape,
     doc="The sums of `out_backprop` for each channel: the gradient of BiasAdd by its bias.",
@@ -88,10 +82,8 @@ def _channels_first(xp: Any) -> Callable[[Any, Any], Any]:
 
 def _refuse(value: Any, bias: Any, axis: int) -> None:
     """Raise the InvalidArgumentError for a value and a bias that do not fit."""
-    if value.ndim < 2:
-        raise InvalidArgumentError(f"Input tensor must be at least 2D: {list(value.shape)}")
-    if bias.ndim != 1:
-        raise InvalidArgumentError(f"Biases must be 1D: {list(bias.shape)}")
+    require(value.ndim >= 2, f"Input tensor must be at least 2D: {list(value.shape)}")
+    require(bias.ndim == 1, f"Biases must be 1D: {list(bias.shape)}")
     raise InvalidArgumentError(
         f"Must provide as many biases as dimension {axis} of the input tensor: "
         f"{list(bias.shape)} vs. {list(value.shape)}"

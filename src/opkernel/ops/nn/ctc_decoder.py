@@ -6,6 +6,7 @@ Source: TensorFlow core/ops/ctc_ops.cc, core/kernels/ctc_decoder_ops.cc, core/ut
 import math
 from bisect import insort_right
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,10 @@ from opkernel.device.work_clock import SLOW, WorkClock, array_work, in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_rank, require_vector
-from opkernel.ops.kernel_types import WIDE_FLOATS
-from opkernel.ops.nn.ctc_loss import log_sum
-from opkernel.ops.registration import register_kernel
+from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs, shape_rule
+from opkernel.ops.input_checks import require, require_rank, require_vector
+from opkernel.ops.nn.losses import log_sum
+from opkernel.ops.registration import WIDE_FLOATS, register_kernel
 from opkernel.types import DataType
 
 _TYPES = {"T": WIDE_FLOATS}
@@ -38,14 +37,8 @@ def ctc_beam_search_decoder_shape(c: InferenceContext) -> None:
 
 
 CTC_GREEDY_DECODER = register_op(
-    "CTCGreedyDecoder",
-    inputs=["inputs: T", "sequence_length: int32"],
-    outputs=[
-        "decoded_indices: int64",
-        "decoded_values: int64",
-        "decoded_shape: int64",
-        "log_probability: T",
-    ],
+    "CTCGreedyDecoder(inputs: T, sequence_length: int32) "
+    "-> decoded_indices: int64, decoded_values: int64, decoded_shape: int64, log_probability: T",
     attrs=[
         "merge_repeated: bool = false",
         "blank_index: int = -1",
@@ -57,14 +50,9 @@ CTC_GREEDY_DECODER = register_op(
     doc="The labels of the largest input of each step, without blanks, as a sparse matrix.",
 )
 CTC_BEAM_SEARCH_DECODER = register_op(
-    "CTCBeamSearchDecoder",
-    inputs=["inputs: T", "sequence_length: int32"],
-    outputs=[
-        "decoded_indices: top_paths * int64",
-        "decoded_values: top_paths * int64",
-        "decoded_shape: top_paths * int64",
-        "log_probability: T",
-    ],
+    "CTCBeamSearchDecoder(inputs: T, sequence_length: int32) "
+    "-> decoded_indices: top_paths * int64, decoded_values: top_paths * int64, "
+    "decoded_shape: top_paths * int64, log_probability: T",
     attrs=[
         "beam_width: int >= 1",
         "top_paths: int >= 1",
@@ -78,14 +66,12 @@ CTC_BEAM_SEARCH_DECODER = register_op(
 
 def _check_inputs(inputs: Any, lengths: Any) -> None:
     require_rank(inputs, 3, "inputs is not a 3-Tensor")
-    if not inputs.size:
-        raise InvalidArgumentError("inputs must not be empty")
+    require(inputs.size, "inputs must not be empty")
     require_vector(lengths, "sequence_length is not a vector")
     steps, batch, _ = inputs.shape
     if len(lengths) != batch:
         raise FailedPreconditionError(
-            f"len(sequence_length) != batch_size.  len(sequence_length):  {len(lengths)} "
-            f"batch_size: {batch}"
+            f"len(sequence_length) != batch_size.  len(sequence_length):  {len(lengths)} batch_size: {batch}"
         )
     too_long = np.flatnonzero(lengths > steps)
     if len(too_long):
@@ -255,18 +241,10 @@ class _BeamSearch:
             child.blank, child.of_label, child.total = _IMPOSSIBLE, total, total
             if len(self.beams) == self.width:
                 self.beams.pop().drop()
-            self._insert(child)
-
-    def _insert(self, beam: _Beam) -> None:
-        insort_right(self.beams, beam, key=_against_total)
+            insort_right(self.beams, child, key=lambda other: -other.total)
 
 
-def _total(beam: _Beam) -> float:
-    return beam.total
-
-
-def _against_total(beam: _Beam) -> float:
-    return -beam.total
+_total = attrgetter("total")
 
 
 @register_kernel(CTC_BEAM_SEARCH_DECODER, types=_TYPES)
@@ -274,16 +252,14 @@ def ctc_beam_search_decoder(
     inputs: Any, sequence_length: Any, *, beam_width: int, top_paths: int, merge_repeated: bool
 ) -> tuple[list[Any], list[Any], list[Any], Any]:
     _check_inputs(inputs, sequence_length)
-    if top_paths > beam_width:
-        raise InvalidArgumentError("requested more paths than the beam width.")
+    require(top_paths <= beam_width, "requested more paths than the beam width.")
     found, clock = [], WorkClock("decoding sequences")
     for number, length in enumerate(sequence_length.tolist()):
         with making_bytes("beams") as made:
             search = _BeamSearch(beam_width, clock, made)
             for step in range(length):
                 search.step(inputs[step, number])
-        if len(search.beams) < top_paths:
-            raise InvalidArgumentError("Less leaves in the beam search than requested.")
+        require(len(search.beams) >= top_paths, "Less leaves in the beam search than requested.")
         found.append(sorted(search.beams, key=_total, reverse=True)[:top_paths])
     paths = [
         _sparse([beams[path].labels(merge_repeated) for beams in found])

@@ -6,18 +6,15 @@ Source: TensorFlow core/ops/nn_ops.cc, core/kernels/data_format_ops.cc.
 from collections.abc import Callable
 from typing import Any
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.kernel_types import INDEX
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.input_checks import require, require_equal
+from opkernel.ops.registration import INDEX, register_kernel
 
 
 def _declare(name: str, doc: str) -> OpHandle:
     return register_op(
-        name,
-        inputs=["x: T"],
-        outputs=["y: T"],
+        f"{name}(x: T) -> y: T",
         attrs=[
             "T: {int32, int64} = DT_INT32",
             "src_format: string = 'NHWC'",
@@ -43,19 +40,12 @@ DATA_FORMAT_VEC_PERMUTE = _declare(
 
 def _check_formats(source: str, destination: str) -> None:
     """Raise InvalidArgumentError unless both have the same 4 or 5 letters, each once."""
-    for name, short, text in (
-        ("Source", "src", source),
-        ("Destination", "dst", destination),
-    ):
-        if len(text) not in (4, 5):
-            raise InvalidArgumentError(
-                f"{name} format must be of length 4 or 5, received {short}_format = {text}"
-            )
-    if sorted(source) != sorted(destination) or len(set(source)) != len(source):
-        raise InvalidArgumentError(
-            "Destination and source format must determine a permutation, "
-            f"got {source} and {destination}"
-        )
+    for name, short, text in (("Source", "src", source), ("Destination", "dst", destination)):
+        message = f"{name} format must be of length 4 or 5, received {short}_format = {text}"
+        require(len(text) in (4, 5), message)
+    is_permutation = sorted(source) == sorted(destination) and len(set(source)) == len(source)
+    message = "Destination and source format must determine a permutation"
+    require(is_permutation, f"{message}, got {source} and {destination}")
 
 
 def data_format_dim_map(*, src_format: str, dst_format: str, xp: Any) -> Callable[[Any], Any]:
@@ -92,27 +82,19 @@ def _spatial(data_format: str, spatial_dims: int) -> str:
     """The letters of the spatial dimensions."""
     letters = "HW" if spatial_dims == 2 else "DHW"
     spatial = "".join(letter for letter in data_format if letter in letters)
-    if len(spatial) != spatial_dims:
-        raise InvalidArgumentError(
-            f"Format specifier must contain {', '.join(letters)} for {spatial_dims} spatial "
-            f"dimensions, got {data_format}"
-        )
+    wanted = f"{', '.join(letters)} for {spatial_dims} spatial dimensions"
+    message = f"Format specifier must contain {wanted}, got {data_format}"
+    require_equal(len(spatial), spatial_dims, message)
     return spatial
 
 
 def _check_vector(x: Any, count: int) -> None:
     shape = list(x.shape)
-    if x.ndim not in (1, 2):
-        raise InvalidArgumentError(f"input must be a vector or 2D tensor, but got shape {shape}")
-    if x.shape[0] not in (count, count - 2):
-        raise InvalidArgumentError(
-            f"First dimension of the input must be of size {count - 2} or {count}, "
-            f"but got shape {shape}"
-        )
-    if x.ndim == 2 and x.shape[1] != 2:
-        raise InvalidArgumentError(
-            f"Second dimension of 2D input must be of size 2, but got shape {shape}"
-        )
+    require(x.ndim in (1, 2), f"input must be a vector or 2D tensor, but got shape {shape}")
+    message = f"First dimension of the input must be of size {count - 2} or {count}"
+    require(x.shape[0] in (count, count - 2), f"{message}, but got shape {shape}")
+    message = f"Second dimension of 2D input must be of size 2, but got shape {shape}"
+    require(x.ndim == 1 or x.shape[1] == 2, message)
 
 
 for _label in ("", "host"):

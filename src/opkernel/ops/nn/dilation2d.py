@@ -7,26 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
-from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.errors import UnimplementedError
 from opkernel.kernel import allocate, from_attrs
-from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
+from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import outputs_as_inputs
-from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size_verbose
+from opkernel.opdef.common_shapes.windows import Padding, get_windowed_output_size_verbose
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import REAL_NUMBERS
-from opkernel.ops.nn.geometry import check_length, check_rank, check_shape
-from opkernel.ops.nn.window_reductions import lowest
-from opkernel.ops.nn.windows import Array, Geometry, overlaps
-from opkernel.ops.registration import register_kernel
-from opkernel.types import as_dtype
-
-__all__ = ["DILATION2D"]
+from opkernel.ops.nn.pooling import lowest
+from opkernel.ops.nn.windows import (
+    Geometry,
+    check_length,
+    check_rank,
+    check_shape,
+    geometry_along,
+    overlaps,
+)
+from opkernel.ops.registration import REAL_NUMBERS, register_kernel
+from opkernel.types import Array, as_dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +53,15 @@ class _Rule:
             )
             for i in (0, 1)
         ]
-        return Geometry(
-            tuple(window),
-            self.strides,
-            self.rates,
-            tuple((found.padding_before, found.padding_after) for found in along),
-            tuple(found.size for found in along),
-        )
+        return geometry_along(along, window, self.strides, self.rates)
 
 
 def _dilation2d_shape(c: InferenceContext) -> None:
     image, filter_ = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 3)
     strides, rates = c.get_attr("strides"), c.get_attr("rates")
     for name, values in (("stride", strides), ("rates", rates)):
-        if len(values) != 4:
-            raise InvalidArgumentError(
-                f"Dilation2D requires the {name} attribute to contain 4 values, "
-                f"but got: {len(values)}"
-            )
+        message = f"Dilation2D requires the {name} attribute to contain 4 values, but got: {{}}"
+        require_equal(len(values), 4, message)
     sizes = [c.dim(image, 1), c.dim(image, 2), c.dim(filter_, 0), c.dim(filter_, 1)]
     space: list[DimensionHandle | int | None] = [None, None]
     if all(c.value_known(size) for size in sizes):
@@ -79,49 +74,30 @@ def _dilation2d_shape(c: InferenceContext) -> None:
     c.set_output(0, c.make_shape([c.dim(image, 0), *space, c.dim(filter_, 2)]))
 
 
-def _declare(
-    name: str,
-    inputs: Sequence[str],
-    output: str,
-    shape_fn: Callable[[InferenceContext], None],
-    doc: str,
-) -> OpHandle:
-    return register_op(
-        name,
-        inputs=inputs,
-        outputs=[output],
-        attrs=[
-            "T: realnumbertype",
-            "strides: list(int) >= 4",
-            "rates: list(int) >= 4",
-            "padding: {'SAME', 'VALID'}",
-        ],
-        shape_fn=shape_fn,
-        doc=doc,
-    )
-
-
+_declare = partial(
+    register_op,
+    attrs=[
+        "T: realnumbertype",
+        "strides: list(int) >= 4",
+        "rates: list(int) >= 4",
+        "padding: {'SAME', 'VALID'}",
+    ],
+)
 DILATION2D = _declare(
-    "Dilation2D",
-    ["input: T", "filter: T"],
-    "output: T",
-    _dilation2d_shape,
-    "For each window of images, the maximum of the sums of its elements and those of a filter "
+    "Dilation2D(input: T, filter: T) -> output: T",
+    shape_fn=_dilation2d_shape,
+    doc="For each window of images, the maximum of the sums of its elements and those of a filter "
     "[rows, columns, channels].",
 )
 BACKPROP_INPUT = _declare(
-    "Dilation2DBackpropInput",
-    ["input: T", "filter: T", "out_backprop: T"],
-    "in_backprop: T",
-    unchanged_shape,
-    "The gradient of Dilation2D by its input.",
+    "Dilation2DBackpropInput(input: T, filter: T, out_backprop: T) -> in_backprop: T",
+    shape_fn=unchanged_shape,
+    doc="The gradient of Dilation2D by its input.",
 )
 BACKPROP_FILTER = _declare(
-    "Dilation2DBackpropFilter",
-    ["input: T", "filter: T", "out_backprop: T"],
-    "filter_backprop: T",
-    outputs_as_inputs(1),
-    "The gradient of Dilation2D by its filter.",
+    "Dilation2DBackpropFilter(input: T, filter: T, out_backprop: T) -> filter_backprop: T",
+    shape_fn=outputs_as_inputs(1),
+    doc="The gradient of Dilation2D by its filter.",
 )
 
 

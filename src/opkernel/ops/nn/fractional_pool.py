@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,10 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
 from opkernel.opdef.common_shapes.rules import set_outputs
-from opkernel.ops.input_checks import require_equal, require_rank, require_vector
-from opkernel.ops.philox import Philox, words_one_by_one
+from opkernel.ops.input_checks import require, require_equal, require_rank, require_vector
+from opkernel.ops.random.philox import Philox, words_one_by_one
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
-
-__all__ = ["RegionSource"]
-
 
 _BLOCK = 4
 
@@ -84,7 +81,7 @@ _POOL_ATTRS = [
     "seed2: int = 0",
     _T,
 ]
-_SEQUENCES = ["row_pooling_sequence: int64", "col_pooling_sequence: int64"]
+_SEQUENCES = "row_pooling_sequence: int64, col_pooling_sequence: int64"
 
 
 def _fractional_pool_shape(c: InferenceContext) -> None:
@@ -119,9 +116,7 @@ def _fractional_avg_pool_grad_shape(c: InferenceContext) -> None:
 
 FRACTIONAL_AVG_POOL, FRACTIONAL_MAX_POOL = (
     register_op(
-        f"Fractional{kind}Pool",
-        inputs=["value: T"],
-        outputs=["output: T", *_SEQUENCES],
+        f"Fractional{kind}Pool(value: T) -> output: T, {_SEQUENCES}",
         attrs=_POOL_ATTRS,
         shape_fn=_fractional_pool_shape,
         doc=f"The {word} of windows of two sizes, and the rows and columns where they begin.",
@@ -129,17 +124,13 @@ FRACTIONAL_AVG_POOL, FRACTIONAL_MAX_POOL = (
     for kind, word in (("Avg", "mean"), ("Max", "largest values"))
 )
 FRACTIONAL_AVG_POOL_GRAD = register_op(
-    "FractionalAvgPoolGrad",
-    inputs=["orig_input_tensor_shape: int64", "out_backprop: T", *_SEQUENCES],
-    outputs=["output: T"],
+    f"FractionalAvgPoolGrad(orig_input_tensor_shape: int64, out_backprop: T, {_SEQUENCES}) -> output: T",
     attrs=["overlapping: bool = false", _T],
     shape_fn=_fractional_avg_pool_grad_shape,
     doc="The gradient of FractionalAvgPool: each window gives its elements equal parts.",
 )
 FRACTIONAL_MAX_POOL_GRAD = register_op(
-    "FractionalMaxPoolGrad",
-    inputs=["orig_input: T", "orig_output: T", "out_backprop: T", *_SEQUENCES],
-    outputs=["output: T"],
+    f"FractionalMaxPoolGrad(orig_input: T, orig_output: T, out_backprop: T, {_SEQUENCES}) -> output: T",
     attrs=["overlapping: bool = false", _T],
     shape_fn=unchanged_shape_with_rank(4),
     doc="The gradient of FractionalMaxPool: each window gives all to its first largest element.",
@@ -185,16 +176,15 @@ def _pool(reduce: Callable[..., Any]) -> Callable[..., Any]:
 
 def _counts(value: Any, ratios: list[float]) -> list[int]:
     require_rank(value, 4, "tensor_in must be 4-dimensional{}")
+    counts = []
     for axis, (size, ratio) in enumerate(zip(value.shape, ratios, strict=True)):
         if size < ratio:
             raise InvalidArgumentError(
                 f"Pooling ratio is higher than input dimension size for dimension {axis}. "
                 f"Input dim size: {size} pooling ratio: {ratio:g}"
             )
-    return [
-        math.floor(np.float32(size) / np.float32(ratio))
-        for size, ratio in zip(value.shape, ratios, strict=True)
-    ]
+        counts.append(math.floor(np.float32(size) / np.float32(ratio)))
+    return counts
 
 
 def _windows(regions: Any, overlapping: bool) -> tuple[Any, Any]:
@@ -221,19 +211,13 @@ def _mean(value: Any, rows: tuple[Any, Any], columns: tuple[Any, Any]) -> Any:
     for axis, (firsts, lasts) in ((1, rows), (2, columns)):
         total = np.zeros_like(value.take(firsts, axis))
         for index, has in _steps(firsts, lasts):
-            total += np.where(_along(has, axis), value.take(index, axis), 0).astype(dtype)
+            has = has.reshape([-1 if i == axis else 1 for i in range(4)])
+            total += np.where(has, value.take(index, axis), 0).astype(dtype)
         value = total
     counts = _sizes(rows)[:, None, None] * _sizes(columns)[None, :, None]
     if dtype.kind == "f":
         return value / counts.astype(dtype)
     return ((value - np.fmod(value, counts.astype(dtype))) // counts).astype(dtype)
-
-
-def _along(values: Any, axis: int) -> Any:
-    """A vector laid along one dimension of four."""
-    shape = [1, 1, 1, 1]
-    shape[axis] = -1
-    return values.reshape(shape)
 
 
 def _sizes(windows: tuple[Any, Any]) -> Any:
@@ -245,15 +229,25 @@ register_kernel(FRACTIONAL_AVG_POOL, types={"T": _TYPES}, factory=True)(_pool(_m
 register_kernel(FRACTIONAL_MAX_POOL, types={"T": _TYPES}, factory=True)(_pool(_largest))
 
 
+_Windows = tuple[Any, Any]
+"""The first and the last index of each window."""
+
+
 def _given_windows(
-    name: str, sequence: Any, count: int, size: int, overlapping: bool
-) -> tuple[Any, Any]:
-    """The windows that a sequence tells, clipped to the input."""
+    sequences: Sequence[Any], outputs: tuple[int, ...], inputs: tuple[int, ...], overlapping: bool
+) -> tuple[_Windows, _Windows]:
+    """The windows along rows and columns that sequences tell, clipped to the input."""
+    rows, columns = sequences
+    return (
+        _windows_along("row", rows, outputs[1], inputs[1], overlapping),
+        _windows_along("col", columns, outputs[2], inputs[2], overlapping),
+    )
+
+
+def _windows_along(name: str, sequence: Any, count: int, size: int, overlapping: bool) -> _Windows:
     require_vector(sequence, f"{name}_pooling_sequence must be a vector, received shape {{}}")
-    if len(sequence) < count + 1:
-        raise InvalidArgumentError(
-            f"{name}_seq_tensor must have at least {count + 1} elements, but got {len(sequence)}"
-        )
+    message = f"must have at least {count + 1} elements, but got {len(sequence)}"
+    require(len(sequence) > count, f"{name}_seq_tensor {message}")
     if sequence.min(initial=0) < 0:
         raise InvalidArgumentError(
             f"{name} sequence tensor values must not be negative, got {sequence.tolist()}"
@@ -267,26 +261,16 @@ def _given_windows(
     return firsts, lasts
 
 
-@register_kernel(FRACTIONAL_AVG_POOL_GRAD, types={"T": _TYPES})
-def fractional_avg_pool_grad(
-    orig_input_tensor_shape: Any,
-    out_backprop: Any,
-    row_pooling_sequence: Any,
-    col_pooling_sequence: Any,
-    *,
-    overlapping: bool,
-) -> Any:
-    shape = _original_shape(orig_input_tensor_shape, out_backprop)
-    rows, columns = (
-        _given_windows(name, sequence, out_backprop.shape[axis], shape[axis], overlapping)
-        for name, sequence, axis in (
-            ("row", row_pooling_sequence, 1),
-            ("col", col_pooling_sequence, 2),
-        )
-    )
-    counts = _sizes(rows)[:, None, None] * _sizes(columns)[None, :, None]
-    parts = out_backprop.astype(np.float64) / counts
-    return _spread(parts, rows, columns, shape).astype(out_backprop.dtype)
+@register_kernel(FRACTIONAL_AVG_POOL_GRAD, types={"T": _TYPES}, factory=True)
+def fractional_avg_pool_grad(*, overlapping: bool) -> Callable[..., Any]:
+    def by_input(original: Any, grad: Any, *sequences: Any) -> Any:
+        shape = _original_shape(original, grad)
+        rows, columns = _given_windows(sequences, grad.shape, shape, overlapping)
+        counts = _sizes(rows)[:, None, None] * _sizes(columns)[None, :, None]
+        parts = grad.astype(np.float64) / counts
+        return _spread(parts, rows, columns, shape).astype(grad.dtype)
+
+    return by_input
 
 
 def _original_shape(original: Any, grad: Any) -> tuple[int, ...]:
@@ -325,33 +309,22 @@ def _pairs(windows: tuple[Any, Any]) -> tuple[Any, Any]:
     return numbers, firsts[numbers] + np.arange(len(numbers)) - begins[numbers]
 
 
-@register_kernel(FRACTIONAL_MAX_POOL_GRAD, types={"T": _TYPES})
-def fractional_max_pool_grad(
-    orig_input: Any,
-    orig_output: Any,
-    out_backprop: Any,
-    row_pooling_sequence: Any,
-    col_pooling_sequence: Any,
-    *,
-    overlapping: bool,
-) -> Any:
-    for name, tensor in (("orig_input", orig_input), ("orig_output", orig_output)):
-        require_rank(tensor, 4, f"{name} should be a tensor of rank 4, got {{}}")
-    if out_backprop.shape != orig_output.shape or not out_backprop.size or not orig_input.size:
-        raise InvalidArgumentError(
-            f"out_backprop {list(out_backprop.shape)} should have the shape of orig_output "
-            f"{list(orig_output.shape)}, which may not be empty"
-        )
-    if (orig_input.shape[0], orig_input.shape[3]) != (orig_output.shape[0], orig_output.shape[3]):
-        raise InvalidArgumentError("orig_input and orig_output differ in batch or depth")
-    rows, columns = (
-        _given_windows(name, sequence, orig_output.shape[axis], orig_input.shape[axis], overlapping)
-        for name, sequence, axis in (
-            ("row", row_pooling_sequence, 1),
-            ("col", col_pooling_sequence, 2),
-        )
-    )
-    return _to_the_largest(orig_input, out_backprop, rows, columns)
+@register_kernel(FRACTIONAL_MAX_POOL_GRAD, types={"T": _TYPES}, factory=True)
+def fractional_max_pool_grad(*, overlapping: bool) -> Callable[..., Any]:
+    def by_input(x: Any, y: Any, grad: Any, *sequences: Any) -> Any:
+        for name, tensor in (("orig_input", x), ("orig_output", y)):
+            require_rank(tensor, 4, f"{name} should be a tensor of rank 4, got {{}}")
+        if grad.shape != y.shape or not grad.size or not x.size:
+            raise InvalidArgumentError(
+                f"out_backprop {list(grad.shape)} should have the shape of orig_output "
+                f"{list(y.shape)}, which may not be empty"
+            )
+        if (x.shape[0], x.shape[3]) != (y.shape[0], y.shape[3]):
+            raise InvalidArgumentError("orig_input and orig_output differ in batch or depth")
+        rows, columns = _given_windows(sequences, y.shape, x.shape, overlapping)
+        return _to_the_largest(x, grad, rows, columns)
+
+    return by_input
 
 
 def _to_the_largest(value: Any, grad: Any, rows: Any, columns: Any) -> Any:

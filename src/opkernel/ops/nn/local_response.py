@@ -15,7 +15,7 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
-from opkernel.ops.input_checks import require_rank
+from opkernel.ops.input_checks import require, require_rank
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -30,9 +30,7 @@ _TYPES = {"T": (DataType.DT_HALF, DataType.DT_FLOAT)}
 _MAX_INT = 2**31 - 1
 
 LRN = register_op(
-    "LRN",
-    inputs=["input: T"],
-    outputs=["output: T"],
+    "LRN(input: T) -> output: T",
     attrs=_ATTRS,
     shape_fn=unchanged_shape_with_rank(4),
     doc="""input / (bias + alpha * sum(input ** 2)) ** beta.
@@ -50,9 +48,7 @@ def lrn_grad_shape(c: InferenceContext) -> None:
 
 
 LRN_GRAD = register_op(
-    "LRNGrad",
-    inputs=["input_grads: T", "input_image: T", "output_image: T"],
-    outputs=["output: T"],
+    "LRNGrad(input_grads: T, input_image: T, output_image: T) -> output: T",
     attrs=_ATTRS,
     shape_fn=lrn_grad_shape,
     doc="The gradient of LRN, from that of its result, its input and its result.",
@@ -142,8 +138,7 @@ def _shifted(x: Any, distance: int, fill: float, xp: Any) -> Any:
 
 
 def _check_images(input_grads: Any, input_image: Any, output_image: Any) -> None:
-    if input_grads.ndim != 4 or input_image.ndim != 4:
-        raise InvalidArgumentError("inputs must be 4-dimensional")
+    require(input_grads.ndim == 4 and input_image.ndim == 4, "inputs must be 4-dimensional")
     if not input_grads.shape == input_image.shape == output_image.shape:
         raise InvalidArgumentError(
             "input_grads, input_image, and out_image should have the same shape, got "

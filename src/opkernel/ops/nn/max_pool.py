@@ -17,35 +17,24 @@ import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation, from_attrs
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes import (
-    max_pool_shape,
-    max_pool_shape_with_explicit_padding,
-    max_pool_v2_shape,
-    pool3d_shape,
-)
-from opkernel.opdef.shapes.windowed_output import Padding
-from opkernel.ops.kernel_types import NARROW_FLOATS, REAL_NUMBERS
+from opkernel.opdef import InferenceContext, common_shapes, register_op
+from opkernel.opdef.common_shapes.windows import Padding
+from opkernel.ops.input_checks import require
 from opkernel.ops.nn.pooling import (
     Pool,
+    argmax_windows,
     channels_last_pool,
+    lowest,
     padded_channels_last_pool,
     pool_from_attrs,
+    reduce_windows,
     sizes_in_tensor,
 )
-from opkernel.ops.nn.window_reductions import argmax_windows, lowest, reduce_windows
-from opkernel.ops.nn.windows import Array, Geometry, overlaps, pad
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, as_dtype
+from opkernel.ops.nn.windows import Geometry, overlaps, pad
+from opkernel.ops.registration import NARROW_FLOATS, REAL_NUMBERS, register_kernel
+from opkernel.types import Array, DataType, as_dtype
 
-__all__ = [
-    "MAX_POOL",
-    "MAX_POOL_3D",
-    "MAX_POOL_V2",
-    "MAX_POOL_WITH_ARGMAX",
-    "check_depth_windows",
-    "max_pool_of",
-]
+__all__ = ["check_depth_windows", "max_pool", "max_pool_of"]
 
 _IMAGE_TYPES = (
     "{half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = DT_FLOAT"
@@ -54,7 +43,7 @@ _IMAGE_LAYOUTS = "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'"
 
 
 def _with_argmax_shape(c: InferenceContext) -> None:
-    max_pool_shape(c)
+    common_shapes.max_pool_shape(c)
     maxima = c.output(0)
     c.set_output(1, c.unknown_shape() if maxima is None else maxima)
     if c.get_attr("ksize")[3] != 1 or c.get_attr("strides")[3] != 1:  # kernels keep all channels
@@ -63,9 +52,7 @@ def _with_argmax_shape(c: InferenceContext) -> None:
 
 
 MAX_POOL = register_op(
-    "MaxPool",
-    inputs=["input: T"],
-    outputs=["output: T"],
+    "MaxPool(input: T) -> output: T",
     attrs=[
         f"T: {_IMAGE_TYPES}",
         "ksize: list(int) >= 4",
@@ -74,22 +61,18 @@ MAX_POOL = register_op(
         "explicit_paddings: list(int) = []",
         _IMAGE_LAYOUTS,
     ],
-    shape_fn=max_pool_shape_with_explicit_padding,
+    shape_fn=common_shapes.max_pool_shape_with_explicit_padding,
     traits="has_data_format row_rule=first_alone function_gradient=yes",
     doc="The maxima over windows of images, over rows and columns or over channels.",
 )
 MAX_POOL_V2 = register_op(
-    "MaxPoolV2",
-    inputs=["input: T", "ksize: int32", "strides: int32"],
-    outputs=["output: T"],
+    "MaxPoolV2(input: T, ksize: int32, strides: int32) -> output: T",
     attrs=[f"T: {_IMAGE_TYPES}", "padding: {'SAME', 'VALID'}", _IMAGE_LAYOUTS],
-    shape_fn=max_pool_v2_shape,
+    shape_fn=common_shapes.max_pool_v2_shape,
     doc="MaxPool, whose windows are inputs.",
 )
 MAX_POOL_WITH_ARGMAX = register_op(
-    "MaxPoolWithArgmax",
-    inputs=["input: T"],
-    outputs=["output: T", "argmax: Targmax"],
+    "MaxPoolWithArgmax(input: T) -> output: T, argmax: Targmax",
     attrs=[
         "ksize: list(int) >= 4",
         "strides: list(int) >= 4",
@@ -99,13 +82,10 @@ MAX_POOL_WITH_ARGMAX = register_op(
         "T: realnumbertype",
     ],
     shape_fn=_with_argmax_shape,
-    doc="The maxima over windows of images, and where they are: the index in the flat image, or "
-    "in all images.",
+    doc="The maxima over windows of images, and where they are: the index in the flat image, or in all images.",
 )
 MAX_POOL_3D = register_op(
-    "MaxPool3D",
-    inputs=["input: T"],
-    outputs=["output: T"],
+    "MaxPool3D(input: T) -> output: T",
     attrs=[
         "ksize: list(int) >= 5",
         "strides: list(int) >= 5",
@@ -113,7 +93,7 @@ MAX_POOL_3D = register_op(
         "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'",
         "T: {half, bfloat16, float}",
     ],
-    shape_fn=pool3d_shape,
+    shape_fn=common_shapes.pool3d_shape,
     traits="has_data_format",
     doc="The maxima over windows of volumes.",
 )
@@ -171,10 +151,8 @@ def max_pool(*, pool: Pool) -> Callable[[Array], Array]:
 @register_kernel(MAX_POOL_V2, types={"T": REAL_NUMBERS}, factory=True)
 def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Array], Array]:
     """Images in layout NHWC, or in NCHW_VECT_C, where each vector is an image of its own."""
-    if data_format == "NCHW":
-        raise InvalidArgumentError(
-            "MaxPoolingV2Op only supports NHWC or NCHW_VECT_C on the CPU. Got: NCHW"
-        )
+    message = "MaxPoolingV2Op only supports NHWC or NCHW_VECT_C on the CPU. Got: NCHW"
+    require(data_format != "NCHW", message)
 
     def pooled(x: Array, ksize: Array, strides: Array) -> Array:
         sizes, steps = sizes_in_tensor(ksize), sizes_in_tensor(strides)
@@ -182,8 +160,7 @@ def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Ar
             return max_pool_of(x, pool_from_attrs(sizes, steps, padding))
         if x.ndim != 5 or len(sizes) != 4 or len(steps) != 4 or sizes[1] != 1:
             raise InvalidArgumentError(
-                "NCHW_VECT_C needs an input of 5 dimensions and windows over space, got "
-                f"{list(x.shape)} and {sizes}"
+                f"NCHW_VECT_C needs an input of 5 dimensions and windows over space, got {list(x.shape)} and {sizes}"
             )
         pool = pool_from_attrs([sizes[0], *sizes[2:], 1], [steps[0], *steps[2:], 1], padding)
         result = max_pool_of(x.reshape(-1, *x.shape[2:]), pool)
@@ -225,8 +202,7 @@ def flat_indices(chosen: Array, shape: tuple[int, ...], geometry: Geometry) -> A
     ]
     rows += first[0][:, np.newaxis, np.newaxis]
     columns += first[1][:, np.newaxis]
-    indices: Array = (rows * shape[2] + columns) * shape[3] + np.arange(shape[3])
-    return indices
+    return (rows * shape[2] + columns) * shape[3] + np.arange(shape[3])
 
 
 @register_kernel(MAX_POOL_3D, types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)}, factory=True)
@@ -265,10 +241,15 @@ def _maxima_after_nan(x: Array, geometry: Geometry) -> Array:
     return best
 
 
-@g.register_gradient("MaxPool")
-def max_pool_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    attrs = g.attrs_of(op, "ksize", "strides", "padding", "explicit_paddings", "data_format")
-    return g.nodes.MaxPoolGrad(op.inputs[0], op.outputs[0], grad, **attrs)
+def _by_maxima(pool: str, *attrs: str) -> None:
+    @g.register_gradient(pool)
+    def gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+        back = getattr(g.nodes, f"{pool}Grad")
+        return back(op.inputs[0], op.outputs[0], grad, **g.attrs_of(op, *attrs))
+
+
+_by_maxima("MaxPool", "ksize", "strides", "padding", "explicit_paddings", "data_format")
+_by_maxima("MaxPool3D", "ksize", "strides", "padding", "data_format")
 
 
 @g.register_gradient("MaxPoolV2")
@@ -276,12 +257,6 @@ def max_pool_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, *window = op.inputs
     attrs = g.attrs_of(op, "padding", "data_format")
     return g.nodes.MaxPoolGradV2(x, op.outputs[0], grad, *window, **attrs), None, None
-
-
-@g.register_gradient("MaxPool3D")
-def max_pool3d_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    attrs = g.attrs_of(op, "ksize", "strides", "padding", "data_format")
-    return g.nodes.MaxPool3DGrad(op.inputs[0], op.outputs[0], grad, **attrs)
 
 
 @g.register_gradient("MaxPoolWithArgmax")

@@ -6,7 +6,7 @@ largest, and small changes of the inputs do not change that.
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/maxpooling_op.cc, pooling_ops_3d.cc.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -14,40 +14,27 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import from_attrs
-from opkernel.opdef import InferenceContext, OpHandle, register_op
-from opkernel.opdef.common_shapes import (
-    max_pool3d_grad_shape,
-    max_pool_grad_shape,
-    max_pool_shape,
-    max_pool_v2_shape,
-    pool3d_shape,
-)
-from opkernel.ops.kernel_types import REAL_NUMBERS
-from opkernel.ops.nn.geometry import check_rank, check_shape
+from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes, register_op
 from opkernel.ops.nn.max_pool import check_depth_windows
 from opkernel.ops.nn.pooling import (
     Pool,
     channels_last_pool,
     check_channels_last,
+    first_equal,
     padded_channels_last_pool,
     pool_from_attrs,
+    scatter_to_largest,
     sizes_in_tensor,
 )
-from opkernel.ops.nn.window_reductions import first_equal, scatter_to_largest
-from opkernel.ops.nn.windows import Array, Geometry, overlaps
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
+from opkernel.ops.nn.windows import Geometry, check_rank, check_shape, overlaps
+from opkernel.ops.registration import REAL_NUMBERS, register_kernel
+from opkernel.types import Array, DataType
 
-__all__ = ["MAX_POOL_GRAD"]
-
-
-_INPUTS = ["orig_input: T", "orig_output: T", "grad: T"]
-_SIZES = ["ksize: int32", "strides: int32"]
+_POOLED = "orig_input: T, orig_output: T, grad: T"
 _IMAGES = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 _VOLUMES = "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'"
 _PADDING = "padding: {'SAME', 'VALID'}"
 
-ShapeFunction = Callable[[InferenceContext], None]
 Gradient = Callable[[Array, Array, Array], Array]
 
 
@@ -55,26 +42,9 @@ def _window_attrs(rank: int) -> list[str]:
     return [f"ksize: list(int) >= {rank}", f"strides: list(int) >= {rank}"]
 
 
-def _declare(
-    name: str,
-    inputs: Sequence[str],
-    attrs: Sequence[str],
-    shape_fn: ShapeFunction,
-    doc: str,
-    traits: str = "",
-) -> OpHandle:
-    return register_op(
-        name,
-        inputs=inputs,
-        outputs=["output: T"],
-        attrs=attrs,
-        shape_fn=shape_fn,
-        traits=traits,
-        doc=doc,
-    )
-
-
-def _forward_shape(pool_shape: ShapeFunction, like_input: int, like_output: int) -> ShapeFunction:
+def _forward_shape(
+    pool_shape: OpShapeInferenceFn, like_input: int, like_output: int
+) -> OpShapeInferenceFn:
     """The shape of the pooling, where two inputs have the shapes of its input and output."""
 
     def shape(c: InferenceContext) -> None:
@@ -87,26 +57,24 @@ def _forward_shape(pool_shape: ShapeFunction, like_input: int, like_output: int)
     return shape
 
 
-MAX_POOL_GRAD = _declare(
-    "MaxPoolGrad",
-    _INPUTS,
-    [
+MAX_POOL_GRAD = register_op(
+    f"MaxPoolGrad({_POOLED}) -> output: T",
+    attrs=[
         *_window_attrs(4),
         "padding: {'SAME', 'VALID', 'EXPLICIT'}",
         "explicit_paddings: list(int) = []",
         _IMAGES,
         "T: realnumbertype = DT_FLOAT",
     ],
-    max_pool_grad_shape,
-    "The gradient of MaxPool by its input: the largest element of each window gets all of it.",
+    shape_fn=common_shapes.max_pool_grad_shape,
+    doc="The gradient of MaxPool by its input: the largest element of each window gets all of it.",
     traits="function_gradient=yes",
 )
-MAX_POOL_GRAD_V2 = _declare(
-    "MaxPoolGradV2",
-    [*_INPUTS, *_SIZES],
-    [_PADDING, _IMAGES, "T: realnumbertype = DT_FLOAT"],
-    max_pool_grad_shape,
-    "MaxPoolGrad, whose windows are inputs.",
+MAX_POOL_GRAD_V2 = register_op(
+    f"MaxPoolGradV2({_POOLED}, ksize: int32, strides: int32) -> output: T",
+    attrs=[_PADDING, _IMAGES, "T: realnumbertype = DT_FLOAT"],
+    shape_fn=common_shapes.max_pool_grad_shape,
+    doc="MaxPoolGrad, whose windows are inputs.",
 )
 _ARGMAX_ATTRS = [
     *_window_attrs(4),
@@ -115,54 +83,48 @@ _ARGMAX_ATTRS = [
     "Targmax: {int32, int64}",
     "T: realnumbertype",
 ]
-MAX_POOL_GRAD_WITH_ARGMAX = _declare(
-    "MaxPoolGradWithArgmax",
-    ["input: T", "grad: T", "argmax: Targmax"],
-    _ARGMAX_ATTRS,
-    max_pool_grad_shape,
-    "The gradient of MaxPoolWithArgmax by its input, given where the maxima are.",
+MAX_POOL_GRAD_WITH_ARGMAX = register_op(
+    "MaxPoolGradWithArgmax(input: T, grad: T, argmax: Targmax) -> output: T",
+    attrs=_ARGMAX_ATTRS,
+    shape_fn=common_shapes.max_pool_grad_shape,
+    doc="The gradient of MaxPoolWithArgmax by its input, given where the maxima are.",
 )
-MAX_POOL_3D_GRAD = _declare(
-    "MaxPool3DGrad",
-    ["orig_input: TInput", "orig_output: TInput", "grad: T"],
-    [
+MAX_POOL_3D_GRAD = register_op(
+    "MaxPool3DGrad(orig_input: TInput, orig_output: TInput, grad: T) -> output: T",
+    attrs=[
         *_window_attrs(5),
         _PADDING,
         _VOLUMES,
         "T: {half, bfloat16, float} = DT_FLOAT",
         "TInput: {half, bfloat16, float} = DT_FLOAT",
     ],
-    max_pool3d_grad_shape,
-    "The gradient of MaxPool3D by its input: each element equal to the maximum gets all of it.",
+    shape_fn=common_shapes.max_pool3d_grad_shape,
+    doc="The gradient of MaxPool3D by its input: each element equal to the maximum gets all of it.",
 )
-MAX_POOL_GRAD_GRAD = _declare(
-    "MaxPoolGradGrad",
-    _INPUTS,
-    [*_window_attrs(4), _PADDING, _IMAGES, "T: realnumbertype"],
-    _forward_shape(max_pool_shape, 2, 1),
-    "The gradient of MaxPoolGrad by its gradient: for each window, that of its largest element.",
+MAX_POOL_GRAD_GRAD = register_op(
+    f"MaxPoolGradGrad({_POOLED}) -> output: T",
+    attrs=[*_window_attrs(4), _PADDING, _IMAGES, "T: realnumbertype"],
+    shape_fn=_forward_shape(common_shapes.max_pool_shape, 2, 1),
+    doc="The gradient of MaxPoolGrad by its gradient: for each window, that of its largest element.",
 )
-MAX_POOL_GRAD_GRAD_V2 = _declare(
-    "MaxPoolGradGradV2",
-    [*_INPUTS, *_SIZES],
-    [_PADDING, _IMAGES, "T: realnumbertype"],
-    _forward_shape(lambda c: max_pool_v2_shape(c, 5), 2, 1),
-    "MaxPoolGradGrad, whose windows are inputs.",
+MAX_POOL_GRAD_GRAD_V2 = register_op(
+    f"MaxPoolGradGradV2({_POOLED}, ksize: int32, strides: int32) -> output: T",
+    attrs=[_PADDING, _IMAGES, "T: realnumbertype"],
+    shape_fn=_forward_shape(lambda c: common_shapes.max_pool_v2_shape(c, 5), 2, 1),
+    doc="MaxPoolGradGrad, whose windows are inputs.",
 )
-_declare(
-    "MaxPoolGradGradWithArgmax",
-    ["input: T", "grad: T", "argmax: Targmax"],
-    _ARGMAX_ATTRS,
-    _forward_shape(max_pool_shape, 1, 2),
-    "The gradient of MaxPoolGradWithArgmax by its gradient.",
+register_op(
+    "MaxPoolGradGradWithArgmax(input: T, grad: T, argmax: Targmax) -> output: T",
+    attrs=_ARGMAX_ATTRS,
+    shape_fn=_forward_shape(common_shapes.max_pool_shape, 1, 2),
+    doc="The gradient of MaxPoolGradWithArgmax by its gradient.",
     traits="no_kernel=tensorflow",
 )
-MAX_POOL_3D_GRAD_GRAD = _declare(
-    "MaxPool3DGradGrad",
-    _INPUTS,
-    [*_window_attrs(5), _PADDING, _VOLUMES, "T: realnumbertype"],
-    _forward_shape(pool3d_shape, 2, 1),
-    "The gradient of MaxPool3DGrad by its gradient: for each window, that of its largest element.",
+MAX_POOL_3D_GRAD_GRAD = register_op(
+    f"MaxPool3DGradGrad({_POOLED}) -> output: T",
+    attrs=[*_window_attrs(5), _PADDING, _VOLUMES, "T: realnumbertype"],
+    shape_fn=_forward_shape(common_shapes.pool3d_shape, 2, 1),
+    doc="The gradient of MaxPool3DGrad by its gradient: for each window, that of its largest element.",
 )
 
 

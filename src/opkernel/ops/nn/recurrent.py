@@ -1,4 +1,4 @@
-"""LSTM and GRU cells as one op, and whole LSTM layers.
+"""LSTM and GRU cells as one op, whole LSTM layers, and the gradients of both.
 
 With s the logistic function and [x, h] the inputs beside the last output, a cell of an LSTM is
 
@@ -8,6 +8,12 @@ With s the logistic function and [x, h] the inputs beside the last output, a cel
 and one of a GRU
 
     r, u = s(split([x, h] w_ru + b_ru)),  c = tanh([x, h r] w_c + b_c),  h' = (1 - u) c + u h
+
+With a bar for the gradient by what a gate's logistic function or tanh was given, and . for the gradient by an
+output, the gradients of an LSTM cell are
+
+    o_ = co h. o (1 - o),  cs. += o h. (1 - co^2)
+    i_ = ci cs. i (1 - i),  ci_ = i cs. (1 - ci^2),  f_ = cs_prev cs. f (1 - f)
 
 Source: TensorFlow core/ops/rnn_ops.cc, core/kernels/rnn/lstm_ops.{h,cc}, gru_ops.{h,cc}.
 """
@@ -24,15 +30,14 @@ import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, from_attrs
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import InferenceContext, OpShapeInferenceFn, register_op
+from opkernel.opdef.common_shapes.rules import set_outputs, shape_rule
 from opkernel.ops.input_checks import require_equal, require_rank, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
-__all__ = ["LSTM_INPUTS", "LSTM_OUTPUTS", "LSTM_TYPES", "LstmWeights", "check_gru", "check_rank"]
-
-LSTM_INPUTS = ["x: T", "cs_prev: T", "h_prev: T", "w: T", "wci: T", "wcf: T", "wco: T", "b: T"]
-LSTM_OUTPUTS = ["i: T", "cs: T", "f: T", "o: T", "ci: T", "co: T", "h: T"]
+LSTM_INPUTS = "x: T, cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T, b: T"
+LSTM_OUTPUTS = "i: T, cs: T, f: T, o: T, ci: T, co: T, h: T"
 LSTM_TYPES = (DataType.DT_HALF, DataType.DT_FLOAT)
 _LSTM_ATTRS = [
     "forget_bias: float = 1.0",
@@ -49,38 +54,28 @@ _LSTM_DOC = """
     """
 
 
-def _set_all_outputs(c: InferenceContext, dims: Sequence[Any]) -> None:
-    for index in range(c.num_outputs()):
-        c.set_output(index, c.make_shape(dims))
-
-
-def cell_shape(c: InferenceContext) -> None:
-    """Outputs are [batch, cells]."""
-    x, state = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 2)
-    _set_all_outputs(c, [c.dim(x, 0), c.dim(state, 1)])
-
-
 def block_lstm_shape(c: InferenceContext) -> None:
     """Outputs are [time, batch, cells]."""
     x, b = c.with_rank(c.input(1), 3), c.with_rank(c.input(c.num_inputs() - 1), 1)
     cells = c.divide(c.dim(b, 0), 4, evenly_divisible=True)
-    _set_all_outputs(c, [c.dim(x, 0), c.dim(x, 1), cells])
+    set_outputs(c, [c.make_shape([c.dim(x, 0), c.dim(x, 1), cells])] * c.num_outputs())
+
+
+def _cell_shape(outputs: int) -> OpShapeInferenceFn:
+    """Outputs are [batch, cells]."""
+    return shape_rule(f"[batch, ?], [?, cells] -> {', '.join(['[batch, cells]'] * outputs)}")
 
 
 LSTM_BLOCK_CELL = register_op(
-    "LSTMBlockCell",
-    inputs=LSTM_INPUTS,
-    outputs=LSTM_OUTPUTS,
+    f"LSTMBlockCell({LSTM_INPUTS}) -> {LSTM_OUTPUTS}",
     attrs=_LSTM_ATTRS,
-    shape_fn=cell_shape,
+    shape_fn=_cell_shape(7),
     doc=f"""One step of an LSTM.
 
     x: [batch, inputs].{_LSTM_DOC.format(order="i, ci, f, o")}""",
 )
 BLOCK_LSTM = register_op(
-    "BlockLSTM",
-    inputs=["seq_len_max: int64", *LSTM_INPUTS],
-    outputs=LSTM_OUTPUTS,
+    f"BlockLSTM(seq_len_max: int64, {LSTM_INPUTS}) -> {LSTM_OUTPUTS}",
     attrs=_LSTM_ATTRS,
     shape_fn=block_lstm_shape,
     doc=f"""An LSTM over the first `seq_len_max` steps of a sequence; zeros after them.
@@ -88,9 +83,7 @@ BLOCK_LSTM = register_op(
     x: [time, batch, inputs].{_LSTM_DOC.format(order="i, ci, f, o")}""",
 )
 BLOCK_LSTM_V2 = register_op(
-    "BlockLSTMV2",
-    inputs=["seq_len_max: int64", *LSTM_INPUTS],
-    outputs=LSTM_OUTPUTS,
+    f"BlockLSTMV2(seq_len_max: int64, {LSTM_INPUTS}) -> {LSTM_OUTPUTS}",
     attrs=["cell_clip: float = 0.0", "use_peephole: bool = false", "T: {half, float}"],
     shape_fn=block_lstm_shape,
     doc=f"""An LSTM over the first `seq_len_max` steps of a sequence; zeros after them.
@@ -98,11 +91,9 @@ BLOCK_LSTM_V2 = register_op(
     x: [time, batch, inputs].{_LSTM_DOC.format(order="i, f, ci, o")}""",
 )
 GRU_BLOCK_CELL = register_op(
-    "GRUBlockCell",
-    inputs=["x: T", "h_prev: T", "w_ru: T", "w_c: T", "b_ru: T", "b_c: T"],
-    outputs=["r: T", "u: T", "c: T", "h: T"],
+    "GRUBlockCell(x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T) -> r: T, u: T, c: T, h: T",
     attrs=["T: {float}"],
-    shape_fn=cell_shape,
+    shape_fn=_cell_shape(4),
     doc="""One step of a GRU.
 
     x: [batch, inputs].
@@ -186,11 +177,9 @@ class _LstmCell(NamedTuple):
 @from_attrs(cell=partial(_LstmCell, (0, 1, 2, 3)))
 def lstm_block_cell(*, cell: _LstmCell, T: DataType, xp: Any) -> Callable[..., Any]:
 
-    def kernel(
-        x: Any, cs_prev: Any, h_prev: Any, w: Any, wci: Any, wcf: Any, wco: Any, b: Any
-    ) -> Any:
+    def kernel(x: Any, cs_prev: Any, h_prev: Any, *parameters: Any) -> Any:
         check_rank(2, x=x)
-        weights = LstmWeights.checked(x, cs_prev, h_prev, w, wci, wcf, wco, b)
+        weights = LstmWeights.checked(x, cs_prev, h_prev, *parameters)
         x, cs, h = (tensor.astype(np.float32) for tensor in (x, cs_prev, h_prev))
         gates = xp.matmul(xp.concat([x, h], axis=1), weights.w) + weights.b
         return tuple(out.astype(T.numpy_dtype) for out in cell.step(gates, cs, weights))
@@ -198,28 +187,18 @@ def lstm_block_cell(*, cell: _LstmCell, T: DataType, xp: Any) -> Callable[..., A
     return kernel
 
 
-def _block_lstm(cell: _LstmCell, T: DataType) -> Callable[..., Any]:
+def _block_lstm(*, cell: _LstmCell, T: DataType) -> Callable[..., Any]:
     """The kernel of a layer; the products of all inputs are one product."""
 
-    def kernel(
-        seq_len_max: Any,
-        x: Any,
-        cs_prev: Any,
-        h_prev: Any,
-        w: Any,
-        wci: Any,
-        wcf: Any,
-        wco: Any,
-        b: Any,
-    ) -> Any:
+    def kernel(seq_len_max: Any, x: Any, cs_prev: Any, h_prev: Any, *parameters: Any) -> Any:
         check_rank(0, **{"`seq_len_max_tensor`": seq_len_max})
         require_rank(x, 3, "x must be 3D")
-        weights = LstmWeights.checked(x, cs_prev, h_prev, w, wci, wcf, wco, b)
+        weights = LstmWeights.checked(x, cs_prev, h_prev, *parameters)
         steps, inputs = int(seq_len_max), x.shape[2]
         if steps > x.shape[0]:
             raise InvalidArgumentError(f"seq_len_max {steps} is more than {x.shape[0]} time steps")
         shape = check_allocation((*x.shape[:2], cs_prev.shape[1]), T)
-        outputs = [np.zeros(shape, T.numpy_dtype) for _ in LSTM_OUTPUTS]
+        outputs = [np.zeros(shape, T.numpy_dtype) for _ in range(7)]
         of_inputs = np.matmul(x[: max(steps, 0)].astype(np.float32), weights.w[:inputs])
         of_inputs += weights.b
         recurrent = weights.w[inputs:]
@@ -234,16 +213,11 @@ def _block_lstm(cell: _LstmCell, T: DataType) -> Callable[..., Any]:
     return kernel
 
 
-@register_kernel(BLOCK_LSTM, types={"T": LSTM_TYPES}, factory=True)
-@from_attrs(cell=partial(_LstmCell, (0, 1, 2, 3), xp=np))
-def block_lstm(*, cell: _LstmCell, T: DataType) -> Callable[..., Any]:
-    return _block_lstm(cell, T)
-
-
-@register_kernel(BLOCK_LSTM_V2, types={"T": LSTM_TYPES}, factory=True)
-@from_attrs(cell=partial(_LstmCell, (0, 2, 1, 3), 0.0, xp=np))
-def block_lstm_v2(*, cell: _LstmCell, T: DataType) -> Callable[..., Any]:
-    return _block_lstm(cell, T)
+for _op, _cell in (
+    (BLOCK_LSTM, partial(_LstmCell, (0, 1, 2, 3), xp=np)),
+    (BLOCK_LSTM_V2, partial(_LstmCell, (0, 2, 1, 3), 0.0, xp=np)),
+):
+    register_kernel(_op, types={"T": LSTM_TYPES}, factory=True)(from_attrs(cell=_cell)(_block_lstm))
 
 
 @register_kernel(GRU_BLOCK_CELL, types={"T": DataType.DT_FLOAT})
@@ -278,20 +252,176 @@ def check_gru(x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any) -> 
 _OF_STATES = "it is that of cs and h alone"
 
 
-@g.register_gradient("BlockLSTM", not_derivative=_OF_STATES)
-def block_lstm_gradient(op: g.Operation, *grads: Any) -> g.Gradients:
-    return _gradients(op, grads, g.nodes.BlockLSTMGrad)
-
-
-@g.register_gradient("BlockLSTMV2", not_derivative=_OF_STATES)
-def block_lstm_v2_gradient(op: g.Operation, *grads: Any) -> g.Gradients:
-    return _gradients(op, grads, g.nodes.BlockLSTMGradV2)
-
-
-def _gradients(op: g.Operation, grads: Any, layer_back: Any) -> g.Gradients:
+def _of_layer(back: str) -> g.GradientFunction:
     """The gradients by all but the length; those of the gates count as zero."""
-    by_state, by_output = grads[1], grads[6]
-    found = layer_back(
-        *op.inputs, *op.outputs, by_state, by_output, **g.attrs_of(op, "use_peephole")
+
+    def gradient(op: g.Operation, *grads: Any) -> g.Gradients:
+        by_state, by_output = grads[1], grads[6]
+        attrs = g.attrs_of(op, "use_peephole")
+        found = getattr(g.nodes, back)(*op.inputs, *op.outputs, by_state, by_output, **attrs)
+        return [None, *found]
+
+    return gradient
+
+
+for _layer, _back in (("BlockLSTM", "BlockLSTMGrad"), ("BlockLSTMV2", "BlockLSTMGradV2")):
+    g.register_gradient(_layer, not_derivative=_OF_STATES)(_of_layer(_back))
+
+
+def lstm_block_cell_grad_shape(c: InferenceContext) -> None:
+    """[batch, cells], [batch, 4 cells], and three times [cells]."""
+    x, state = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 2)
+    batch, cells = c.dim(x, 0), c.dim(state, 1)
+    gates = c.matrix(batch, c.multiply(cells, 4))
+    set_outputs(c, [c.matrix(batch, cells), gates, *[c.vector(cells)] * 3])
+
+
+LSTM_BLOCK_CELL_GRAD = register_op(
+    f"LSTMBlockCellGrad({LSTM_INPUTS}, i: T, cs: T, f: T, o: T, ci: T, co: T, cs_grad: T, h_grad: T) "
+    "-> cs_prev_grad: T, dicfo: T, wci_grad: T, wcf_grad: T, wco_grad: T",
+    attrs=["use_peephole: bool", "T: {half, float}"],
+    shape_fn=lstm_block_cell_grad_shape,
+    doc="The gradients of an LSTMBlockCell by its state, by [x, h] w + b, and by the peepholes.",
+)
+for _version in ("", "V2"):
+    register_op(
+        f"BlockLSTMGrad{_version}(seq_len_max: int64, {LSTM_INPUTS}, {LSTM_OUTPUTS}, cs_grad: T, "
+        f"h_grad: T) -> {LSTM_INPUTS.replace(': T', '_grad: T')}",
+        attrs=["use_peephole: bool", "T: {half, float}"],
+        shape_fn=shape_rule(
+            "_, [?, ?, ?], [?, ?], [?, ?], [?, ?], [?], [?], [?], [?] -> in1, in2, in3, in4, in5, in6, in7, in8"
+        ),
+        doc=f"The gradients of a BlockLSTM{_version} by its inputs.",
     )
-    return [None, *found]
+GRU_BLOCK_CELL_GRAD = register_op(
+    "GRUBlockCellGrad(x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, d_h: T) "
+    "-> d_x: T, d_h_prev: T, d_c_bar: T, d_r_bar_u_bar: T",
+    attrs=["T: {float}"],
+    shape_fn=shape_rule(
+        "[batch, ?], [?, cells], [?, gates] -> in0, [batch, cells], [batch, cells], [batch, gates]"
+    ),
+    doc="The gradients of a GRUBlockCell by its inputs, and by what the tanh and the gates took.",
+)
+
+
+class _Backwards(NamedTuple):
+    """One step of an LSTM, backwards."""
+
+    weights: LstmWeights
+    order: tuple[int, int, int, int]
+    use_peephole: bool
+
+    def step(self, cs_prev: Any, outputs: Sequence[Any], cs_grad: Any, h_grad: Any) -> Any:
+        """The gradients by the state before, by [x, h] w + b, and by the three peepholes.
+
+        Args:
+            cs_prev: the state before.
+            outputs: i, cs, f, o, ci and co.
+            cs_grad: the gradient by the state, as far as it does not come through `h`.
+            h_grad: the gradient by the output.
+        """
+        i, cs, f, o, ci, co = outputs
+        at_o = co * h_grad * o * (1 - o)
+        cs_grad = cs_grad + o * h_grad * (1 - co * co)
+        if self.use_peephole:
+            cs_grad = cs_grad + at_o * self.weights.wco
+        at_i, at_f = ci * cs_grad * i * (1 - i), cs_prev * cs_grad * f * (1 - f)
+        back = cs_grad * f
+        peepholes = [np.zeros(cs.shape[-1], cs.dtype)] * 3
+        if self.use_peephole:
+            back = back + at_i * self.weights.wci + at_f * self.weights.wcf
+            peepholes = [(at_i * cs_prev).sum(0), (at_f * cs_prev).sum(0), (at_o * cs).sum(0)]
+        gates = (at_i, i * cs_grad * (1 - ci * ci), at_f, at_o)
+        ordered = sorted(zip(self.order, gates, strict=True), key=lambda entry: entry[0])
+        return back, np.concatenate([gate for _, gate in ordered], axis=1), peepholes
+
+
+@register_kernel(LSTM_BLOCK_CELL_GRAD, types={"T": LSTM_TYPES}, factory=True)
+def lstm_block_cell_grad(*, use_peephole: bool, T: DataType) -> Callable[..., Any]:
+    def kernel(x: Any, cs_prev: Any, h_prev: Any, *others: Any) -> Any:
+        check_rank(2, x=x)
+        weights = LstmWeights.checked(x, cs_prev, h_prev, *others[:5])
+        _check_cells(cs_prev.shape, others[5:])
+        cs_prev, *outputs = (tensor.astype(np.float32) for tensor in (cs_prev, *others[5:]))
+        backwards = _Backwards(weights, (0, 1, 2, 3), use_peephole)
+        back, gates, peepholes = backwards.step(cs_prev, outputs[:6], *outputs[6:])
+        return tuple(out.astype(T.numpy_dtype) for out in (back, gates, *peepholes))
+
+    return kernel
+
+
+def _check_cells(shape: tuple[int, ...], tensors: Sequence[Any]) -> None:
+    """Raise InvalidArgumentError unless tensors are of the shape of the state."""
+    for tensor in tensors:
+        require_equal(tensor.shape, shape, "{} is not the shape of the state, {}")
+
+
+def _through_time(
+    backwards: _Backwards, steps: int, x: Any, cs_prev: Any, h_prev: Any, *others: Any
+) -> list[Any]:
+    """The gradients of the inputs of a layer: by the inputs of its steps, its state and its weights.
+
+    The products for all inputs, and those for the weights, are one product each.
+    """
+    *outputs, h, cs_grad, h_grad = others
+    cs, w = outputs[1], backwards.weights.w
+    inputs, cells = x.shape[2], cs_prev.shape[1]
+    of_recurrence = w[inputs:].T
+    gates = np.zeros((*x.shape[:2], 4 * cells), np.float32)
+    by_peepholes = [np.zeros(cells, np.float32) for _ in range(3)]
+    back, h_back = np.zeros_like(cs_prev), np.zeros_like(h_prev)
+    for time in in_time(reversed(range(steps)), SLOW):
+        back, gates[time], shares = backwards.step(
+            cs[time - 1] if time else cs_prev,
+            [output[time] for output in outputs],
+            cs_grad[time] + back,
+            h_grad[time] + h_back,
+        )
+        h_back = gates[time] @ of_recurrence
+        for total, share in zip(by_peepholes, shares, strict=True):
+            total += share
+    before = np.concatenate([h_prev[None], h[:-1]])[: len(x)]
+    rows = np.concatenate([x, before], axis=2)[:steps].reshape(-1, inputs + cells)
+    by_weights = rows.T @ gates[:steps].reshape(-1, 4 * cells)
+    by_x = (gates.reshape(-1, 4 * cells) @ w[:inputs].T).reshape(x.shape)
+    return [by_x, back, h_back, by_weights, *by_peepholes, gates.sum((0, 1))]
+
+
+def _register_block_lstm_grad(op: str, order: tuple[int, int, int, int]) -> None:
+    @register_kernel(op, types={"T": LSTM_TYPES}, factory=True)
+    def block_lstm_grad(*, use_peephole: bool, T: DataType) -> Callable[..., Any]:
+        def kernel(seq_len_max: Any, x: Any, cs_prev: Any, h_prev: Any, *others: Any) -> Any:
+            check_rank(0, **{"`seq_len_max_tensor`": seq_len_max})
+            check_rank(3, x=x)
+            weights = LstmWeights.checked(x, cs_prev, h_prev, *others[:5])
+            _check_cells((*x.shape[:2], cs_prev.shape[1]), others[5:])
+            steps = min(max(int(seq_len_max), 0), len(x))
+            wide = [tensor.astype(np.float32) for tensor in (x, cs_prev, h_prev, *others[5:])]
+            found = _through_time(_Backwards(weights, order, use_peephole), steps, *wide)
+            return tuple(out.astype(T.numpy_dtype) for out in found)
+
+        return kernel
+
+
+_register_block_lstm_grad("BlockLSTMGrad", (0, 1, 2, 3))
+_register_block_lstm_grad("BlockLSTMGradV2", (0, 2, 1, 3))
+
+
+@register_kernel(GRU_BLOCK_CELL_GRAD, types={"T": DataType.DT_FLOAT}, factory=True)
+def gru_block_cell_grad(*, xp: Any) -> Callable[..., Any]:
+    def kernel(x: Any, h_prev: Any, w_ru: Any, w_c: Any, *others: Any) -> Any:
+        *biases, r, u, c, d_h = others
+        check_gru(x, h_prev, w_ru, w_c, *biases)
+        _check_cells(h_prev.shape, (r, u, c, d_h))
+        inputs = x.shape[1]
+        at_c = d_h * (1 - u) * (1 - c * c)
+        by_candidate = xp.matmul(at_c, w_c.T)
+        by_reset = by_candidate[:, inputs:]
+        gates = [by_reset * h_prev * r * (1 - r), d_h * (h_prev - c) * u * (1 - u)]
+        at_gates = xp.concat(gates, axis=1)
+        by_gates = xp.matmul(at_gates, w_ru.T)
+        by_x = by_candidate[:, :inputs] + by_gates[:, :inputs]
+        by_h = by_gates[:, inputs:] + by_reset * r + d_h * u
+        return by_x, by_h, at_c, at_gates
+
+    return kernel

@@ -21,18 +21,15 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
-from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import allocate, cut, shard
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
-from opkernel.ops.kernel_types import FLOATS, WIDE_FLOATS
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, as_dtype
+from opkernel.ops.input_checks import require
+from opkernel.ops.registration import FLOATS, WIDE_FLOATS, register_kernel
+from opkernel.types import Array, DataType, as_dtype
 
-__all__ = ["narrow_sum", "shifted_exponentials", "sum_along_last"]
+__all__ = ["shifted_exponentials", "sum_along_last"]
 
-
-Array = np.ndarray[Any, Any]
 
 _LANES = 8
 _TOGETHER = 4
@@ -67,7 +64,9 @@ def _short_sum(rows: Array) -> Array:
     total = np.zeros((len(rows), _LANES), rows.dtype)
     if in_fours:
         fours = packets[:, :in_fours].reshape(len(rows), -1, _TOGETHER, _LANES)
-        sums = _added_up(fours)
+        sums = fours[:, 0]
+        for i in in_time(range(1, fours.shape[1]), SLOW):
+            sums = sums + fours[:, i]
         total = sums[:, 0] + sums[:, 1] + sums[:, 2] + sums[:, 3]
     for i in range(in_fours, count):
         total = total + packets[:, i]
@@ -75,14 +74,6 @@ def _short_sum(rows: Array) -> Array:
     for i in range(count * _LANES, width):
         rest = rest + rows[:, i]
     return rest + _sum_of_lanes(total)
-
-
-def _added_up(terms: Array) -> Array:
-    """The sum along the second dimension, one term after the other."""
-    total = terms[:, 0]
-    for i in in_time(range(1, terms.shape[1]), SLOW):
-        total = total + terms[:, i]
-    return total
 
 
 def _sum_of_lanes(packets: Array) -> Array:
@@ -101,9 +92,7 @@ _FEW = 2048
 
 def _declare(name: str, output: str, doc: str) -> OpHandle:
     return register_op(
-        name,
-        inputs=["logits: T"],
-        outputs=[f"{output}: T"],
+        f"{name}(logits: T) -> {output}: T",
         attrs=["T: {half, bfloat16, float, double}"],
         shape_fn=unchanged_shape_with_rank_at_least(1),
         traits="cannot_fail cost=linear row_rule=first_with_rank function_gradient=yes",
@@ -112,15 +101,9 @@ def _declare(name: str, output: str, doc: str) -> OpHandle:
 
 
 SOFTMAX = _declare(
-    "Softmax",
-    "softmax",
-    "exp(logits), divided by its sum along the last dimension.",
+    "Softmax", "softmax", "exp(logits), divided by its sum along the last dimension."
 )
-LOG_SOFTMAX = _declare(
-    "LogSoftmax",
-    "logsoftmax",
-    "log(softmax(logits)), without taking the exp.",
-)
+LOG_SOFTMAX = _declare("LogSoftmax", "logsoftmax", "log(softmax(logits)), without taking the exp.")
 
 
 def sum_along_last(x: Any, xp: Any) -> Any:
@@ -189,8 +172,7 @@ def make_log_softmax(*, xp: Any) -> Callable[[Any], Any]:
 
 def _checked(body: Callable[[Any, Any], Any], xp: Any) -> Callable[[Any], Any]:
     def kernel(logits: Any) -> Any:
-        if logits.ndim == 0:
-            raise InvalidArgumentError("logits must have >= 1 dimension, got []")
+        require(logits.ndim != 0, "logits must have >= 1 dimension, got []")
         return body(logits, xp) if logits.size else xp.zeros_like(logits)
 
     return kernel

@@ -1,24 +1,42 @@
-"""Windows that slide over channels-last arrays `[batch, *spatial, channels]`: where they lie.
+"""Windows that slide over channels-last arrays `[batch, *spatial, channels]`: from attrs to where they lie.
 
-Any number of spatial dimensions. Convolutions and poolings, and their gradients, are all told here
-which elements of the input each window has.
+Any number of spatial dimensions. Convolutions and poolings, and their gradients, are all told here which
+elements of the input each window has (`Geometry`), and turn their attrs `strides`, `padding` and
+`data_format`, with one entry for each dimension of the input, into it (`Windows`). The ops differ a little in
+the attrs that they refuse, and in the status codes.
+
+Source: TensorFlow core/kernels/conv_ops_impl.h, ops_util.h, core/util/padding.cc.
 """
 
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from opkernel.device.work_clock import SLOW, in_time
+from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.kernel import allocate, scratch
+from opkernel.opdef.common_shapes.windows import (
+    Padding,
+    WindowedOutput,
+    check_valid_padding,
+    get_explicit_padding_for_dim,
+    get_windowed_output_size_verbose,
+)
+from opkernel.opdef.shapes.tensor_format import TensorFormat
+from opkernel.ops.input_checks import (
+    int32_attr,
+    require,
+    require_equal,
+    require_rank,
+    require_vector,
+)
 from opkernel.records import dataclass, replace
-from opkernel.types import as_dtype
+from opkernel.types import Array, as_dtype
 
-Array = np.ndarray[Any, Any]
 _Overlap = tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]
 
 _SMALL_WINDOW = 64
@@ -63,6 +81,17 @@ class Geometry:
         """Where in the padded array that of this shape lies."""
         spatial = zip(shape[1:-1], self.padding, strict=True)
         return (slice(None), *(slice(before, before + size) for size, (before, _) in spatial))
+
+
+def geometry_along(
+    along: Sequence[WindowedOutput],
+    window: Sequence[int],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+) -> Geometry:
+    """The geometry of windows whose number, and whose padding, is known along each dimension."""
+    paddings = tuple((one.padding_before, one.padding_after) for one in along)
+    return Geometry(tuple(window), strides, dilations, paddings, tuple(one.size for one in along))
 
 
 def pad(x: Array, geometry: Geometry, value: float = 0, *, in_scratch: bool = False) -> Array:
@@ -191,10 +220,7 @@ def spread(gradient: Array, geometry: Geometry, spatial: Sequence[int]) -> tuple
     everything = slice(None)
     out[(everything, *(to for _, to in axes))] = gradient[(everything, *(at for at, _ in axes))]
     places = replace(
-        geometry,
-        strides=(1,) * len(sizes),
-        padding=((0, 0),) * len(sizes),
-        output=tuple(spatial),
+        geometry, strides=(1,) * len(sizes), padding=((0, 0),) * len(sizes), output=tuple(spatial)
     )
     return out, places
 
@@ -215,3 +241,133 @@ def windows_of(padded: Array, geometry: Geometry) -> Array:
     if padded.flags.c_contiguous:
         return np.ndarray(shape, padded.dtype, padded, 0, strides)  # begins in a fifth of the time
     return as_strided(padded, shape, strides)
+
+
+_LETTERS = "DHW"
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """How windows slide over the spatial dimensions, whatever the sizes.
+
+    Attributes:
+        strides: the distance of neighbouring windows.
+        dilations: the distance of neighbouring elements of a window.
+        padding: how the input is padded.
+        paddings: before and after, where the padding is EXPLICIT.
+        data_format: the layout of the input.
+    """
+
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    padding: Padding
+    paddings: tuple[tuple[int, int], ...]
+    data_format: TensorFormat
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether the layout is the one that CPU kernels compute in."""
+        return self.data_format is TensorFormat.NHWC
+
+    def spatial(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The spatial sizes of an input `shape`."""
+        return tuple(shape[self.data_format.spatial_index(i)] for i in range(len(self.strides)))
+
+    def shape(self, batch: int, spatial: Sequence[int], channels: int) -> tuple[int, ...]:
+        """A shape in this layout."""
+        return (batch, *spatial, channels) if self.channels_last else (batch, channels, *spatial)
+
+    def geometry(self, spatial: Sequence[int], window: Sequence[int]) -> Geometry:
+        """Where windows of this size lie in an input of this size.
+
+        Raises:
+            InvalidArgumentError: a stride is not positive, or the window does not fit.
+        """
+        return _geometry(self, tuple(spatial), tuple(window))
+
+
+@lru_cache(maxsize=1024)
+def _geometry(windows: Windows, spatial: tuple[int, ...], window: tuple[int, ...]) -> Geometry:
+    along = [
+        get_windowed_output_size_verbose(
+            size, window[i], windows.dilations[i], windows.strides[i], windows.padding, *paddings
+        )
+        for i, (size, paddings) in enumerate(zip(spatial, windows.paddings, strict=True))
+    ]
+    return geometry_along(along, window, windows.strides, windows.dilations)
+
+
+def windows_from_attrs(
+    data_format: str,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int] = (),
+) -> Windows:
+    """The windows of spatial strides and dilations, and of padding attrs.
+
+    Raises:
+        InvalidArgumentError: `explicit_paddings` does not fit the padding.
+    """
+    layout, kind = TensorFormat.from_string(data_format), Padding.from_string(padding)
+    rank = len(strides)
+    check_valid_padding(kind, explicit_paddings, rank + 2, layout)
+    paddings = ((0, 0),) * rank
+    if kind is Padding.EXPLICIT:
+        letters = _LETTERS[-rank:]
+        paddings = tuple(
+            get_explicit_padding_for_dim(explicit_paddings, layout, letter) for letter in letters
+        )
+    return Windows(tuple(strides), tuple(dilations), kind, paddings, layout)
+
+
+def check_length(name: str, values: Sequence[int], length: int) -> None:
+    """Refuse an attr or a tensor without one int32 for each dimension."""
+    require_equal(length, len(values), f"Sliding window {name} field must specify {{}} dimensions")
+    for value in values:
+        int32_attr(name, value)
+
+
+def spatial_attr(
+    name: str,
+    values: Sequence[int],
+    data_format: str,
+    refusal: type[OpError] = InvalidArgumentError,
+) -> tuple[int, ...]:
+    """The entries of strides or dilations for the spatial dimensions.
+
+    Raises:
+        refusal: the entry for batch or channels is not 1.
+        InvalidArgumentError: an entry is not positive.
+    """
+    layout, rank = TensorFormat.from_string(data_format), len(values)
+    if values[layout.batch_index(rank)] != 1 or values[layout.feature_index(rank)] != 1:
+        raise refusal(
+            f"Current implementation does not yet support {name} in the batch and depth dimensions, got {list(values)}"
+        )
+    spatial = tuple(values[layout.spatial_index(i)] for i in range(rank - 2))
+    require(min(spatial) > 0, f"Spatial {name} should be larger than 0, got {list(values)}")
+    return spatial
+
+
+def check_rank(name: str, array: Array, rank: int) -> None:
+    """Refuse an input that has not `rank` dimensions."""
+    require_rank(array, rank, f"{name} must be {rank}-dimensional, got shape {{}}")
+
+
+def check_shape(name: str, actual: Sequence[int], expected: Sequence[int]) -> None:
+    """Refuse an input whose shape is not the one that the others ask for."""
+    require_equal([*expected], [*actual], f"Expected {name} shape to be {{}}, but got {{}}")
+
+
+def sizes_from_tensor(name: str, tensor: Array) -> tuple[int, ...]:
+    """A shape given as a vector.
+
+    Raises:
+        InvalidArgumentError: it is no vector, or a size is negative.
+    """
+    require_vector(tensor, f"{name} input must be 1-dim, not {tensor.ndim}")
+    sizes = tuple(tensor.tolist())
+    if any(size < 0 for size in sizes):
+        raise InvalidArgumentError(f"elements of {name} must be >= 0, not {list(sizes)}")
+    return sizes

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_csv_defaults, set_outputs
 from opkernel.ops.input_checks import require_equal, require_rank_at_most
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.to_number import numbers
+from opkernel.ops.strings.number_format import numbers
 from opkernel.types import DataType
 
 _AT_ONCE = 1 << 12
@@ -36,9 +36,7 @@ def decode_csv_shape(c: InferenceContext) -> None:
 
 
 DECODE_CSV = register_op(
-    "DecodeCSV",
-    inputs=["records: string", "record_defaults: OUT_TYPE"],
-    outputs=["output: OUT_TYPE"],
+    "DecodeCSV(records: string, record_defaults: OUT_TYPE) -> output: OUT_TYPE",
     attrs=[
         "OUT_TYPE: list({float, double, int32, int64, string}) >= 1",
         "field_delim: string = ','",
@@ -94,7 +92,7 @@ class _Decoder:
                 columns = self._rows(records, first, made)
             fields = enumerate(zip(in_time(columns), defaults, self.dtypes, strict=True))
             return [
-                _column(_Field(number, first), column, default, dtype, self.missing)
+                _column(number, first, column, default, dtype, self.missing)
                 for number, (column, default, dtype) in fields
             ]
 
@@ -117,13 +115,6 @@ def _check_defaults(defaults: list[Any]) -> None:
             raise InvalidArgumentError(
                 f"There should only be 1 default per field but field {i} has {default.size}"
             )
-
-
-class _Field(NamedTuple):
-    """A field of some records: its number, and that of the first record."""
-
-    number: int
-    first_record: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,20 +204,25 @@ class _Reader:
 
 
 def _column(
-    field: _Field, texts: Sequence[bytes], default: Any, dtype: DataType, missing: set[bytes]
+    field: int,
+    first_record: int,
+    texts: Sequence[bytes],
+    default: Any,
+    dtype: DataType,
+    missing: set[bytes],
 ) -> Any:
-    """The values of a field, with the default for those that are missing."""
+    """The values of a field, with the default for those that are missing; `first_record` is for messages."""
     if missing.isdisjoint(texts):
-        return _values(field.number, texts, dtype)
+        return _values(field, texts, dtype)
     is_missing = np.fromiter((text in missing for text in texts), np.bool_, len(texts))
     if not default.size:
         raise InvalidArgumentError(
-            f"Field {field.number} is required but missing in record "
-            f"{field.first_record + int(is_missing.argmax())}!"
+            f"Field {field} is required but missing in record "
+            f"{first_record + int(is_missing.argmax())}!"
         )
     values = np.empty(len(texts), dtype.numpy_dtype)
     given = [text for text in texts if text not in missing]
-    values[~is_missing] = _values(field.number, given, dtype)
+    values[~is_missing] = _values(field, given, dtype)
     values[is_missing] = default
     return values
 

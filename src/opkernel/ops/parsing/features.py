@@ -4,7 +4,7 @@ Source: TensorFlow core/example/feature.proto, core/util/example_proto_fast_pars
 """
 
 from array import array as array_of
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -16,19 +16,13 @@ from opkernel.device.made_bytes import MadeBytes, check_bytes, making_bytes
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import check_allocation
-from opkernel.ops.parsing.wire import (
-    Buffer,
-    WireError,
-    buffer_of,
-    fields,
-    read_lengths,
-    varints,
-    write_varint,
-)
-from opkernel.ops.ragged.rows import ranges
+from opkernel.ops.parsing.wire import Buffer, WireError, buffer_of, fields, read_lengths, varints
+from opkernel.ops.ragged.gather_range import ranges
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
+from opkernel.types.varints import varint
 
 _KIND_OF = {DataType.DT_STRING: 1, DataType.DT_FLOAT: 2, DataType.DT_INT64: 3}
 _NAMES = {1: "string", 2: "float", 3: "int64"}
@@ -231,7 +225,8 @@ def _column(spans: Spans, dtype: DataType, name: str) -> Column:
             is_end = payload < 0x80
             counts[rows] = _counts(is_end, ends - starts)
             check_allocation((int(np.count_nonzero(is_end)),), dtype)
-            values = _numbers(payload, name)
+            with _parsing(name):
+                values = varints(payload)
     return Column(counts, values)
 
 
@@ -262,15 +257,14 @@ def _counts(is_end: Any, sizes: Any) -> Any:
     return counts
 
 
-def _numbers(payload: Any, name: str) -> Any:
+@contextmanager
+def _parsing(name: str) -> Iterator[None]:
+    """A block whose errors name the feature."""
     try:
-        return varints(payload)
+        yield
     except WireError as error:
-        raise _damaged(name, error) from None
-
-
-def _damaged(name: str, error: WireError) -> InvalidArgumentError:
-    return InvalidArgumentError(f"Key: {name}. Can't parse serialized Example: {error}")
+        message = f"Key: {name}. Can't parse serialized Example: {error}"
+        raise InvalidArgumentError(message) from None
 
 
 def _lists(data: Any, starts: Any, ends: Any, kind: int) -> tuple[tuple[Any, Any], Any]:
@@ -362,14 +356,12 @@ def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
     starts, ends = spans.starts.copy(), spans.ends.copy()
     data = spans.buffer.data
     pieces, size = [data], len(data)
-    for i in in_time(rows.tolist(), SLOW):
-        try:
+    with _parsing(name):
+        for i in in_time(rows.tolist(), SLOW):
             feature = _rewritten(data, int(starts[i]), int(ends[i]), kind)
-        except WireError as error:
-            raise _damaged(name, error) from None
-        pieces.append(feature)
-        starts[i], ends[i] = size, size + len(feature)
-        size += len(feature)
+            pieces.append(feature)
+            starts[i], ends[i] = size, size + len(feature)
+            size += len(feature)
     check_bytes(size, "features")
     return Spans(buffer_of(pieces), starts, ends)
 
@@ -390,7 +382,7 @@ def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:
         content = data[begin:stop]
     else:
         content = _packed(data, parts, kind)
-    return bytes([kind << 3 | 2]) + write_varint(len(content)) + content
+    return bytes([kind << 3 | 2]) + varint(len(content)) + content
 
 
 def _packed(data: bytes, parts: list[tuple[int, int, int, int]], kind: int) -> bytes:
@@ -407,4 +399,4 @@ def _packed(data: bytes, parts: list[tuple[int, int, int, int]], kind: int) -> b
         raise WireError("a list of numbers is cut off")
     if not payload:
         return b""
-    return b"\x0a" + write_varint(len(payload)) + payload
+    return b"\x0a" + varint(len(payload)) + payload

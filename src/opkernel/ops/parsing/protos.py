@@ -20,8 +20,14 @@ from opkernel.kernel import check_allocation, counted
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.parsing.proto_fields import Column, FieldCodec, codec_of, message_descriptor
-from opkernel.ops.parsing.wire import WireError, fields
+from opkernel.ops.parsing.wire import (
+    Column,
+    FieldCodec,
+    WireError,
+    codec_of,
+    fields,
+    message_descriptor,
+)
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -48,9 +54,7 @@ def encode_proto_shape(c: InferenceContext) -> None:
 
 
 DECODE_PROTO_V2 = register_op(
-    "DecodeProtoV2",
-    inputs=["bytes: string"],
-    outputs=["sizes: int32", "values: output_types"],
+    "DecodeProtoV2(bytes: string) -> sizes: int32, values: output_types",
     attrs=[
         "message_type: string",
         "field_names: list(string)",
@@ -64,9 +68,7 @@ DECODE_PROTO_V2 = register_op(
 )
 
 ENCODE_PROTO = register_op(
-    "EncodeProto",
-    inputs=["sizes: int32", "values: Tinput_types"],
-    outputs=["bytes: string"],
+    "EncodeProto(sizes: int32, values: Tinput_types) -> bytes: string",
     attrs=[
         "field_names: list(string)",
         "message_type: string",
@@ -137,8 +139,7 @@ def _preparation(message: Descriptor, form: str, sanitize: bool) -> Callable[[by
                 made.MergeFromString(text)
         except (DecodeError, text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
             raise DataLossError(f"Unable to parse {form} protobuf: {error}") from error
-        serialized: bytes = made.SerializeToString()
-        return serialized
+        return made.SerializeToString()
 
     return prepare
 

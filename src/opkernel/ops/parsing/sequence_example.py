@@ -1,38 +1,192 @@
 """SequenceExample messages as tensors: ParseSequenceExample, ParseSequenceExampleV2, ParseSingleSequenceExample.
 
-Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/example_parsing_ops.cc.
+A message has two parts (`Part`): the context, and the feature lists, which have a Feature for each step.
+
+Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/example_parsing_ops.cc, core/example/example.proto,
+core/util/example_proto_helper.cc, example_proto_fast_parsing.cc.
 """
 
+from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any
 
+import numpy as np
+
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import from_attrs
+from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import register_op
-from opkernel.ops.input_checks import require_scalar
+from opkernel.opdef.common_shapes.rules import defined_shape
+from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
 from opkernel.ops.parsing.example import check_names
-from opkernel.ops.parsing.sequence_features import Part, list_of_one, of_one, part_of
-from opkernel.ops.parsing.shapes import (
+from opkernel.ops.parsing.feature_tensors import (
+    Features,
+    Outputs,
+    Types,
+    columns_of,
+    of_one,
     parse_sequence_example_shape,
     parse_sequence_example_v2_shape,
     parse_single_sequence_example_shape,
+    sparse_of,
+    transposed,
 )
+from opkernel.ops.parsing.features import Column, Spans, column_of
+from opkernel.ops.parsing.wire import WireError, fields
+from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
-_CONTEXT = [
-    "context_sparse_indices: Ncontext_sparse * int64",
-    "context_sparse_values: context_sparse_types",
-    "context_sparse_shapes: Ncontext_sparse * int64",
-    "context_dense_values: Tcontext_dense",
-]
-_FEATURE_LISTS = [
-    "feature_list_sparse_indices: Nfeature_list_sparse * int64",
-    "feature_list_sparse_values: feature_list_sparse_types",
-    "feature_list_sparse_shapes: Nfeature_list_sparse * int64",
-    "feature_list_dense_values: feature_list_dense_types",
-]
+_OF_STEP = 1 << 12
+"""The work of reading a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepColumn:
+    """The values of one feature list: how many steps each example has, and each step's values."""
+
+    name: str
+    steps: Any
+    """-1 where the list is missing."""
+    column: Column
+    """Of all steps of all examples."""
+
+    @property
+    def lengths(self) -> Any:
+        """The numbers of steps, 0 where the list is missing."""
+        return np.maximum(self.steps, 0)
+
+    def ragged(self, dtype: DataType) -> tuple[Any, Any, Any]:
+        """Values, splits of the examples and splits of the steps."""
+        outer = lengths_to_splits(self.lengths, dtype)
+        inner = lengths_to_splits(self.column.lengths, dtype)
+        return self.column.values, outer, inner
+
+
+def _steps_of(spans: Spans, dtype: DataType, name: str) -> StepColumn:
+    steps, found = [], array("q")
+    clock = WorkClock("reading feature lists")
+    try:
+        with making_bytes("feature lists") as made:
+            for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True):
+                before = len(found)
+                for number, wire, a, b in fields(spans.buffer.data, start, end):
+                    clock.spend(_OF_STEP)
+                    if (number, wire) == (1, 2):
+                        found.extend((a, b))
+                made.add(8 * (len(found) - before))
+                steps.append((len(found) - before) // 2 if start >= 0 else -1)
+    except WireError as error:
+        raise InvalidArgumentError(f"Could not parse feature list {name}: {error}") from None
+    places = np.array(found, np.int64).reshape(-1, 2)
+    features = Spans(spans.buffer, places[:, 0], places[:, 1])
+    return StepColumn(name, np.array(steps, np.int64), column_of(features, dtype, name))
+
+
+@dataclass(frozen=True, slots=True)
+class DenseFeatureList:
+    """A feature list each of whose steps has a shape."""
+
+    dtype: DataType
+    shape: PartialTensorShape
+    may_be_missing: bool
+    """Whether an example without the list has no steps; it is an error else."""
+
+    def tensor(self, steps: StepColumn) -> tuple[Any, Any]:
+        """The values of all examples, zeros after their last steps, and how many steps they have."""
+        inner = tuple(int(size or 0) for size in self.shape.as_list())
+        size = prod(inner)
+        if (steps.steps < 0).any() and not self.may_be_missing:
+            raise InvalidArgumentError(
+                f"Name: <unknown>, Feature list '{steps.name}' is required but could not be found. "
+                "Did you mean to include it in feature_list_dense_missing_assumed_empty or "
+                "feature_list_dense_defaults?"
+            )
+        wrong = steps.column.lengths != size
+        if wrong.any():
+            raise InvalidArgumentError(
+                f"Feature list '{steps.name}' has an unexpected number of values. A step has "
+                f"{steps.column.lengths[wrong.argmax()]}, which is not consistent with output "
+                f"shape: {self.shape}"
+            )
+        lengths = steps.lengths
+        longest = int(lengths.max(initial=0))
+        shape = check_allocation((lengths.size, longest, *inner), self.dtype)
+        output = np.zeros((lengths.size * longest, size), self.dtype.numpy_dtype)
+        if self.dtype is DataType.DT_STRING:
+            output[...] = b""
+        rows = ranges(np.arange(lengths.size) * longest, lengths)
+        output[rows] = steps.column.values.reshape(rows.size, size)
+        return output.reshape(shape), lengths
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Features):
+    """The features of the context, or the feature lists."""
+
+    def check(self, num_sparse: int, num_dense: int) -> None:
+        """Raise InvalidArgumentError unless there are as many types and shapes as features."""
+        self._check_lengths("sparse", num_sparse, sparse_types=self.sparse)
+        self._check_lengths(
+            "dense", num_dense, dense_types=self.dense, dense_shapes=self.dense_shapes
+        )
+        self._check_lengths("ragged", len(self.ragged), ragged_split_types=self.splits)
+
+    def check_keys(self, sparse_keys: Sequence[str], dense_keys: Sequence[str]) -> None:
+        """Raise InvalidArgumentError unless there is a key for each feature."""
+        self._check_lengths("sparse", len(self.sparse), sparse_keys=sparse_keys)
+        self._check_lengths("dense", len(self.dense), dense_keys=dense_keys)
+
+    def _check_lengths(self, kind: str, count: int, **lists: Sequence[Any]) -> None:
+        for name, values in lists.items():
+            message = f"num_{self.name}_{kind} ({{}}) must match the size of {name} ({{}})"
+            require_equal(count, len(values), message)
+
+    def list_outputs(
+        self, records: Sequence[bytes], keys: Sequence[bytes], optional: Sequence[bool]
+    ) -> Outputs:
+        """As `outputs`, of feature lists; lengths after the dense ones, splits of examples and of steps."""
+        columns = columns_of(records, keys, self.types, 2, _steps_of)
+        sparse, dense, ragged = self.by_kind(columns)
+        rows = [sparse_of(one.column.values, one.lengths, one.column.lengths) for one in sparse]
+        lists = map(DenseFeatureList, self.dense, self.dense_shapes, optional)
+        tensors = [one.tensor(steps) for one, steps in zip(lists, dense, strict=True)]
+        splits = [steps.ragged(dtype) for steps, dtype in zip(ragged, self.splits, strict=True)]
+        return *transposed(rows, 3), *transposed(tensors, 2), *transposed(splits, 3)
+
+
+def part_of(
+    name: str,
+    sparse: Types,
+    dense: Types,
+    dense_shapes: Sequence[PartialTensorShape],
+    ragged: Types = (),
+    splits: Types = (),
+) -> Part:
+    """A part whose dense shapes must be defined."""
+    return Part(name, sparse, dense, list(map(defined_shape, dense_shapes)), ragged, splits)
+
+
+def list_of_one(outputs: Outputs) -> Outputs:
+    """Outputs of the feature lists of a batch of one, without the dimension of the batch."""
+    lengths = [one[0] for one in outputs[4]]
+    return *of_one(outputs[:4]), lengths, *outputs[5:]
+
+
+_CONTEXT = (
+    "context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, "
+    "context_sparse_shapes: Ncontext_sparse * int64, context_dense_values: Tcontext_dense"
+)
+_FEATURE_LISTS = (
+    "feature_list_sparse_indices: Nfeature_list_sparse * int64, "
+    "feature_list_sparse_values: feature_list_sparse_types, "
+    "feature_list_sparse_shapes: Nfeature_list_sparse * int64, "
+    "feature_list_dense_values: feature_list_dense_types"
+)
 _ATTRS = [
     "Ncontext_sparse: int >= 0 = 0",
     "Ncontext_dense: int >= 0 = 0",
@@ -47,13 +201,9 @@ _ATTRS = [
 ]
 
 PARSE_SEQUENCE_EXAMPLE = register_op(
-    "ParseSequenceExample",
-    inputs=["serialized: string", "debug_name: string", "context_dense_defaults: Tcontext_dense"],
-    outputs=[
-        *_CONTEXT,
-        *_FEATURE_LISTS,
-        "feature_list_dense_lengths: Nfeature_list_dense * int64",
-    ],
+    "ParseSequenceExample(serialized: string, debug_name: string, "
+    f"context_dense_defaults: Tcontext_dense) -> {_CONTEXT}, {_FEATURE_LISTS}, "
+    "feature_list_dense_lengths: Nfeature_list_dense * int64",
     attrs=[
         "feature_list_dense_missing_assumed_empty: list(string) >= 0",
         "context_sparse_keys: list(string) >= 0",
@@ -67,29 +217,16 @@ PARSE_SEQUENCE_EXAMPLE = register_op(
 )
 
 PARSE_SEQUENCE_EXAMPLE_V2 = register_op(
-    "ParseSequenceExampleV2",
-    inputs=[
-        "serialized: string",
-        "debug_name: string",
-        "context_sparse_keys: string",
-        "context_dense_keys: string",
-        "context_ragged_keys: string",
-        "feature_list_sparse_keys: string",
-        "feature_list_dense_keys: string",
-        "feature_list_ragged_keys: string",
-        "feature_list_dense_missing_assumed_empty: bool",
-        "context_dense_defaults: Tcontext_dense",
-    ],
-    outputs=[
-        *_CONTEXT,
-        "context_ragged_values: context_ragged_value_types",
-        "context_ragged_row_splits: context_ragged_split_types",
-        *_FEATURE_LISTS,
-        "feature_list_dense_lengths: Nfeature_list_dense * int64",
-        "feature_list_ragged_values: feature_list_ragged_value_types",
-        "feature_list_ragged_outer_splits: feature_list_ragged_split_types",
-        "feature_list_ragged_inner_splits: feature_list_ragged_split_types",
-    ],
+    "ParseSequenceExampleV2(serialized: string, debug_name: string, context_sparse_keys: string, "
+    "context_dense_keys: string, context_ragged_keys: string, feature_list_sparse_keys: string, "
+    "feature_list_dense_keys: string, feature_list_ragged_keys: string, "
+    "feature_list_dense_missing_assumed_empty: bool, context_dense_defaults: Tcontext_dense) "
+    f"-> {_CONTEXT}, context_ragged_values: context_ragged_value_types, "
+    f"context_ragged_row_splits: context_ragged_split_types, {_FEATURE_LISTS}, "
+    "feature_list_dense_lengths: Nfeature_list_dense * int64, "
+    "feature_list_ragged_values: feature_list_ragged_value_types, "
+    "feature_list_ragged_outer_splits: feature_list_ragged_split_types, "
+    "feature_list_ragged_inner_splits: feature_list_ragged_split_types",
     attrs=[
         "Ncontext_sparse: int >= 0 = 0",
         "Tcontext_dense: list({float, int64, string}) >= 0 = []",
@@ -110,22 +247,20 @@ PARSE_SEQUENCE_EXAMPLE_V2 = register_op(
 )
 
 PARSE_SINGLE_SEQUENCE_EXAMPLE = register_op(
-    "ParseSingleSequenceExample",
-    inputs=[
-        "serialized: string",
-        "feature_list_dense_missing_assumed_empty: string",
-        "context_sparse_keys: Ncontext_sparse * string",
-        "context_dense_keys: Ncontext_dense * string",
-        "feature_list_sparse_keys: Nfeature_list_sparse * string",
-        "feature_list_dense_keys: Nfeature_list_dense * string",
-        "context_dense_defaults: Tcontext_dense",
-        "debug_name: string",
-    ],
-    outputs=[*_CONTEXT, *_FEATURE_LISTS],
+    "ParseSingleSequenceExample(serialized: string, "
+    "feature_list_dense_missing_assumed_empty: string, "
+    "context_sparse_keys: Ncontext_sparse * string, context_dense_keys: Ncontext_dense * string, "
+    "feature_list_sparse_keys: Nfeature_list_sparse * string, "
+    "feature_list_dense_keys: Nfeature_list_dense * string, "
+    "context_dense_defaults: Tcontext_dense, debug_name: string) "
+    f"-> {_CONTEXT}, {_FEATURE_LISTS}",
     attrs=_ATTRS,
     shape_fn=parse_single_sequence_example_shape,
     doc="The context and the feature lists of one serialized SequenceExample message.",
 )
+
+
+_OPTIONAL = "Expected feature_list_dense_missing_assumed_empty to be a vector"
 
 
 def _records(serialized: Any, max_rank: int, min_rank: int, names: Any) -> list[bytes]:
@@ -186,7 +321,7 @@ def parse_sequence_example(
 
     def parse(serialized: Any, debug_name: Any, context_dense_defaults: list[Any]) -> Any:
         records = _records(serialized, 1, 1, debug_name)
-        of_context = context.context_outputs(records, context_keys, context_dense_defaults)
+        of_context = context.outputs(records, context_keys, context_dense_defaults)
         of_lists = lists.list_outputs(records, list_keys, optional)
         return *of_context[:4], *of_lists[:5]
 
@@ -214,22 +349,12 @@ def parse_sequence_example_v2(
     feature_list_ragged_split_types: list[DataType],
     feature_list_dense_shapes: list[PartialTensorShape],
 ) -> Callable[..., Any]:
-    context = part_of(
-        "context",
-        context_sparse_types,
-        Tcontext_dense,
-        context_dense_shapes,
-        context_ragged_value_types,
-        context_ragged_split_types,
-    )
-    lists = part_of(
-        "feature_list",
-        feature_list_sparse_types,
-        feature_list_dense_types,
-        feature_list_dense_shapes,
-        feature_list_ragged_value_types,
-        feature_list_ragged_split_types,
-    )
+    of_context = context_sparse_types, Tcontext_dense, context_dense_shapes
+    ragged = context_ragged_value_types, context_ragged_split_types
+    context = part_of("context", *of_context, *ragged)
+    of_lists = feature_list_sparse_types, feature_list_dense_types, feature_list_dense_shapes
+    ragged = feature_list_ragged_value_types, feature_list_ragged_split_types
+    lists = part_of("feature_list", *of_lists, *ragged)
     context.check(Ncontext_sparse, len(Tcontext_dense))
     lists.check(Nfeature_list_sparse, Nfeature_list_dense)
     return partial(_parse_v2, context, lists)
@@ -250,27 +375,18 @@ def _parse_v2(
     context_dense_defaults: list[Any],
 ) -> Any:
     records = _records(serialized, 1, 0, debug_name)
-    context_keys = _key_vectors(context, context_sparse, context_dense, context_ragged)
-    list_keys = _key_vectors(lists, list_sparse, list_dense, list_ragged)
+    context_keys = context.keys(context_sparse, context_dense, context_ragged, expected="a vector")
+    list_keys = lists.keys(list_sparse, list_dense, list_ragged, expected="a vector")
     if missing_assumed_empty.shape != (len(lists.dense),):
+        shape = TensorShape(missing_assumed_empty.shape)
         raise InvalidArgumentError(
-            "Expected feature_list_dense_missing_assumed_empty to be a vector with one element "
-            f"for each dense feature list, got shape: {TensorShape(missing_assumed_empty.shape)}"
+            f"{_OPTIONAL} with one element for each dense feature list, got shape: {shape}"
         )
-    of_context = context.context_outputs(records, context_keys, context_dense_defaults)
+    of_context = context.outputs(records, context_keys, context_dense_defaults)
     of_lists = lists.list_outputs(records, list_keys, missing_assumed_empty.tolist())
     if serialized.ndim:
         return *of_context, *of_lists
     return *of_one(of_context), *list_of_one(of_lists)
-
-
-def _key_vectors(part: Part, *keys: Any) -> list[bytes]:
-    for tensor, types in zip(keys, (part.sparse, part.dense, part.ragged), strict=True):
-        if tensor.shape != (len(types),):
-            raise InvalidArgumentError(
-                f"Expected a vector of {len(types)} keys, got shape: {TensorShape(tensor.shape)}"
-            )
-    return [key for tensor in keys for key in tensor.tolist()]
 
 
 @register_kernel(PARSE_SINGLE_SEQUENCE_EXAMPLE, factory=True)
@@ -301,22 +417,14 @@ def _parse_single(
     context_dense_defaults: list[Any],
     debug_name: Any,
 ) -> Any:
-    _check_scalars(debug_name, *context_sparse, *context_dense, *list_sparse, *list_dense)
+    for tensor in (debug_name, *context_sparse, *context_dense, *list_sparse, *list_dense):
+        require_scalar(tensor, "Expected keys and debug_name to be scalars, got shape: {}")
     records = _records(serialized, 0, 0, debug_name)
-    if missing_assumed_empty.ndim != 1:
-        raise InvalidArgumentError(
-            "Expected feature_list_dense_missing_assumed_empty to be a vector, got shape: "
-            f"{TensorShape(missing_assumed_empty.shape)}"
-        )
+    require_vector(missing_assumed_empty, f"{_OPTIONAL}, got shape: {{}}")
     may_be_missing = missing_assumed_empty.tolist()
     optional = [key.item() in may_be_missing for key in list_dense]
     context_keys = [key.item() for key in (*context_sparse, *context_dense)]
     list_keys = [key.item() for key in (*list_sparse, *list_dense)]
-    of_context = context.context_outputs(records, context_keys, context_dense_defaults)
+    of_context = context.outputs(records, context_keys, context_dense_defaults)
     of_lists = lists.list_outputs(records, list_keys, optional)
     return *of_one(of_context)[:4], *list_of_one(of_lists)[:4]
-
-
-def _check_scalars(*tensors: Any) -> None:
-    for tensor in tensors:
-        require_scalar(tensor, "Expected keys and debug_name to be scalars, got shape: {}")

@@ -1,28 +1,46 @@
-"""Tensors as text: ParseTensor, SerializeTensor.
+"""Tensors and bytes: ParseTensor, SerializeTensor, DecodeRaw, DecodePaddedRaw, DecodeCompressed.
 
-Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/parse_tensor_op.cc, serialize_tensor_op.cc.
+Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/parse_tensor_op.cc, serialize_tensor_op.cc,
+core/kernels/decode_raw_op.cc, decode_padded_raw_op.cc, core/kernels/decode_compressed_op.cc.
 """
 
-from typing import Any
+import io
+import os
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from opkernel.device.made_bytes import making_bytes
-from opkernel.device.string_tensors import joining, string_tensor
-from opkernel.device.work_clock import in_time
-from opkernel.errors import InvalidArgumentError, OpError, ResourceExhaustedError
-from opkernel.opdef import register_op, scalar_shape, unknown_shape
-from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import ALL
-from opkernel.ops.parsing.wire import write_varint
-from opkernel.ops.registration import register_kernel
+from opkernel.device.opened_files import PIECE
+from opkernel.device.string_tensors import gather_bytes, joining, map_strings, string_tensor
+from opkernel.device.work_clock import in_time, string_work
+from opkernel.errors import (
+    DataLossError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
+from opkernel.kernel import check_allocation
+from opkernel.opdef import (
+    InferenceContext,
+    register_op,
+    scalar_shape,
+    unchanged_shape,
+    unknown_shape,
+)
+from opkernel.opdef.common_shapes.rules import shape_rule
+from opkernel.ops.input_checks import require, require_scalar
+from opkernel.ops.registration import ALL, COMPLEX, register_kernel
 from opkernel.proto import DecodeError, TensorProto
 from opkernel.types import DataType, TensorShape, tensor_from_proto, tensor_to_proto
+from opkernel.types.varints import varint
 
 PARSE_TENSOR = register_op(
-    "ParseTensor",
-    inputs=["serialized: string"],
-    outputs=["output: out_type"],
+    "ParseTensor(serialized: string) -> output: out_type",
     attrs=["out_type: type"],
     shape_fn=unknown_shape,
     doc="The tensor in a serialized TensorProto.",
@@ -35,9 +53,7 @@ _OF_STRING = 80
 """The bytes of a string in lists of its pieces, beside its own."""
 
 SERIALIZE_TENSOR = register_op(
-    "SerializeTensor",
-    inputs=["tensor: T"],
-    outputs=["serialized: string"],
+    "SerializeTensor(tensor: T) -> serialized: string",
     attrs=["T: type"],
     shape_fn=scalar_shape,
     doc="A tensor as a serialized TensorProto.",
@@ -51,13 +67,10 @@ def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
         proto = TensorProto.FromString(serialized.item())
     except DecodeError as error:
         raise InvalidArgumentError("Could not parse `serialized` as TensorProto") from error
-    if proto.dtype == DataType.DT_INVALID:
-        raise InvalidArgumentError("Cannot parse tensor from proto: it has no type")
+    require(proto.dtype != DataType.DT_INVALID, "Cannot parse tensor from proto: it has no type")
     if proto.dtype != out_type:
-        raise InvalidArgumentError(
-            f"Type mismatch between parsed tensor ({DataType(proto.dtype).string}) and dtype "
-            f"({out_type.string})"
-        )
+        types = f"parsed tensor ({DataType(proto.dtype).string}) and dtype ({out_type.string})"
+        raise InvalidArgumentError(f"Type mismatch between {types}")
     try:
         return np.asarray(tensor_from_proto(proto))
     except ResourceExhaustedError:
@@ -88,10 +101,9 @@ def serialized(tensor: Any, dtype: DataType, *, strings_are_content: bool = Fals
             return _with_strings(tensor, strings_are_content)
     if tensor.nbytes and dtype.can_memcpy and tensor.nbytes < _MOST_BYTES:
         content = np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data
-        head = bytes([_CONTENT]) + write_varint(content.nbytes)
+        head = bytes([_CONTENT]) + varint(content.nbytes)
         return joining(b"")([_without_elements(tensor, dtype), head, content])
-    text: bytes = tensor_to_proto(tensor, dtype).SerializeToString(deterministic=True)
-    return text
+    return tensor_to_proto(tensor, dtype).SerializeToString(deterministic=True)
 
 
 def _without_elements(tensor: Any, dtype: DataType) -> bytes:
@@ -101,12 +113,178 @@ def _without_elements(tensor: Any, dtype: DataType) -> bytes:
 
 def _with_strings(tensor: Any, are_content: bool) -> bytes:
     texts, pieces = tensor.reshape(-1).tolist(), [_without_elements(tensor, DataType.DT_STRING)]
-    lengths = [write_varint(len(text)) for text in in_time(texts)]
+    lengths = [varint(len(text)) for text in in_time(texts)]
     if are_content:
         size = sum(map(len, lengths)) + sum(map(len, texts))
-        pieces += [bytes([_CONTENT]), write_varint(size), *lengths, *texts]
+        pieces += [bytes([_CONTENT]), varint(size), *lengths, *texts]
     else:
         tag = bytes([_STRING])
         for length, text in in_time(zip(lengths, texts, strict=True)):
             pieces += tag, length, text
     return joining(b"")(pieces)
+
+
+def decode_padded_raw_shape(c: InferenceContext) -> None:
+    """A dimension of `fixed_length` bytes of numbers after those of the strings."""
+    width = c.make_dim_for_scalar_input(1)
+    size = c.get_attr("out_type").size
+    c.set_output(0, c.concatenate(c.input(0), c.vector(c.divide(width, size, True))))
+
+
+DECODE_RAW = register_op(
+    "DecodeRaw(bytes: string) -> output: out_type",
+    attrs=[
+        "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, complex64, complex128, bool, bfloat16}",
+        "little_endian: bool = true",
+    ],
+    shape_fn=shape_rule("[...] -> [..., ?]"),
+    doc="The bytes of each string as numbers; all strings have one length.",
+)
+
+DECODE_PADDED_RAW = register_op(
+    "DecodePaddedRaw(input_bytes: string, fixed_length: int32) -> output: out_type",
+    attrs=[
+        "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, bfloat16}",
+        "little_endian: bool = true",
+    ],
+    shape_fn=decode_padded_raw_shape,
+    doc="The first `fixed_length` bytes of each string as numbers, with zeros for those that are missing.",
+)
+
+_PADDED_TYPES = (
+    *(DataType.DT_FLOAT, DataType.DT_DOUBLE, DataType.DT_BFLOAT16, DataType.DT_INT8),
+    *(DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64, DataType.DT_UINT8),
+    DataType.DT_UINT16,
+)
+_TYPES = (*_PADDED_TYPES, *COMPLEX, DataType.DT_HALF, DataType.DT_BOOL)
+
+
+_OF_TEXT = 1 << 9
+"""The work of looking at a string."""
+
+
+@register_kernel(DECODE_RAW, types={"out_type": _TYPES})
+def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
+    texts = strings.reshape(-1).tolist()
+    length = len(texts[0]) if texts else 0
+    for i, text in enumerate(in_time(texts, _OF_TEXT)):
+        if len(text) != length:
+            raise InvalidArgumentError(
+                "DecodeRaw requires input strings to all be the same size, but element "
+                f"{i} has size {len(text)} != {length}"
+            )
+    size = out_type.size
+    multiple = f"a multiple of {size}, the size of {out_type.string}"
+    require(length % size == 0, f"Input to DecodeRaw has length {length} that is not {multiple}")
+    shape = check_allocation((*strings.shape, length // size), out_type)
+    raw = np.frombuffer(bytearray().join(texts), np.uint8)
+    return _numbers(raw, out_type, little_endian).reshape(shape)
+
+
+@register_kernel(DECODE_PADDED_RAW, types={"out_type": _PADDED_TYPES})
+def decode_padded_raw(
+    strings: Any, fixed_length: Any, *, out_type: DataType, little_endian: bool
+) -> Any:
+    require_scalar(fixed_length, "k must be scalar, got shape {}")
+    width, size = int(fixed_length), out_type.size
+    if width <= 0:
+        raise InvalidArgumentError(f"fixed_length ({width}) must be greater than zero.")
+    message = f"fixed_length ({width}) must be a multiple of the size of out_type ({size})"
+    require(width % size == 0, message)
+    shape = check_allocation((*strings.shape, width // size), out_type)
+    padded = np.zeros((strings.size, width), np.uint8)
+    for row, text in zip(padded, in_time(strings.flat, string_work), strict=True):
+        row[: len(text)] = np.frombuffer(text, np.uint8, min(len(text), width))
+    return _numbers(padded.reshape(-1), out_type, little_endian).reshape(shape)
+
+
+def _numbers(data: Any, dtype: DataType, little_endian: bool) -> Any:
+    if dtype is DataType.DT_BOOL:
+        return data != 0
+    part = dtype.size // 2 if dtype.is_complex else dtype.size
+    if not little_endian and part > 1:
+        data = np.ascontiguousarray(data.reshape(-1, part)[:, ::-1]).reshape(-1)
+    return data.view(dtype.numpy_dtype)
+
+
+DECODE_COMPRESSED = register_op(
+    "DecodeCompressed(bytes: string) -> output: string",
+    attrs=["compression_type: string = ''"],
+    shape_fn=unchanged_shape,
+    doc="Each string decompressed: ZLIB, GZIP, or as it is.",
+)
+
+WINDOW_BITS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
+_MADE = 1 << 20
+"""So many bytes are made at a time."""
+
+
+@register_kernel(DECODE_COMPRESSED, factory=True)
+def decode_compressed(*, compression_type: str) -> Callable[[Any], Any]:
+    if compression_type == "ZSTD":
+        raise UnimplementedError("DecodeCompressed of ZSTD is not supported; use ZLIB or GZIP")
+    if compression_type not in ("", *WINDOW_BITS):
+        raise InvalidArgumentError("Only ZLIB, ZSTD, GZIP or NONE are supported compressions")
+    if not compression_type:
+        return lambda tensor: tensor.copy()
+    bits = WINDOW_BITS[compression_type]
+
+    def decompressed(text: bytes) -> bytes:
+        stream = Inflated(io.BytesIO(text), "The compressed string", bits)
+        pieces = iter(partial(stream.read, _MADE), b"")
+        return gather_bytes(in_time(pieces, string_work), "a decompressed string")
+
+    return lambda tensor: map_strings(decompressed, tensor)
+
+
+class Inflated(io.RawIOBase):
+    """What a compressed file holds: one stream for ZLIB, any number for GZIP.
+
+    A stream that is cut short has what can be decompressed.
+    """
+
+    def __init__(self, file: BinaryIO, path: str, window_bits: int) -> None:
+        super().__init__()
+        self._file = file
+        self._path = path
+        self._window_bits = window_bits
+        self._stream = zlib.decompressobj(window_bits)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]  # bytes come in
+        """Fill the beginning of a buffer; 0 at the end."""
+        while True:
+            if self._stream.eof and not self._begin_next():
+                return 0
+            packed = self._rest or self._file.read(PIECE)
+            found = self._inflated(packed, len(buffer))
+            if found:
+                buffer[: len(found)] = found
+                return len(found)
+            if not packed:
+                return 0
+
+    def _begin_next(self) -> bool:
+        """Begin the stream that follows; False if none may."""
+        if self._window_bits == zlib.MAX_WBITS:
+            return False
+        self._rest = self._stream.unused_data or self._file.read(PIECE)
+        self._stream = zlib.decompressobj(self._window_bits)
+        return bool(self._rest)
+
+    def _inflated(self, packed: bytes, size: int) -> bytes:
+        try:
+            found = self._stream.decompress(packed, size)
+        except zlib.error as error:
+            raise DataLossError(f"{os.fsdecode(self._path)} is damaged: {error}") from error
+        self._rest = self._stream.unconsumed_tail
+        return found
+
+    def close(self) -> None:
+        """Close the file, too."""
+        self._file.close()
+        super().close()

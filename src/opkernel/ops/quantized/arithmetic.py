@@ -13,11 +13,16 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation, in_pieces
-from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import bias_add_shape, broadcast_binary_op_shape
 from opkernel.opdef.common_shapes.quantized import shape_with_range
-from opkernel.ops.quantized.conversion import (
-    Array,
+from opkernel.ops.input_checks import (
+    broadcast_shape,
+    require,
+    require_rank_at_least,
+    require_vector,
+)
+from opkernel.ops.quantized.quantize import (
     Range,
     dequantize,
     level_of,
@@ -28,42 +33,36 @@ from opkernel.ops.quantized.conversion import (
     unclamped_level_of,
     value_of,
 )
-from opkernel.ops.quantized.declarations import QUANTIZED_ATTR, range_args
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.types import Array, DataType, TensorShape
 
 _QUINT8, _QINT8, _QINT32 = DataType.DT_QUINT8, DataType.DT_QINT8, DataType.DT_QINT32
 _INT32 = np.dtype(np.int32)
 
 
-def _declare(name: str, scalars: tuple[int, ...], doc: str) -> OpHandle:
-    return register_op(
-        name,
-        inputs=["x: T1", "y: T2", *range_args("x", "y")],
-        outputs=["z: Toutput", *range_args("z")],
-        attrs=[
-            f"T1: {QUANTIZED_ATTR}",
-            f"T2: {QUANTIZED_ATTR}",
-            f"Toutput: {QUANTIZED_ATTR} = DT_QINT32",
-        ],
+_TYPES = ["T1: quantizedtype", "T2: quantizedtype"]
+
+QUANTIZED_ADD, QUANTIZED_MUL = (
+    register_op(
+        f"{name}(x: T1, y: T2, min_x: float, max_x: float, min_y: float, max_y: float) "
+        "-> z: Toutput, min_z: float, max_z: float",
+        attrs=[*_TYPES, "Toutput: quantizedtype = DT_QINT32"],
         shape_fn=partial(shape_with_range, plain=broadcast_binary_op_shape, scalars=scalars),
         doc=doc,
     )
-
-
-QUANTIZED_ADD = _declare(
-    "QuantizedAdd", (2, 3, 4, 5), "x + y, in a range around 0 that has room for many sums."
+    for name, scalars, doc in (
+        ("QuantizedAdd", (2, 3, 4, 5), "x + y, in a range around 0 that has room for many sums."),
+        ("QuantizedMul", (), "x * y, in the range that the product of both has."),
+    )
 )
-QUANTIZED_MUL = _declare("QuantizedMul", (), "x * y, in the range that the product of both has.")
 QUANTIZED_BIAS_ADD = register_op(
-    "QuantizedBiasAdd",
-    inputs=["input: T1", "bias: T2", *range_args("input", "bias")],
-    outputs=["output: out_type", *range_args("out")],
-    attrs=[f"T1: {QUANTIZED_ATTR}", f"T2: {QUANTIZED_ATTR}", f"out_type: {QUANTIZED_ATTR}"],
+    "QuantizedBiasAdd(input: T1, bias: T2, min_input: float, max_input: float, min_bias: float, "
+    "max_bias: float) -> output: out_type, min_out: float, max_out: float",
+    attrs=[*_TYPES, "out_type: quantizedtype"],
     shape_fn=partial(shape_with_range, plain=bias_add_shape, scalars=(2, 3, 4, 5)),
     doc="`bias` added to the last dimension of `input`, in a range that has room for many sums.",
 )
-_PAIR = {"T1": (_QUINT8,), "T2": (_QUINT8,), "Toutput": (_QINT32,)}
+_PAIR = {"T1": _QUINT8, "T2": _QUINT8, "Toutput": _QINT32}
 
 
 def _broadcast_dims(x: Array, y: Array) -> int:
@@ -81,22 +80,15 @@ def _output_shape(x: Array, y: Array) -> tuple[int, ...]:
         InvalidArgumentError: the shapes do not fit, or one of the inputs to be repeated is empty.
         UnimplementedError: not simply the smaller one is repeated along the first dimensions.
     """
-    try:
-        shape = np.broadcast_shapes(x.shape, y.shape)
-    except ValueError:
-        raise InvalidArgumentError(
-            f"Incompatible shapes: {TensorShape(x.shape)} vs. {TensorShape(y.shape)}"
-        ) from None
+    shape = broadcast_shape(x.shape, y.shape, "Incompatible shapes: {} vs. {}")
     dims = _broadcast_dims(x, y)
     if dims > 2:
         raise UnimplementedError(
             f"Broadcast between {TensorShape(x.shape)} and {TensorShape(y.shape)} is not supported "
             "yet."
         )
-    if dims == 2 and not min(x.size, y.size):
-        raise InvalidArgumentError(
-            "Must have some elements to add: vector must have at least 1 element"
-        )
+    has_elements = dims != 2 or min(x.size, y.size)
+    require(has_elements, "Must have some elements to add: vector must have at least 1 element")
     check_allocation(shape, _QINT32)
     if dims == 2:
         _refuse_columns(x, y, shape)
@@ -129,15 +121,15 @@ def _checked_pair(
     x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array
 ) -> tuple[Range, Range, tuple[int, ...]]:
     """The ranges of both inputs and the shape of the output; raises as `_output_shape`, or for an empty range."""
-    x_range = scalar_range("min_x", min_x, "max_x", max_x)
-    y_range = scalar_range("min_y", min_y, "max_y", max_y)
+    x_range = scalar_range("{}_x", min_x, max_x)
+    y_range = scalar_range("{}_y", min_y, max_y)
     shape = _output_shape(x, y)
     x_range.check_width("x")
     y_range.check_width("y")
     return x_range, y_range, shape
 
 
-@register_kernel(QUANTIZED_ADD, device="CPU", types=_PAIR)
+@register_kernel(QUANTIZED_ADD, types=_PAIR)
 def quantized_add(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any) -> Any:
     x_range, y_range, shape = _checked_pair(x, y, min_x, max_x, min_y, max_y)
     with np.errstate(all="ignore"):
@@ -163,8 +155,7 @@ def _sums(
         else _in_wide_range(v, given, wide)
         for v, given, single in zip((x, y), ranges, as_numbers, strict=True)
     )
-    sums: Array = np.add(first, second)
-    return sums
+    return np.add(first, second)
 
 
 def without_offset(x: Array, given: Range) -> Array:
@@ -173,7 +164,7 @@ def without_offset(x: Array, given: Range) -> Array:
     return x.astype(np.int32) - offset
 
 
-@register_kernel(QUANTIZED_MUL, device="CPU", types=_PAIR)
+@register_kernel(QUANTIZED_MUL, types=_PAIR)
 def quantized_mul(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any) -> Any:
     x_range, y_range, shape = _checked_pair(x, y, min_x, max_x, min_y, max_y)
     with np.errstate(all="ignore"):
@@ -187,12 +178,10 @@ def quantized_mul(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any
 def quantized_bias_add(
     x: Any, bias: Any, min_input: Any, max_input: Any, min_bias: Any, max_bias: Any
 ) -> Any:
-    x_range = scalar_range("min_input", min_input, "max_input", max_input)
-    bias_range = scalar_range("min_bias", min_bias, "max_bias", max_bias)
-    if x.ndim < 2:
-        raise InvalidArgumentError(f"Input tensor must be at least 2D: {TensorShape(x.shape)}")
-    if bias.ndim != 1:
-        raise InvalidArgumentError(f"Biases must be 1D: {TensorShape(bias.shape)}")
+    x_range = scalar_range("{}_input", min_input, max_input)
+    bias_range = scalar_range("{}_bias", min_bias, max_bias)
+    require_rank_at_least(x, 2, "Input tensor must be at least 2D: {}")
+    require_vector(bias, "Biases must be 1D: {}")
     if bias.size != x.shape[-1]:
         raise InvalidArgumentError(
             "Must provide as many biases as the last dimension of the input tensor: "
@@ -210,7 +199,5 @@ def quantized_bias_add(
 
 for _type in (_QUINT8, _QINT8):
     register_kernel(
-        QUANTIZED_BIAS_ADD,
-        device="CPU",
-        types={"T1": (_type,), "T2": (_type,), "out_type": (_QINT32,)},
+        QUANTIZED_BIAS_ADD, types={"T1": (_type,), "T2": (_type,), "out_type": _QINT32}
     )(quantized_bias_add)

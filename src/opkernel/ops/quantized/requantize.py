@@ -1,10 +1,11 @@
-"""Integers of one range as integers of another, and the range that they need.
+"""Integers of a range as those of another, and arrays of them: Requantize, QuantizedConcat, QuantizedRelu.
 
 RequantizationRangePerChannel and RequantizePerChannel: each channel has a range around 0.
 
-Source: TensorFlow core/ops/math_ops.cc, core/kernels/requantize.cc, requantization_range_op.cc,
-quantize_down_and_shrink_range.cc, core/kernels/mkl/mkl_requantize_per_channel_op.cc,
-mkl_requantization_range_per_channel_op.cc.
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/quantized_reshape_op.cc, quantized_concat_op.cc,
+core/ops/nn_ops.cc, core/kernels/quantized_activation_ops.cc, core/ops/math_ops.cc, core/kernels/requantize.cc,
+requantization_range_op.cc, quantize_down_and_shrink_range.cc,
+core/kernels/mkl/mkl_requantize_per_channel_op.cc, mkl_requantization_range_per_channel_op.cc.
 """
 
 from __future__ import annotations
@@ -15,61 +16,171 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import in_pieces
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.quantized import shape_with_range
-from opkernel.opdef.common_shapes.rules import check_ranks
-from opkernel.ops.nn.geometry import check_rank
-from opkernel.ops.quantized.conversion import (
-    Array,
+from opkernel.opdef.common_shapes import concat_shape
+from opkernel.opdef.common_shapes.quantized import set_scalar_range, shape_with_range
+from opkernel.opdef.common_shapes.rules import check_scalars, shape_rule
+from opkernel.ops.array.concat import check_concat
+from opkernel.ops.array.shape import reshape, reshape_shape
+from opkernel.ops.input_checks import require, require_equal, require_scalar
+from opkernel.ops.nn.windows import check_rank
+from opkernel.ops.quantized.quantize import (
     Range,
     as_int64,
-    first_range,
+    dequantize,
     larger_end,
+    level_of,
+    quantize,
     requantize,
     scalar_range,
     to_int32,
     value_of,
 )
-from opkernel.ops.quantized.declarations import QUANTIZED_ATTR
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
+from opkernel.types import Array, DataType
+
+
+def _concat_shape(c: InferenceContext) -> None:
+    """An axis, values, and as many minima and maxima."""
+    count = len(c.input("values"))
+    concat_shape(c, count)
+    check_scalars(c, *range(count + 1, c.num_inputs()))
+    set_scalar_range(c)
+
+
+QUANTIZED_RESHAPE = register_op(
+    "QuantizedReshape(tensor: T, shape: Tshape, input_min: float, input_max: float) "
+    "-> output: T, output_min: float, output_max: float",
+    attrs=["T: type", "Tshape: {int32, int64} = DT_INT32"],
+    shape_fn=partial(shape_with_range, plain=reshape_shape, scalars=(2, 3)),
+    doc="Reshape, and the range unchanged.",
+)
+QUANTIZED_CONCAT = register_op(
+    "QuantizedConcat(concat_dim: int32, values: N * T, input_mins: N * float, "
+    "input_maxes: N * float) -> output: T, output_min: float, output_max: float",
+    attrs=["N: int >= 2", "T: type"],
+    shape_fn=_concat_shape,
+    doc="Concat; all integers become those of one range, which holds the ranges of all `values`.",
+)
+_TYPES = (DataType.DT_QUINT8, DataType.DT_QINT32)
+
+
+@register_kernel(QUANTIZED_RESHAPE, types={"T": _TYPES}, host_memory=["shape"], kind="view")
+def quantized_reshape(tensor: Any, shape: Any, input_min: Any, input_max: Any) -> Any:
+    output = reshape(tensor, shape)
+    for name, end in (("min", input_min), ("max", input_max)):
+        if end.shape not in ((), (1,)):
+            raise InvalidArgumentError(
+                f"input_{name} must be a scalar or a vector of 1 element, got shape "
+                f"{list(end.shape)}"
+            )
+    return output, input_min.reshape(()), input_max.reshape(())
+
+
+def _common_range(ranges: list[Range], is_signed: bool) -> Range:
+    """What holds all ranges; of signed integers with 0 in the middle."""
+    low, high = np.finfo(np.float32).max, np.finfo(np.float32).min
+    for given in ranges:
+        low = min(low, given.low)
+        high = max(high, given.high)
+    if not is_signed:
+        return Range(low, high)
+    most = max(abs(low), abs(high))
+    return Range(-most, most)
+
+
+def _ranges(minima: list[Array], maxima: list[Array]) -> list[Range]:
+    for name, ends in (("mins", minima), ("maxes", maxima)):
+        for i, end in enumerate(ends):
+            require_equal(
+                end.size,
+                1,
+                f"input_{name} each tensor's num elements must be 1, given num elements {{}} "
+                f"in index {i}",
+            )
+    return list(map(Range.of, minima, maxima))
+
+
+@register_kernel(QUANTIZED_CONCAT, types={"T": _TYPES}, host_memory=["concat_dim"])
+def quantized_concat(
+    concat_dim: Any, values: list[Any], input_mins: list[Any], input_maxes: list[Any]
+) -> Any:
+    require_scalar(concat_dim, "Concat dim tensor should be a scalar integer, but got shape {}")
+    axis, rank = int(concat_dim), values[0].ndim
+    if not 0 <= axis < rank:
+        raise InvalidArgumentError(
+            f"ConcatOp : Expected concatenating dimensions in the range [0, {rank}), but got {axis}"
+        )
+    ranges = _ranges(input_mins, input_maxes)
+    check_concat([value.shape for value in values], axis)
+    dtype = values[0].dtype
+    common = _common_range(ranges, dtype.kind == "i")
+    with np.errstate(all="ignore"):
+        parts = [
+            value
+            if given == common
+            else in_pieces(
+                lambda v, given=given: quantize(dequantize(v, given), common, dtype), value
+            )
+            for value, given in zip(values, ranges, strict=True)
+        ]
+    return np.concatenate(parts, axis=axis), common.low, common.high
+
+
+QUANTIZED_RELU, QUANTIZED_RELU6 = (
+    register_op(
+        f"{name}(features: Tinput, min_features: float, max_features: float) "
+        "-> activations: out_type, min_activations: float, max_activations: float",
+        attrs=["Tinput: quantizedtype", "out_type: quantizedtype = DT_QUINT8"],
+        shape_fn=partial(shape_with_range, scalars=(1, 2)),
+        doc=f"{formula}, in integers of the range [min_features, max_features].",
+    )
+    for name, formula in (
+        ("QuantizedRelu", "max(features, 0)"),
+        ("QuantizedRelu6", "min(max(features, 0), 6)"),
+    )
+)
+
+
+def _between(features: Any, low: Any, high: Any, most: float | None) -> Any:
+    given = scalar_range("{}_input", low, high)
+    with np.errstate(all="ignore"):
+        output = np.maximum(features, level_of(0.0, given, features.dtype))
+        if most is not None:
+            output = np.minimum(output, level_of(most, given, features.dtype))
+    return output, given.low, given.high
+
+
+for _type in _TYPES:
+    for _op, _most in ((QUANTIZED_RELU, None), (QUANTIZED_RELU6, 6.0)):
+        register_kernel(_op, types={"Tinput": (_type,), "out_type": (_type,)})(
+            partial(_between, most=_most)
+        )
+
 
 _QINT32, _NARROW = DataType.DT_QINT32, (DataType.DT_QINT8, DataType.DT_QUINT8)
-_RANGE_INPUTS = ["input_min: float", "input_max: float"]
-_WANTED_INPUTS = ["requested_output_min: float", "requested_output_max: float"]
-_RANGE_OUTPUTS = ["output_min: float", "output_max: float"]
-_TYPE_ATTRS = [f"Tinput: {QUANTIZED_ATTR}", f"out_type: {QUANTIZED_ATTR}"]
-
-
-def requantization_range_shape(c: InferenceContext, rank: int) -> None:
-    """The range of input 0, scalars or vectors (`rank`) -> a scalar range."""
-    check_ranks(c, rank, 1, 2)
-    c.set_output(0, c.scalar())
-    c.set_output(1, c.scalar())
 
 
 REQUANTIZE = register_op(
-    "Requantize",
-    inputs=["input: Tinput", *_RANGE_INPUTS, *_WANTED_INPUTS],
-    outputs=["output: out_type", *_RANGE_OUTPUTS],
-    attrs=_TYPE_ATTRS,
+    "Requantize(input: Tinput, input_min: float, input_max: float, requested_output_min: float, "
+    "requested_output_max: float) -> output: out_type, output_min: float, output_max: float",
+    attrs=["Tinput: quantizedtype", "out_type: quantizedtype"],
     shape_fn=partial(shape_with_range, scalars=(1, 2, 3, 4)),
     doc="Integers of the range [input_min, input_max] as integers of the requested range.",
 )
 QUANTIZE_DOWN_AND_SHRINK_RANGE = register_op(
-    "QuantizeDownAndShrinkRange",
-    inputs=["input: Tinput", *_RANGE_INPUTS],
-    outputs=["output: out_type", *_RANGE_OUTPUTS],
-    attrs=_TYPE_ATTRS,
+    "QuantizeDownAndShrinkRange(input: Tinput, input_min: float, input_max: float) "
+    "-> output: out_type, output_min: float, output_max: float",
+    attrs=["Tinput: quantizedtype", "out_type: quantizedtype"],
     shape_fn=partial(shape_with_range, scalars=(1, 2)),
     doc="Requantize, into the range that the values have.",
 )
 REQUANTIZATION_RANGE = register_op(
-    "RequantizationRange",
-    inputs=["input: Tinput", *_RANGE_INPUTS],
-    outputs=_RANGE_OUTPUTS,
-    attrs=_TYPE_ATTRS[:1],
-    shape_fn=partial(requantization_range_shape, rank=0),
+    "RequantizationRange(input: Tinput, input_min: float, input_max: float) "
+    "-> output_min: float, output_max: float",
+    attrs=["Tinput: quantizedtype"],
+    shape_fn=shape_rule("_, [], [] -> [], []"),
     doc="The range that the values have, with 0.",
 )
 
@@ -89,7 +200,7 @@ def _requantized(x: Array, given: Range, wanted: Range, out_type: DataType) -> A
     return output, wanted.low, wanted.high
 
 
-@register_kernel(REQUANTIZE, device="CPU", types={"Tinput": (_QINT32,), "out_type": _NARROW})
+@register_kernel(REQUANTIZE, types={"Tinput": _QINT32, "out_type": _NARROW})
 def requantize_op(
     x: Any,
     input_min: Any,
@@ -99,10 +210,8 @@ def requantize_op(
     *,
     out_type: DataType,
 ) -> Any:
-    given = scalar_range("input_min", input_min, "input_max", input_max)
-    wanted = scalar_range(
-        "requested_output_min", requested_output_min, "requested_output_max", requested_output_max
-    )
+    given = scalar_range("input_{}", input_min, input_max)
+    wanted = scalar_range("requested_output_{}", requested_output_min, requested_output_max)
     if not wanted.low <= 0:
         raise InvalidArgumentError(f"requested_output_min must be <= 0, but got {wanted.low:g}")
     if not wanted.high >= wanted.low:
@@ -114,22 +223,22 @@ def requantize_op(
 
 
 @register_kernel(
-    QUANTIZE_DOWN_AND_SHRINK_RANGE,
-    device="CPU",
-    types={"Tinput": (_QINT32,), "out_type": (DataType.DT_QUINT8,)},
+    QUANTIZE_DOWN_AND_SHRINK_RANGE, types={"Tinput": _QINT32, "out_type": DataType.DT_QUINT8}
 )
 def quantize_down_and_shrink_range(
     x: Any, input_min: Any, input_max: Any, *, out_type: DataType
 ) -> Any:
-    given = scalar_range("input_min", input_min, "input_max", input_max)
+    given = scalar_range("input_{}", input_min, input_max)
     with np.errstate(all="ignore"):
         wanted = _used_range(x, given)
     return _requantized(x, given, wanted, out_type)
 
 
-@register_kernel(REQUANTIZATION_RANGE, device="CPU", types={"Tinput": (_QINT32,)})
+@register_kernel(REQUANTIZATION_RANGE, types={"Tinput": _QINT32})
 def requantization_range(x: Any, input_min: Any, input_max: Any) -> Any:
-    given = first_range("input_min", input_min, "input_max", input_max)
+    for name, end in (("min", input_min), ("max", input_max)):
+        require(end.size, f"`input_{name}` must have an element, got shape {list(end.shape)}")
+    given = Range(np.float32(input_min.flat[0]), np.float32(input_max.flat[0]))
     with np.errstate(all="ignore"):
         used = _used_range(x, given)
     return used.low, used.high
@@ -138,33 +247,32 @@ def requantization_range(x: Any, input_min: Any, input_max: Any) -> Any:
 _INT32_LEVELS = np.float32(2.0**31)
 
 REQUANTIZE_PER_CHANNEL = register_op(
-    "RequantizePerChannel",
-    inputs=["input: T", *_RANGE_INPUTS, *_WANTED_INPUTS],
-    outputs=["output: out_type", *_RANGE_OUTPUTS],
-    attrs=[f"T: {QUANTIZED_ATTR} = DT_QINT32", f"out_type: {QUANTIZED_ATTR} = DT_QUINT8"],
+    "RequantizePerChannel(input: T, input_min: float, input_max: float, "
+    "requested_output_min: float, requested_output_max: float) "
+    "-> output: out_type, output_min: float, output_max: float",
+    attrs=["T: quantizedtype = DT_QINT32", "out_type: quantizedtype = DT_QUINT8"],
     shape_fn=partial(shape_with_range, vectors=(1, 2), scalars=(3, 4)),
     doc="Requantize, where each channel of images has a range of its own; 0 stands for 0.",
 )
 REQUANTIZATION_RANGE_PER_CHANNEL = register_op(
-    "RequantizationRangePerChannel",
-    inputs=["input: T", *_RANGE_INPUTS],
-    outputs=_RANGE_OUTPUTS,
-    attrs=[f"T: {QUANTIZED_ATTR} = DT_QINT32", "clip_value_max: float"],
-    shape_fn=partial(requantization_range_shape, rank=1),
+    "RequantizationRangePerChannel(input: T, input_min: float, input_max: float) "
+    "-> output_min: float, output_max: float",
+    attrs=["T: quantizedtype = DT_QINT32", "clip_value_max: float"],
+    shape_fn=shape_rule("_, [?], [?] -> [], []"),
     doc="The range around 0 that the values of all channels need; not beyond `clip_value_max`.",
 )
 
 
 def _check_images(x: Array, depth: int) -> None:
     check_rank("input", x, 4)
-    if x.shape[3] != depth:
-        raise InvalidArgumentError(
-            "input must have same number of channels as length of input_min: "
-            f"{x.shape[3]} vs {depth}"
-        )
+    require_equal(
+        x.shape[3],
+        depth,
+        "input must have same number of channels as length of input_min: {} vs {}",
+    )
 
 
-@register_kernel(REQUANTIZE_PER_CHANNEL, device="CPU", types={"T": (_QINT32,), "out_type": _NARROW})
+@register_kernel(REQUANTIZE_PER_CHANNEL, types={"T": _QINT32, "out_type": _NARROW})
 def requantize_per_channel(
     x: Any,
     input_min: Any,
@@ -174,19 +282,15 @@ def requantize_per_channel(
     *,
     out_type: DataType,
 ) -> Any:
-    if input_max.size != input_min.size:
-        raise InvalidArgumentError(
-            f"input_max has incorrect size, expected {input_min.size} was {input_max.size}"
-        )
+    require_equal(
+        input_min.size, input_max.size, "input_max has incorrect size, expected {} was {}"
+    )
     for name, end in (("min", requested_output_min), ("max", requested_output_max)):
-        if end.size != 1:
-            raise InvalidArgumentError(f"requested_output_{name} must be a scalar")
+        require_equal(end.size, 1, f"requested_output_{name} must be a scalar")
     low, high = (end.reshape(()) for end in (requested_output_min, requested_output_max))
     limits = np.iinfo(out_type.numpy_dtype)
-    if limits.min and not low < 0:
-        raise InvalidArgumentError(
-            f"If out_type is QINT8, requested_output_min must be negative, got {low:g}"
-        )
+    message = f"If out_type is QINT8, requested_output_min must be negative, got {low:g}"
+    require(not limits.min or low < 0, message)
     _check_images(x, input_min.size)
     with np.errstate(all="ignore"):
         part = larger_end(input_min, input_max).reshape(-1) / larger_end(low, high) / _INT32_LEVELS
@@ -195,7 +299,7 @@ def requantize_per_channel(
     return to_int32(limited).astype(out_type.numpy_dtype), low.copy(), high.copy()
 
 
-@register_kernel(REQUANTIZATION_RANGE_PER_CHANNEL, device="CPU", types={"T": (_QINT32,)})
+@register_kernel(REQUANTIZATION_RANGE_PER_CHANNEL, types={"T": _QINT32})
 def requantization_range_per_channel(
     x: Any, input_min: Any, input_max: Any, *, clip_value_max: float
 ) -> Any:
@@ -205,8 +309,7 @@ def requantization_range_per_channel(
             raise InvalidArgumentError(
                 f"input_{name} must be a vector of {depth} elements, got shape {list(end.shape)}"
             )
-    if not x.size:
-        raise InvalidArgumentError("input must not be empty")
+    require(x.size, "input must not be empty")
     _check_images(x, depth)
     with np.errstate(all="ignore"):
         most = np.abs(as_int64(x)).max(axis=(0, 1, 2))

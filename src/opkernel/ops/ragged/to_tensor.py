@@ -1,11 +1,7 @@
-"""RaggedTensorToTensor: rows of a ragged tensor side by side, filled up with a default value.
-
-Shape of RaggedTensorToTensor: the shape asked for, filled in from that of the flat values.
-
-Gradient of RaggedTensorToTensor: a value has that of its place, the default those of the others.
+"""Ragged tensors made dense, filled up with a default value, or sparse: RaggedTensorToTensor, RaggedTensorToSparse.
 
 Source: TensorFlow core/ops/ragged_conversion_ops.cc, core/kernels/ragged_tensor_to_tensor_op.cc,
-core/util/ragged_to_dense_util.cc.
+core/util/ragged_to_dense_util.cc, core/kernels/ragged_tensor_to_sparse_kernel.cc.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,10 +14,11 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
-from opkernel.ops.input_checks import require_equal, require_rank_at_most
-from opkernel.ops.kernel_types import INDEX
-from opkernel.ops.ragged.rows import VALUE_TYPES, ranges
-from opkernel.ops.registration import register_kernel
+from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
+from opkernel.ops.input_checks import require, require_equal, require_rank_at_most
+from opkernel.ops.ragged.gather_range import VALUE_TYPES, ranges
+from opkernel.ops.registration import INDEX, register_kernel
+from opkernel.ops.sparse.tensors import run_starts
 from opkernel.types import DataType
 
 __all__ = ["PARTITION_TYPES", "ragged_tensor_to_tensor_shape"]
@@ -43,8 +40,7 @@ def ragged_tensor_to_tensor_shape(c: InferenceContext) -> None:
     asked = c.make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(0)
     partitions: list[str] = c.get_attr("row_partition_types")
     for name in partitions:
-        if name not in PARTITION_TYPES:
-            raise InvalidArgumentError(f"Unknown string for partition info type: {name}")
+        require(name in PARTITION_TYPES, f"Unknown string for partition info type: {name}")
     _check_partition_types(partitions)
     _check_partition_tensors(c, partitions)
     values, default = c.input(1), c.input(2)
@@ -55,16 +51,12 @@ def ragged_tensor_to_tensor_shape(c: InferenceContext) -> None:
 
 def _check_partition_types(partitions: Sequence[str]) -> None:
     for name in partitions:
-        if name not in _SUPPORTED_TYPES:
-            raise InvalidArgumentError(f"Unsupported partition type: {name}")
-    if not partitions:
-        raise InvalidArgumentError("Partition info types should not be empty")
-    if "FIRST_DIM_SIZE" in partitions[1:]:
-        raise InvalidArgumentError("FIRST_DIM_SIZE must be first")
+        require(name in _SUPPORTED_TYPES, f"Unsupported partition type: {name}")
+    require(partitions, "Partition info types should not be empty")
+    require("FIRST_DIM_SIZE" not in partitions[1:], "FIRST_DIM_SIZE must be first")
     if partitions[0] == "FIRST_DIM_SIZE" and list(partitions[1:2]) != ["VALUE_ROWIDS"]:
         raise InvalidArgumentError("FIRST_DIM_SIZE must be followed by VALUE_ROWIDS")
-    if partitions[0] == "VALUE_ROWIDS":
-        raise InvalidArgumentError("VALUE_ROWIDS cannot be first")
+    require(partitions[0] != "VALUE_ROWIDS", "VALUE_ROWIDS cannot be first")
 
 
 def _check_partition_tensors(c: InferenceContext, partitions: Sequence[str]) -> None:
@@ -76,8 +68,7 @@ def _check_partition_tensors(c: InferenceContext, partitions: Sequence[str]) -> 
         )
     for i, name in enumerate(partitions):
         rank = c.rank(c.input(3 + i))
-        if name == "FIRST_DIM_SIZE" and rank > 0:
-            raise InvalidArgumentError("FIRST_DIM_SIZE must be a scalar.")
+        require(name != "FIRST_DIM_SIZE" or rank <= 0, "FIRST_DIM_SIZE must be a scalar.")
         if name != "FIRST_DIM_SIZE" and c.rank_known(c.input(3 + i)) and rank != 1:
             raise InvalidArgumentError("Row partition must be a vector.")
 
@@ -128,14 +119,8 @@ def _copy(c: InferenceContext, dims: Sequence[DimensionHandle]) -> ShapeHandle:
 
 
 RAGGED_TENSOR_TO_TENSOR = register_op(
-    "RaggedTensorToTensor",
-    inputs=[
-        "shape: Tshape",
-        "values: T",
-        "default_value: T",
-        "row_partition_tensors: num_row_partition_tensors * Tindex",
-    ],
-    outputs=["result: T"],
+    "RaggedTensorToTensor(shape: Tshape, values: T, default_value: T, "
+    "row_partition_tensors: num_row_partition_tensors * Tindex) -> result: T",
     attrs=[
         "T: type",
         "Tindex: {int64, int32}",
@@ -157,16 +142,14 @@ def ragged_tensor_to_tensor(
     *, T: DataType, row_partition_types: list[str]
 ) -> Callable[[Any, Any, Any, list[Any]], Any]:
     for name in row_partition_types:
-        if name not in PARTITION_TYPES:
-            raise InvalidArgumentError(f"Unknown string for partition info type: {name}")
+        require(name in PARTITION_TYPES, f"Unknown string for partition info type: {name}")
     has_size = row_partition_types[:1] == ["FIRST_DIM_SIZE"]
     kinds = row_partition_types[has_size:]
 
     def compute(shape: Any, values: Any, default_value: Any, partitions: list[Any]) -> Any:
         rows = _first_size(row_partition_types, partitions)
         flat = [one.reshape(-1) for one in partitions[has_size:]]
-        if len(flat) < len(kinds):
-            raise InvalidArgumentError("There are fewer row partition tensors than types")
+        require(len(flat) >= len(kinds), "There are fewer row partition tensors than types")
         _check_default(default_value.shape, values.shape)
         sizes = _combined_shape(len(kinds), _asked_shape(shape), values.shape)
         if sizes[0] < 0:
@@ -202,8 +185,7 @@ def _first_size(kinds: Sequence[str], partitions: list[Any]) -> int:
         raise InvalidArgumentError(
             "Invalid first partition input. Tensor requires at least one element."
         )
-    if not kinds:
-        raise InvalidArgumentError("No row_partition_types given.")
+    require(kinds, "No row_partition_types given.")
     if kinds[0] == "FIRST_DIM_SIZE":
         require_equal(partitions[0].size, 1, "FIRST_DIM_SIZE must be a scalar")
         return int(partitions[0].reshape(())[()])
@@ -275,8 +257,7 @@ def _max_width(kind: str, partition: Any) -> int:
 
 def _run_lengths(numbers: Any) -> tuple[Any, Any]:
     """Where runs of equal numbers begin, and how long they are."""
-    changes = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
-    starts = np.concatenate([np.zeros(min(numbers.size, 1), np.int64), changes])
+    starts = run_starts(numbers[:, None])
     return starts, np.diff(np.append(starts, numbers.size))
 
 
@@ -288,6 +269,7 @@ def _places(kinds: Sequence[str], partitions: list[Any], sizes: Sequence[int], r
     places = np.arange(rows, dtype=np.int64) * strides[0]
     places[sizes[0] :] = -1
     for i, (kind, partition) in enumerate(zip(kinds, partitions, strict=False), 1):
+        require(kind in _PARENTS, "Unsupported partition type")
         parents, columns = _PARENTS[kind](partition, places)
         places = np.where((parents >= 0) & (columns < sizes[i]), parents + columns * strides[i], -1)
     return places
@@ -317,13 +299,10 @@ def _of_row_ids(row_ids: Any, places: Any) -> tuple[Any, Any]:
     return places[row_ids], ranges(np.zeros(starts.size, np.int64), lengths)
 
 
-def _of_other(partition: Any, places: Any) -> tuple[Any, Any]:
-    raise InvalidArgumentError("Unsupported partition type")
-
-
-_PARENTS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = dict.fromkeys(
-    PARTITION_TYPES, _of_other
-) | {"ROW_SPLITS": _of_splits, "VALUE_ROWIDS": _of_row_ids}
+_PARENTS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
+    "ROW_SPLITS": _of_splits,
+    "VALUE_ROWIDS": _of_row_ids,
+}
 
 
 @g.register_gradient("RaggedTensorToTensor")
@@ -350,3 +329,74 @@ def ragged_tensor_to_tensor_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradi
     unused = g.nodes.SelectV2(mask, rows, g.zeros_like(rows))
     _, by_default = g.sum_to_operands(rows, default, None, unused)
     return None, by_values, by_default, *[None] * len(partitions)
+
+
+def splits_and_values(c: InferenceContext, ragged_rank: int) -> ShapeHandle:
+    """The shape of the flat values, the input after the splits; all splits are vectors."""
+    values = c.with_rank_at_least(c.input(ragged_rank), 1)
+    check_input_ranks(c, *[1] * ragged_rank)
+    return values
+
+
+def ragged_tensor_to_sparse_shape(c: InferenceContext) -> None:
+    """An index and a value for each of the flat values."""
+    ragged_rank = c.get_attr("RAGGED_RANK")
+    values = splits_and_values(c, ragged_rank)
+    rank = c.make_dim(c.rank(values) + ragged_rank if c.rank_known(values) else None)
+    count = c.num_elements(values)
+    set_outputs(c, [c.matrix(count, rank), c.vector(count), c.vector(rank)])
+
+
+RAGGED_TENSOR_TO_SPARSE = register_op(
+    "RaggedTensorToSparse(rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: T) "
+    "-> sparse_indices: int64, sparse_values: T, sparse_dense_shape: int64",
+    attrs=["RAGGED_RANK: int >= 1", "T: type", "Tsplits: {int32, int64} = DT_INT64"],
+    shape_fn=ragged_tensor_to_sparse_shape,
+    doc="The values of a ragged tensor with their indices.",
+)
+
+
+@register_kernel(RAGGED_TENSOR_TO_SPARSE, types={"Tsplits": INDEX})
+def ragged_tensor_to_sparse(nested_splits: list[Any], values: Any) -> tuple[Any, Any, Any]:
+    splits = [one.reshape(-1) for one in nested_splits]
+    _check(splits, values)
+    columns, sizes = [np.arange(splits[0].size - 1)], [splits[0].size - 1]
+    for level in splits:
+        lengths = np.diff(level)
+        columns = [np.repeat(column, lengths) for column in columns]
+        columns.append(ranges(np.zeros(lengths.size, np.int64), lengths))
+        sizes.append(int(lengths.max(initial=0)))
+    inner = values.shape[1:]
+    check_allocation((values.size, len(sizes) + len(inner)), DataType.DT_INT64)
+    count = int(np.prod(inner))
+    columns = [np.repeat(column, count) for column in columns]
+    columns += [np.tile(one.reshape(-1), values.shape[0]) for one in np.indices(inner)]
+    indices = np.stack(columns, axis=1).astype(np.int64)
+    return indices, values.reshape(-1).copy(), np.array([*sizes, *inner], np.int64)
+
+
+def _check(splits: list[Any], values: Any) -> None:
+    """Raise InvalidArgumentError unless the splits fit one another and the values."""
+    sizes = [level.size - 1 for level in splits[1:]]
+    sizes.append(values.shape[0] if values.ndim else -1)
+    for level, size in zip(splits, sizes, strict=True):
+        require(level.size, "ragged splits may not be empty.")
+        require(level[0] == 0, "First value of ragged splits must be 0.")
+        falls = np.flatnonzero(level[1:] < level[:-1])
+        if falls.size:
+            raise InvalidArgumentError(
+                f"Ragged splits should be non decreasing, but we got {level[falls[0]]} followed "
+                f"by {level[falls[0] + 1]}"
+            )
+        if level[-1] != size:
+            raise InvalidArgumentError(
+                "Final value of ragged splits must match the length the corresponding ragged array"
+            )
+
+
+@g.register_gradient("RaggedTensorToSparse")
+def ragged_tensor_to_sparse_gradient(
+    op: g.Operation, _indices: Any, grad: g.Tensor, _shape: Any
+) -> g.Gradients:
+    values = op.inputs[-1]
+    return *[None] * (len(op.inputs) - 1), g.nodes.Reshape(grad, g.nodes.Shape(values))

@@ -22,12 +22,11 @@ from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.array.concat import concatenated
-from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import INDEX
-from opkernel.ops.ragged.rows import VALUE_TYPES, check_splits, lengths_to_splits
-from opkernel.ops.ragged.to_sparse import splits_and_values
-from opkernel.ops.registration import register_kernel
-from opkernel.ops.tensor_list.value import sum_of_elements, zeros_like_element
+from opkernel.ops.input_checks import require, require_equal
+from opkernel.ops.ragged.gather_range import VALUE_TYPES, check_splits, lengths_to_splits
+from opkernel.ops.ragged.to_tensor import splits_and_values
+from opkernel.ops.registration import INDEX, register_kernel
+from opkernel.ops.tensor_list.value import objects, sum_of_elements, zeros_like_element
 from opkernel.proto import VariantTensorDataProto
 from opkernel.types import (
     DataType,
@@ -35,6 +34,7 @@ from opkernel.types import (
     TensorShape,
     Variant,
     as_dtype,
+    object_scalar,
     register_variant_decoder,
     tensor_from_proto,
     tensor_to_proto,
@@ -57,16 +57,12 @@ class RaggedVariant(Variant):
         values: The flat values.
     """
 
+    type_name = _TYPE_NAME
     __slots__ = ("nested_splits", "values")
 
     def __init__(self, nested_splits: Sequence[Any], values: Any) -> None:
         self.nested_splits = tuple(nested_splits)
         self.values = values
-
-    @property
-    def type_name(self) -> str:
-        """The name of the type in files."""
-        return _TYPE_NAME
 
     def __str__(self) -> str:
         return _TYPE_NAME
@@ -86,8 +82,7 @@ class RaggedVariant(Variant):
         Raises:
             InvalidArgumentError: it has no values.
         """
-        if not proto.tensors:
-            raise InvalidArgumentError("A ragged tensor in a variant has no values")
+        require(proto.tensors, "A ragged tensor in a variant has no values")
         *splits, values = map(tensor_from_proto, proto.tensors)
         return cls(splits, values)
 
@@ -149,16 +144,13 @@ def ragged_tensor_to_variant_shape(c: InferenceContext) -> None:
     """A variant, or one for each row."""
     ragged_rank = c.get_attr("RAGGED_RANK")
     splits_and_values(c, ragged_rank)
-    if not c.get_attr("batched_input"):
-        c.set_output(0, c.scalar())
-        return
-    c.set_output(0, c.vector(c.subtract(c.dim(c.input(0), 0), 1)))
+    is_batch = c.get_attr("batched_input")
+    c.set_output(0, c.vector(c.subtract(c.dim(c.input(0), 0), 1)) if is_batch else c.scalar())
 
 
 def ragged_tensor_to_variant_gradient_shape(c: InferenceContext) -> None:
     """The shape in input 2."""
-    shape = c.make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(2)
-    c.set_output(0, shape)
+    c.set_output(0, c.make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(2))
 
 
 def ragged_tensor_from_variant_shape(c: InferenceContext) -> None:
@@ -170,9 +162,8 @@ def ragged_tensor_from_variant_shape(c: InferenceContext) -> None:
 
 
 RAGGED_TENSOR_TO_VARIANT = register_op(
-    "RaggedTensorToVariant",
-    inputs=["rt_nested_splits: RAGGED_RANK * Tsplits", "rt_dense_values: Tvalues"],
-    outputs=["encoded_ragged: variant"],
+    "RaggedTensorToVariant(rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: Tvalues) "
+    "-> encoded_ragged: variant",
     attrs=[
         "RAGGED_RANK: int >= 0",
         "Tvalues: type",
@@ -185,9 +176,8 @@ RAGGED_TENSOR_TO_VARIANT = register_op(
 )
 
 RAGGED_TENSOR_FROM_VARIANT = register_op(
-    "RaggedTensorFromVariant",
-    inputs=["encoded_ragged: variant"],
-    outputs=["output_nested_splits: output_ragged_rank * Tsplits", "output_dense_values: Tvalues"],
+    "RaggedTensorFromVariant(encoded_ragged: variant) "
+    "-> output_nested_splits: output_ragged_rank * Tsplits, output_dense_values: Tvalues",
     attrs=[
         "input_ragged_rank: int >= -1",
         "output_ragged_rank: int >= 0",
@@ -199,9 +189,8 @@ RAGGED_TENSOR_FROM_VARIANT = register_op(
 )
 
 RAGGED_TENSOR_TO_VARIANT_GRADIENT = register_op(
-    "RaggedTensorToVariantGradient",
-    inputs=["encoded_ragged_grad: variant", "row_splits: Tsplits", "dense_values_shape: int32"],
-    outputs=["dense_values_grad: Tvalues"],
+    "RaggedTensorToVariantGradient(encoded_ragged_grad: variant, row_splits: Tsplits, "
+    "dense_values_shape: int32) -> dense_values_grad: Tvalues",
     attrs=["Tvalues: type", "Tsplits: {int32, int64} = DT_INT64"],
     shape_fn=ragged_tensor_to_variant_gradient_shape,
     doc="The gradient of the values of RaggedTensorToVariant.",
@@ -220,16 +209,10 @@ def ragged_tensor_to_variant(nested_splits: list[Any], values: Any, *, batched_i
         check_splits(level, size)
     ragged = RaggedVariant(splits, values)
     if not batched_input:
-        return _variants([ragged]).reshape(())
-    if not splits and values.ndim == 0:
-        raise InvalidArgumentError("A batched input must have at least one dimension")
-    return _variants(ragged.rows())
-
-
-def _variants(values: Sequence[Any]) -> Any:
-    output = np.empty(len(values), object)
-    output[:] = values
-    return output
+        return object_scalar(ragged)
+    require(splits or values.ndim != 0, "A batched input must have at least one dimension")
+    rows = ragged.rows()
+    return objects(rows, (len(rows),))
 
 
 @register_kernel(RAGGED_TENSOR_FROM_VARIANT, types=_TYPES)

@@ -1,15 +1,16 @@
 """What numbers are made of random words: uniform, normal and truncated normal ones, integers.
 
 A distribution is a function of a place in a stream, a type and a range of groups; a group has the numbers
-of one block, or of a place that it owns alone.
+of one block, or of a place that it owns alone. Other numbers take as many random words as they need: each of
+these has a stream of its own.
 
-log, sin and cos of float, rounded as the C library rounds them.
+log, sin and cos of float are rounded as the C library rounds them. TensorFlow's normal numbers come from these
+functions, so their last bits are part of its streams. NumPy's own differ by a unit in every fourth result. All
+are polynomials in double, rounded once.
 
-TensorFlow's normal numbers come from these functions, so their last bits are part of its streams. NumPy's
-own differ by a unit in every fourth result. All are polynomials in double, rounded once.
-
-Source: TensorFlow core/lib/random/random_distributions.h, random_distributions_utils.h, the single-precision
-functions of Arm's optimized routines, which glibc has.
+Source: TensorFlow core/lib/random/random_distributions.h, random_distributions_utils.h; the macro UNIFORM of
+core/kernels/random_poisson_op.cc and random_binomial_op.cc; RandomSampleBuffer in stateless_random_gamma_op.h;
+the single-precision functions of Arm's optimized routines, which glibc has.
 """
 
 import math
@@ -18,22 +19,27 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.ops.math.special.error_functions import polynomial
-from opkernel.ops.philox import Philox
-from opkernel.ops.random.filling import BLOCKS_PER_OUTPUT, filled
-from opkernel.types import DataType
-
-Array = np.ndarray[Any, Any]
+from opkernel.errors import InvalidArgumentError
+from opkernel.ops.math.error_functions import polynomial
+from opkernel.ops.random.philox import BLOCKS_PER_OUTPUT, Philox, filled
+from opkernel.types import Array, DataType
 
 # log: x = 2^k z, with z near one of 16 centres c: log x = log1p(z/c - 1) + log c + k log 2
 
 _LEAST_Z_BITS = np.int32(0x3F330000)
 _EXPONENT_BITS = np.int32(-(1 << 23))
 _LOG_2 = float.fromhex("0x1.62e42fefa39efp-1")
-_LOG1P = [
-    float.fromhex(text)
-    for text in ("-0x1.00ea348b88334p-2", "0x1.5575b0be00b6ap-2", "-0x1.ffffef20a4123p-2")
-]
+
+
+def _numbers(text: str) -> list[float]:
+    return [float.fromhex(number) for number in text.split()]
+
+
+_LOG1P = _numbers("-0x1.00ea348b88334p-2 0x1.5575b0be00b6ap-2 -0x1.ffffef20a4123p-2")
+_SINE = _numbers("-0x1.555545995a603p-3 0x1.1107605230bc4p-7 -0x1.994eb3774cf24p-13")
+_COSINE = _numbers(
+    "-0x1.ffffffd0c621cp-2 0x1.55553e1068f19p-5 -0x1.6c087e89a359dp-10 0x1.99343027bf8c3p-16"
+)
 _CENTRES = """
 0x1.661ec79f8f3bep+0 -0x1.57bf7808caadep-2 0x1.571ed4aaf883dp+0 -0x1.2bef0a7c06ddbp-2
 0x1.49539f0f010bp+0 -0x1.01eae7f513a67p-2 0x1.3c995b0b80385p+0 -0x1.b31d8a68224e9p-3
@@ -44,7 +50,7 @@ _CENTRES = """
 0x1.b2036576afce6p-1 0x1.526e57720db08p-3 0x1.9c2d163a1aa2dp-1 0x1.bc2860d22477p-3
 0x1.886e6037841edp-1 0x1.1058bc8a07ee1p-2 0x1.767dcf5534862p-1 0x1.4043057b6ee09p-2
 """
-_INVERSES, _LOGS = np.array([float.fromhex(t) for t in _CENTRES.split()]).reshape(16, 2).T.copy()
+_INVERSES, _LOGS = np.array(_numbers(_CENTRES)).reshape(16, 2).T.copy()
 
 
 def log_of_float(x: Array) -> Array:
@@ -74,19 +80,6 @@ def log_of_float(x: Array) -> Array:
 
 _QUARTERS_PER_RADIAN = float.fromhex("0x1.45F306DC9C883p-1")
 _QUARTER = float.fromhex("0x1.921FB54442D18p0")
-_SINE = [
-    float.fromhex(text)
-    for text in ("-0x1.555545995a603p-3", "0x1.1107605230bc4p-7", "-0x1.994eb3774cf24p-13")
-]
-_COSINE = [
-    float.fromhex(text)
-    for text in (
-        "-0x1.ffffffd0c621cp-2",
-        "0x1.55553e1068f19p-5",
-        "-0x1.6c087e89a359dp-10",
-        "0x1.99343027bf8c3p-16",
-    )
-]
 
 
 def sine_and_cosine_of_float(x: Array) -> tuple[Array, Array]:
@@ -142,10 +135,7 @@ def numbers_in_block(dtype: DataType) -> int:
 
 
 def _of_blocks(
-    random: Philox,
-    shape: tuple[int, ...],
-    dtype: DataType,
-    of_words: Callable[[Array], Array],
+    random: Philox, shape: tuple[int, ...], dtype: DataType, of_words: Callable[[Array], Array]
 ) -> Array:
     """A tensor of the numbers of blocks one after the other."""
 
@@ -191,9 +181,8 @@ def uniform_int(low: int, high: int) -> Distribution:
         unsigned = np.dtype(f"u{dtype.numpy_dtype.itemsize}")
         count, least = unsigned.type(high - low), np.array(low, dtype.numpy_dtype).view(unsigned)
 
-        def of_words(words: Array) -> Array:
-            numbers: Array = (words.view(unsigned) % count + least).view(dtype.numpy_dtype)
-            return numbers
+        def of_words(words: Array) -> Any:
+            return (words.view(unsigned) % count + least).view(dtype.numpy_dtype)
 
         return _of_blocks(random, shape, dtype, of_words)
 
@@ -259,3 +248,93 @@ def _first_within_bound(random: Philox, starts: Array, dtype: DataType) -> Array
         starts[rows] += np.uint64(1)
         numbers = normals_of_words(random.blocks_at(starts[rows]), dtype)
     return found
+
+
+_TILE_OF_SAMPLES = 1 << 13
+"""Numbers."""
+
+
+class Streams:
+    """A place in the stream for each of some numbers."""
+
+    def __init__(self, random: Philox, starts: Array) -> None:
+        self._random = random
+        self._next = starts.copy()
+
+    def take(self, rows: Array) -> Array:
+        """The next block of some of them: indices [n] -> uint32 [n, 4]."""
+        words = self._random.blocks_at(self._next[rows])
+        self._next[rows] += np.uint64(1)
+        return words
+
+
+class Buffer:
+    """What is made of blocks, handed out one by one, the last one of a block first.
+
+    Args:
+        streams: Where blocks come from; several buffers take turns.
+        values: What is made of blocks: uint32 [n, 4] -> [n, size].
+        count: How many streams there are.
+        size: How many values a block makes.
+    """
+
+    def __init__(
+        self, streams: Streams, values: Callable[[Array], Array], count: int, size: int
+    ) -> None:
+        self._streams, self._values, self._size = streams, values, size
+        self._kept = np.empty((count, size), values(np.zeros((0, 4), np.uint32)).dtype)
+        self._left = np.zeros(count, np.int8)
+
+    def draw(self, rows: Array) -> Array:
+        """One value for each of some numbers."""
+        empty = rows[self._left[rows] == 0]
+        if empty.size:
+            self._kept[empty] = self._values(self._streams.take(empty))
+            self._left[empty] = self._size
+        self._left[rows] -= 1
+        return self._kept[rows, self._left[rows]]
+
+
+def samples_per_parameter(shape: tuple[int, ...], parameters: tuple[int, ...]) -> int:
+    """How many numbers of each parameter a tensor has, whose last dimensions are theirs.
+
+    Raises:
+        InvalidArgumentError: the last dimensions are not.
+    """
+    if shape[len(shape) - len(parameters) :] != parameters or len(shape) < len(parameters):
+        raise InvalidArgumentError("Shape passed in must end with broadcasted shape.")
+    return math.prod(shape[: len(shape) - len(parameters)])
+
+
+def sampled(
+    random: Philox,
+    shape: tuple[int, ...],
+    dtype: DataType,
+    count: int,
+    draw: Callable[[Philox, Array, Array], Array],
+) -> Array:
+    """A tensor of numbers of several parameters, which its last dimensions run through.
+
+    The streams belong to the numbers of the first parameter, then to those of the second, and so on.
+
+    Args:
+        random: The stream that theirs begin in, every 256 blocks.
+        shape: The shape.
+        dtype: The type.
+        count: How many numbers of each parameter there are.
+        draw: The numbers, of the stream, their parameters' indices and their own.
+    """
+
+    def values(part: slice) -> Array:
+        numbers = np.arange(part.start, part.stop, dtype=np.uint64)
+        drawn = draw(random, (numbers // np.uint64(count)).astype(np.intp), numbers)
+        # Half is rounded twice, as by TensorFlow.
+        return drawn.astype(np.float32) if dtype == DataType.DT_HALF else drawn
+
+    of_parameters = filled((math.prod(shape),), dtype, values, 1, _TILE_OF_SAMPLES)
+    return np.ascontiguousarray(of_parameters.reshape(-1, max(count, 1)).T).reshape(shape)
+
+
+def starts_of(numbers: Array) -> Array:
+    """Where the streams of numbers begin."""
+    return numbers * np.uint64(BLOCKS_PER_OUTPUT)

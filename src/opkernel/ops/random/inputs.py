@@ -1,6 +1,7 @@
-"""The inputs of random ops: shapes, seeds, keys with counters, bounds.
+"""The inputs of random ops: shapes, seeds, keys with counters, bounds; and shape functions of them.
 
-Source: TensorFlow core/kernels/stateless_random_ops.cc (GenerateKey), stateless_random_ops_v2.h,
+Source: TensorFlow core/ops/random_ops.cc, stateless_random_ops.cc, stateless_random_ops_v2.cc,
+core/kernels/stateless_random_ops.cc (GenerateKey), stateless_random_ops_v2.h,
 stateless_random_ops_v2_util.h, core/framework/rng_alg.h.
 """
 
@@ -8,8 +9,10 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, common_shapes
+from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars
 from opkernel.ops.input_checks import require_equal, require_scalar
-from opkernel.ops.philox import Philox
+from opkernel.ops.random.philox import Philox
 from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
 PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3
@@ -93,8 +96,7 @@ def key_and_counter(key: Any, counter: Any, alg: Any) -> int:
     algorithm = PHILOX if algorithm == AUTO_SELECT else algorithm
     if key.shape != (1,):
         raise InvalidArgumentError(
-            f"key must have shape [1], not {TensorShape(key.shape)}. "
-            "(Note that batched keys are not supported yet.)"
+            f"key must have shape [1], not {TensorShape(key.shape)}. (Note that batched keys are not supported yet.)"
         )
     least = max(_COUNTER_SIZE, algorithm)  # TensorFlow takes the algorithm's number for a size
     if counter.ndim != 1 or counter.size < least:
@@ -124,3 +126,57 @@ def of_key(counter: list[int], key: int) -> Philox:
     """The place that two halves of a counter and a key say, all of 64 bits, signed or not."""
     low, high = (half % (1 << 64) for half in counter)
     return Philox(key % (1 << 64), low | high << 64)
+
+
+_KEY_SIZE = 1
+_SEED_SIZE = 2
+
+
+def check_bounds(c: InferenceContext, first: int) -> None:
+    """The inputs `minval` and `maxval` are scalars."""
+    for i, name in enumerate(("minval", "maxval"), first):
+        if c.rank_known(c.input(i)) and c.rank(c.input(i)) != 0:
+            raise InvalidArgumentError(
+                f"{name} must be a scalar; got a tensor of shape {c.input(i)}"
+            )
+
+
+def set_shape_held_by(c: InferenceContext, index: int) -> None:
+    """The output has the shape that an input holds."""
+    c.set_output(0, c.make_shape_from_shape_tensor(index))
+
+
+def per_parameter_shape(c: InferenceContext) -> None:
+    """For each element of input 1 as many numbers as input 0 says, before its dimensions."""
+    c.set_output(0, c.concatenate(c.make_shape_from_shape_tensor(0), c.input(1)))
+
+
+def check_seed_shape(c: InferenceContext, index: int) -> None:
+    """The input is a seed: a vector of two."""
+    c.with_value(c.dim(c.with_rank(c.input(index), 1), 0), _SEED_SIZE)
+
+
+def seeded_shape(c: InferenceContext) -> None:
+    """The shape, the seed."""
+    check_seed_shape(c, 1)
+    common_shapes.random_shape(c)
+
+
+def seeded_int_shape(c: InferenceContext) -> None:
+    """The shape, the seed, the bounds."""
+    check_bounds(c, 2)
+    seeded_shape(c)
+
+
+def keyed_shape(c: InferenceContext) -> None:
+    """The shape, the key, the counter, the algorithm."""
+    check_ranks(c, 1, 1, 2)
+    check_scalars(c, 3)
+    c.with_value(c.dim(c.input(1), 0), _KEY_SIZE)
+    common_shapes.random_shape(c)
+
+
+def keyed_int_shape(c: InferenceContext) -> None:
+    """The shape, the key, the counter, the algorithm, the bounds."""
+    check_bounds(c, 4)
+    keyed_shape(c)

@@ -3,30 +3,21 @@
 Source: TensorFlow core/ops/random_ops.cc, stateless_random_ops.cc, core/kernels/multinomial_op.cc.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import (
-    OpKernelContext,
-    allocate,
-    check_allocation,
-)
+from opkernel.kernel import OpKernelContext, allocate, check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
-from opkernel.ops.input_checks import require_rank, require_scalar
-from opkernel.ops.kernel_types import FLOATS, INDEX
-from opkernel.ops.philox import Philox
+from opkernel.ops.input_checks import require, require_rank, require_scalar
 from opkernel.ops.random.distributions import uniform
-from opkernel.ops.random.filling import StreamKernel
-from opkernel.ops.random.inputs import check_seed, of_seed
-from opkernel.ops.random.shapes import check_seed_shape
-from opkernel.ops.random.stateful import SEEDS
-from opkernel.ops.random.stateless import SEED_TYPE
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.random.inputs import check_seed, check_seed_shape, of_seed
+from opkernel.ops.random.philox import Philox, StreamKernel
+from opkernel.ops.random.uniform_and_normal import SEED_TYPE, SEEDS
+from opkernel.ops.registration import FLOATS, INDEX, register_kernel
 from opkernel.types import DataType
 
 __all__ = ["samples_of"]
@@ -52,9 +43,7 @@ _AT_ONCE = 1 << 16
 """So many classes are drawn at once."""
 
 register_op(
-    "Multinomial",
-    inputs=["logits: T", "num_samples: int32"],
-    outputs=["output: output_dtype"],
+    "Multinomial(logits: T, num_samples: int32) -> output: output_dtype",
     attrs=[*SEEDS, *_TYPES, _OUTPUT_TYPE],
     shape_fn=multinomial_shape,
     is_stateful=True,
@@ -62,9 +51,7 @@ register_op(
     doc="`num_samples` classes for each row of logits, each as likely as its exponential.",
 )
 register_op(
-    "StatelessMultinomial",
-    inputs=["logits: T", "num_samples: int32", "seed: Tseed"],
-    outputs=["output: output_dtype"],
+    "StatelessMultinomial(logits: T, num_samples: int32, seed: Tseed) -> output: output_dtype",
     attrs=[*_TYPES, SEED_TYPE, _OUTPUT_TYPE],
     shape_fn=seeded_multinomial_shape,
     doc="As Multinomial; the seed determines the classes.",
@@ -84,14 +71,13 @@ class Multinomial(StreamKernel):
         ctx.set_output(0, _classes(random, logits, count, self.dtype))
 
 
-@register_kernel("StatelessMultinomial", types={"T": FLOATS, "output_dtype": INDEX}, factory=True)
-def stateless_multinomial(*, output_dtype: DataType) -> Callable[[Any, Any, Any], Any]:
-    def drawn(logits: Any, num_samples: Any, seed: Any) -> Any:
-        check_seed(seed)
-        count = samples_of(logits, num_samples, output_dtype)
-        return _classes(of_seed(seed), logits, count, output_dtype)
-
-    return drawn
+@register_kernel("StatelessMultinomial", types={"T": FLOATS, "output_dtype": INDEX})
+def stateless_multinomial(
+    logits: Any, num_samples: Any, seed: Any, *, output_dtype: DataType
+) -> Any:
+    check_seed(seed)
+    count = samples_of(logits, num_samples, output_dtype)
+    return _classes(of_seed(seed), logits, count, output_dtype)
 
 
 def samples_of(logits: Any, num_samples: Any, dtype: DataType) -> int:
@@ -106,8 +92,7 @@ def samples_of(logits: Any, num_samples: Any, dtype: DataType) -> int:
     count = int(num_samples)
     if count < 0:
         raise InvalidArgumentError(f"num_samples should be non-negative, got {count}")
-    if not logits.shape[1]:
-        raise InvalidArgumentError("num_classes should be positive, got 0")
+    require(logits.shape[1], "num_classes should be positive, got 0")
     check_allocation((len(logits), count), dtype)
     return count
 

@@ -20,23 +20,19 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelContext
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
-from opkernel.ops.kernel_types import ALL
-from opkernel.ops.philox import Philox
-from opkernel.ops.random.filling import StreamKernel
+from opkernel.ops.input_checks import require
 from opkernel.ops.random.inputs import key_and_counter, philox_of
-from opkernel.ops.random.stateful import SEEDS
-from opkernel.ops.random.stateless import KEY
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType, TensorShape
+from opkernel.ops.random.philox import Philox, StreamKernel
+from opkernel.ops.random.uniform_and_normal import KEY, SEEDS
+from opkernel.ops.registration import ALL, register_kernel
+from opkernel.types import Array, DataType, TensorShape
 
 _INT32_MAX = 2**31 - 1
 _AT_ONCE = 1 << 15
 """So many rows are moved at once."""
 
 register_op(
-    "RandomShuffle",
-    inputs=["value: T"],
-    outputs=["output: T"],
+    "RandomShuffle(value: T) -> output: T",
     attrs=[*SEEDS, "T: type"],
     shape_fn=common_shapes.unchanged_shape,
     is_stateful=True,
@@ -44,9 +40,7 @@ register_op(
     doc="The rows of a tensor in random order.",
 )
 register_op(
-    "StatelessShuffle",
-    inputs=["value: T", *KEY],
-    outputs=["output: T"],
+    f"StatelessShuffle(value: T, {KEY}) -> output: T",
     attrs=["T: type"],
     shape_fn=common_shapes.unchanged_shape,
     doc="The rows of a tensor in an order that a key and a counter determine.",
@@ -86,8 +80,6 @@ def _shuffled(value: Any, random: Philox) -> Any:
         result[start : start + _AT_ONCE] = value[np.array(order[start : start + _AT_ONCE])]
     return result
 
-
-Array = np.ndarray[Any, Any]
 
 _INPUTS = ("Index", "Seed", "Max index")
 _SEED_SIZE = 3
@@ -132,9 +124,7 @@ def _repeated(count: int, size: int, name: str) -> int:
 
 
 register_op(
-    "RandomIndexShuffle",
-    inputs=["index: dtype", "seed: Tseed", "max_index: dtype"],
-    outputs=["output: dtype"],
+    "RandomIndexShuffle(index: dtype, seed: Tseed, max_index: dtype) -> output: dtype",
     attrs=[
         "rounds: int = 4",
         "dtype: {int32, uint32, int64, uint64}",
@@ -184,17 +174,14 @@ def _count(index: Any, seed: Any, max_index: Any) -> int:
         InvalidArgumentError: the inputs do not fit each other.
     """
     count: int = max(index.size, max_index.size, seed.size // _SEED_SIZE)
-    if index.shape not in ((), (count,)):
-        raise InvalidArgumentError("Index must be a scalar or vector.")
+    require(index.shape in ((), (count,)), "Index must be a scalar or vector.")
     if seed.shape not in ((_SEED_SIZE,), (count, _SEED_SIZE)):
         raise InvalidArgumentError(
-            f"Seed must be a vector of size [3] or a matrix of size [{count}, 3] but got "
-            f"{TensorShape(seed.shape)}."
+            f"Seed must be a vector of size [3] or a matrix of size [{count}, 3] but got {TensorShape(seed.shape)}."
         )
     if max_index.shape not in ((), (count,)):
         raise InvalidArgumentError(
-            "Maxval must be a scalar or a vector of the same size as index but got "
-            f"{TensorShape(max_index.shape)}"
+            f"Maxval must be a scalar or a vector of the same size as index but got {TensorShape(max_index.shape)}"
         )
     return count
 

@@ -8,7 +8,6 @@ sequences (2008).
 
 import functools
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,9 @@ from opkernel.kernel import allocate, cut, shard
 from opkernel.libraries import library
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
-from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import WIDE_FLOATS
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
-
-Array = np.ndarray[Any, Any]
+from opkernel.ops.input_checks import require, require_scalar
+from opkernel.ops.registration import WIDE_FLOATS, register_kernel
+from opkernel.types import Array, DataType
 
 _DIGITS = 31
 _MOST_COORDINATES = 21200
@@ -49,32 +45,27 @@ def sobol_sample_shape(c: InferenceContext) -> None:
 
 
 register_op(
-    "SobolSample",
-    inputs=["dim: int32", "num_results: int32", "skip: int32"],
-    outputs=["samples: dtype"],
+    "SobolSample(dim: int32, num_results: int32, skip: int32) -> samples: dtype",
     attrs=["dtype: {float, double} = DT_FLOAT"],
     shape_fn=sobol_sample_shape,
-    traits="extra=scipy",
+    traits="extra=scipy extra_when=inputs",
     doc="Points of the Sobol sequence of `dim` coordinates, `skip` of them left out first.",
 )
 
 
-@register_kernel("SobolSample", types={"dtype": WIDE_FLOATS}, factory=True)
-def sobol_sample(*, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
-    def sample(dim: Any, num_results: Any, skip: Any) -> Any:
-        coordinates, count, skipped = _checked(dim, num_results, skip)
-        output = allocate((count, coordinates), dtype)
-        directions = _directions(coordinates)
+@register_kernel("SobolSample", types={"dtype": WIDE_FLOATS})
+def sobol_sample(dim: Any, num_results: Any, skip: Any, *, dtype: DataType) -> Any:
+    coordinates, count, skipped = _checked(dim, num_results, skip)
+    output = allocate((count, coordinates), dtype)
+    directions = _directions(coordinates)
 
-        def fill(part: slice) -> None:
-            points = np.arange(part.start, part.stop, dtype=np.int64) + (skipped + 1)
-            output[part] = _points(points, directions).astype(dtype.numpy_dtype)
-            output[part] *= dtype.numpy_dtype.type(2.0**-_DIGITS)
+    def fill(part: slice) -> None:
+        points = np.arange(part.start, part.stop, dtype=np.int64) + (skipped + 1)
+        output[part] = _points(points, directions).astype(dtype.numpy_dtype)
+        output[part] *= dtype.numpy_dtype.type(2.0**-_DIGITS)
 
-        shard(fill, cut(count, -(-output.size // _TILE)))
-        return output
-
-    return sample
+    shard(fill, cut(count, -(-output.size // _TILE)))
+    return output
 
 
 def _checked(dim: Any, num_results: Any, skip: Any) -> tuple[int, int, int]:
@@ -86,14 +77,11 @@ def _checked(dim: Any, num_results: Any, skip: Any) -> tuple[int, int, int]:
     for name, one in (("dim", dim), ("num_results", num_results), ("skip", skip)):
         require_scalar(one, f"{name} must be a scalar")
     coordinates, count, skipped = int(dim), int(num_results), int(skip)
-    if coordinates < 1:
-        raise InvalidArgumentError("dim must be at least one")
+    require(coordinates >= 1, "dim must be at least one")
     if coordinates > _MOST_COORDINATES:
         raise InvalidArgumentError(f"dim must be at most {_MOST_COORDINATES}")
-    if count < 1:
-        raise InvalidArgumentError("num_results must be at least one")
-    if skipped < 0:
-        raise InvalidArgumentError("skip must be non-negative")
+    require(count >= 1, "num_results must be at least one")
+    require(skipped >= 0, "skip must be non-negative")
     if count >= _INT32_MAX - skipped:
         raise InvalidArgumentError(f"num_results+skip must be less than {_INT32_MAX}")
     return coordinates, count, skipped

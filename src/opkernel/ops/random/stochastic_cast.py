@@ -8,35 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.kernel_types import FLOATS
-from opkernel.ops.philox import Philox
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.random.distributions import uniforms_of_words
 from opkernel.ops.random.inputs import check_philox, key_and_counter, of_key
-from opkernel.ops.random.shapes import check_key
-from opkernel.ops.random.stateless import KEY
-from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
-
-Array = np.ndarray[Any, Any]
+from opkernel.ops.random.philox import Philox
+from opkernel.ops.random.uniform_and_normal import KEY
+from opkernel.ops.registration import FLOATS, register_kernel
+from opkernel.types import Array, DataType
 
 __all__ = ["StochasticRounding"]
 
 _TYPES = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32)
 
 
-def stochastic_cast_shape(c: InferenceContext) -> None:
-    """The shape of the input."""
-    check_key(c)
-    c.set_output(0, c.input(0))
-
-
 register_op(
-    "StochasticCastToInt",
-    inputs=["input: Tin", *KEY],
-    outputs=["output: Tout"],
+    f"StochasticCastToInt(input: Tin, {KEY}) -> output: Tout",
     attrs=["Tin: {half, bfloat16, float, double}", "Tout: {int8, int16, int32}"],
-    shape_fn=stochastic_cast_shape,
+    shape_fn=shape_rule("_, [1], [?], [] -> in0"),
     doc="The integers beside numbers, the larger one as often as the number is near it.",
 )
 _PACKET = {DataType.DT_FLOAT: 8, DataType.DT_DOUBLE: 4}

@@ -2,23 +2,32 @@
 
 As in TensorFlow the entries of both are walked through once, side by side: entries out of order stay so.
 
-Gradients of ops that merge the entries of two sparse tensors.
+SparseAddGrad and SparseSliceGrad: which of the values that came in the values that went out stem from.
 
-Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_add_op.cc, sparse_sparse_binary_op_shared.cc.
+Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_add_op.cc, sparse_sparse_binary_op_shared.cc,
+core/kernels/sparse_add_grad_op.cc, sparse_slice_grad_op.cc.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import opkernel.gradients as g
 from opkernel.device.work_clock import in_time
-from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.errors import InternalError, InvalidArgumentError, UnimplementedError
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.kernel_types import COMPLEX, REAL_NUMBERS, REAL_OF, SIGNED_INTEGERS, WIDE_FLOATS
-from opkernel.ops.registration import register_kernel
+from opkernel.opdef.common_shapes.rules import shape_rule
+from opkernel.ops.input_checks import require
+from opkernel.ops.registration import (
+    COMPLEX,
+    NUMBERS,
+    REAL_NUMBERS,
+    REAL_OF,
+    SIGNED_INTEGERS,
+    WIDE_FLOATS,
+    register_kernel,
+)
 from opkernel.ops.sparse.tensors import (
     check_bounds,
     check_entries,
@@ -32,39 +41,14 @@ from opkernel.types import DataType
 __all__ = ["merged"]
 
 
-_INPUTS = [
-    "a_indices: int64",
-    "a_values: T",
-    "a_shape: int64",
-    "b_indices: int64",
-    "b_values: T",
-    "b_shape: int64",
-]
-
+_OPERANDS = ", ".join(f"{x}_indices: int64, {x}_values: T, {x}_shape: int64" for x in "ab")
 
 SPARSE_ADD = register_op(
-    "SparseAdd",
-    inputs=[*_INPUTS, "thresh: Treal"],
-    outputs=["sum_indices: int64", "sum_values: T", "sum_shape: int64"],
+    f"SparseAdd({_OPERANDS}, thresh: Treal) -> sum_indices: int64, sum_values: T, sum_shape: int64",
     attrs=["T: numbertype", "Treal: realnumbertype"],
     shape_fn=shape_rule("_, _, [rank] -> [?, rank], [?], in2"),
     doc="The sum of two sparse tensors; sums of two entries that are smaller than `thresh` are left out.",
 )
-
-
-def _register_extreme(name: str, type_set: str, which: str) -> Any:
-    return register_op(
-        name,
-        inputs=_INPUTS,
-        outputs=["output_indices: int64", "output_values: T"],
-        attrs=[f"T: {type_set}"],
-        shape_fn=shape_rule("[?, ?], [?], [?], [?, ?], [?], [?] -> [?, ?], [?]"),
-        doc=f"The {which} of each two elements; an entry that is missing counts as 0.",
-    )
-
-
-SPARSE_SPARSE_MAXIMUM = _register_extreme("SparseSparseMaximum", "realnumbertype", "larger")
-SPARSE_SPARSE_MINIMUM = _register_extreme("SparseSparseMinimum", "numbertype", "smaller")
 
 
 SIGNED_NUMBERS = (*WIDE_FLOATS, *SIGNED_INTEGERS, *COMPLEX)
@@ -73,11 +57,11 @@ SIGNED_NUMBERS = (*WIDE_FLOATS, *SIGNED_INTEGERS, *COMPLEX)
 
 def merged(a: Any, b: Any) -> tuple[Any, Any]:
     """The entries of a merge: for each its place among the keys `a` and among `b`, -1 where it has none."""
-    if not _is_sorted(a) or not _is_sorted(b):
+    if not all((keys[1:] >= keys[:-1]).all() for keys in (a, b)):
         return _merged_by_steps(a.tolist(), b.tolist())
     keys = np.concatenate((a, b))
     is_second = np.zeros(len(keys), bool)
-    if _has_repeats(a) or _has_repeats(b):
+    if any((keys[1:] == keys[:-1]).any() for keys in (a, b)):
         repeats = np.concatenate((_repeats(a), _repeats(b)))
         order = stable_order(keys, repeats)
         keys, repeats = keys[order], repeats[order]
@@ -92,14 +76,6 @@ def merged(a: Any, b: Any) -> tuple[Any, Any]:
     from_a[place[of_a]] = order[of_a]
     from_b[place[~of_a]] = order[~of_a] - len(a)
     return from_a, from_b
-
-
-def _is_sorted(keys: Any) -> bool:
-    return bool((keys[1:] >= keys[:-1]).all())
-
-
-def _has_repeats(keys: Any) -> bool:
-    return bool((keys[1:] == keys[:-1]).any())
 
 
 def _repeats(keys: Any) -> Any:
@@ -130,35 +106,29 @@ def _merged_indices(a: Any, b: Any, from_a: Any, from_b: Any) -> Any:
     return np.concatenate((a, b))[np.where(from_a >= 0, from_a, from_b + len(a))]
 
 
-@register_kernel(SPARSE_ADD, types={"T": SIGNED_NUMBERS})
-def sparse_add(
-    a_indices: Any,
-    a_values: Any,
-    a_shape: Any,
-    b_indices: Any,
-    b_values: Any,
-    b_shape: Any,
-    thresh: Any,
-    *,
-    T: DataType,
-    Treal: DataType,
-) -> tuple[Any, Any, Any]:
-    _check_sum(a_indices, a_values, a_shape, b_indices, b_values, b_shape)
-    check_rank(0, thresh=thresh)
+@register_kernel(SPARSE_ADD, types={"T": SIGNED_NUMBERS}, factory=True)
+def sparse_add(*, T: DataType, Treal: DataType) -> Callable[..., tuple[Any, Any, Any]]:
     real = REAL_OF.get(T, T)
-    if real is not Treal:
-        raise InvalidArgumentError(
-            f"thresh must be of type {real.string} for values of type {T.string}, got {Treal.string}"
-        )
-    from_a, from_b = merged(*sparse_keys(a_indices, b_indices))
-    values = _taken(a_values, from_a)
-    both = (from_a >= 0) & (from_b >= 0)
-    values = np.where(from_a >= 0, values, _taken(b_values, from_b))
-    values[both] += b_values[from_b[both]]
-    kept = ~both | (thresh <= _magnitude(values))
-    check_entries(int(kept.sum()), a_indices.shape[1], T)
-    indices = _merged_indices(a_indices, b_indices, from_a[kept], from_b[kept])
-    return indices, values[kept], a_shape.copy()
+
+    def add(*inputs: Any) -> tuple[Any, Any, Any]:
+        (a_indices, a_values, a_shape), (b_indices, b_values, _) = a, b = inputs[:3], inputs[3:6]
+        _check_sum(a, b)
+        check_rank(0, thresh=inputs[6])
+        if real is not Treal:
+            raise InvalidArgumentError(
+                f"thresh must be of type {real.string} for values of type {T.string}, got {Treal.string}"
+            )
+        from_a, from_b = merged(*sparse_keys(a_indices, b_indices))
+        values = _taken(a_values, from_a)
+        both = (from_a >= 0) & (from_b >= 0)
+        values = np.where(from_a >= 0, values, _taken(b_values, from_b))
+        values[both] += b_values[from_b[both]]
+        kept = ~both | (inputs[6] <= _magnitude(values))
+        check_entries(int(kept.sum()), a_indices.shape[1], T)
+        indices = _merged_indices(a_indices, b_indices, from_a[kept], from_b[kept])
+        return indices, values[kept], a_shape.copy()
+
+    return add
 
 
 def _magnitude(values: Any) -> Any:
@@ -167,9 +137,8 @@ def _magnitude(values: Any) -> Any:
     return np.abs(values.astype(np.int32) if narrow else values)
 
 
-def _check_sum(
-    a_indices: Any, a_values: Any, a_shape: Any, b_indices: Any, b_values: Any, b_shape: Any
-) -> None:
+def _check_sum(a: Sequence[Any], b: Sequence[Any]) -> None:
+    (a_indices, a_values, a_shape), (b_indices, b_values, b_shape) = a, b
     check_rank(2, a_indices=a_indices, b_indices=b_indices)
     check_rank(1, a_values=a_values, b_values=b_values, a_shape=a_shape, b_shape=b_shape)
     if len(a_indices) != len(a_values) or len(b_indices) != len(b_values):
@@ -183,38 +152,42 @@ def _check_sum(
             "The second dimensions of the indices and the lengths of the shapes must be equal; got "
             f"{rank}, {b_indices.shape[1]}, {len(a_shape)} and {len(b_shape)}"
         )
-    if not rank:
-        raise InvalidArgumentError("Tensors must not be empty")
+    require(rank, "Tensors must not be empty")
     if (a_shape != b_shape).any():
         raise InvalidArgumentError(
             f"Input shapes must match: got {a_shape.tolist()} and {b_shape.tolist()}"
         )
 
 
-def _make_extreme(choose: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def extreme(
-        a_indices: Any,
-        a_values: Any,
-        a_shape: Any,
-        b_indices: Any,
-        b_values: Any,
-        b_shape: Any,
-        *,
-        T: DataType,
-    ) -> Any:
-        for name, parts in (
-            ("a_", (a_indices, a_values, a_shape)),
-            ("b_", (b_indices, b_values, b_shape)),
-        ):
-            check_parts(*parts, name)
-            check_bounds(parts[0], parts[2])
-        _check_equal(a_shape.tolist(), b_shape.tolist())
-        from_a, from_b = merged(*sparse_keys(a_indices, b_indices))
-        check_entries(len(from_a), len(a_shape), T)
-        values = choose(_taken(a_values, from_a), _taken(b_values, from_b))
-        return _merged_indices(a_indices, b_indices, from_a, from_b), values
+def _register_extreme(
+    name: str, type_set: str, which: str, choose: Callable[[Any, Any], Any]
+) -> None:
+    op = register_op(
+        f"{name}({_OPERANDS}) -> output_indices: int64, output_values: T",
+        attrs=[f"T: {type_set}"],
+        shape_fn=shape_rule("[?, ?], [?], [?], [?, ?], [?], [?] -> [?, ?], [?]"),
+        doc=f"The {which} of each two elements; an entry that is missing counts as 0.",
+    )
 
-    return extreme
+    def make(*, T: DataType) -> Callable[..., tuple[Any, Any]]:
+        def extreme(*inputs: Any) -> tuple[Any, Any]:
+            a, b = inputs[:3], inputs[3:]
+            for name, (indices, values, shape) in (("a_", a), ("b_", b)):
+                check_parts(indices, values, shape, name)
+                check_bounds(indices, shape)
+            _check_equal(a[2].tolist(), b[2].tolist())
+            from_a, from_b = merged(*sparse_keys(a[0], b[0]))
+            check_entries(len(from_a), len(a[2]), T)
+            values = choose(_taken(a[1], from_a), _taken(b[1], from_b))
+            return _merged_indices(a[0], b[0], from_a, from_b), values
+
+        return extreme
+
+    register_kernel(op, types={"T": REAL_NUMBERS}, factory=True)(make)
+
+
+_register_extreme("SparseSparseMaximum", "realnumbertype", "larger", np.maximum)
+_register_extreme("SparseSparseMinimum", "numbertype", "smaller", np.minimum)
 
 
 def _check_equal(a: list[int], b: list[int]) -> None:
@@ -227,10 +200,6 @@ def _check_equal(a: list[int], b: list[int]) -> None:
             )
 
 
-for _op, _choose in ((SPARSE_SPARSE_MAXIMUM, np.maximum), (SPARSE_SPARSE_MINIMUM, np.minimum)):
-    register_kernel(_op, types={"T": REAL_NUMBERS})(_make_extreme(_choose))
-
-
 @g.register_gradient("SparseAdd")
 def sparse_add_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
     found = g.nodes.SparseAddGrad(grads[1], op.inputs[0], op.inputs[3], op.outputs[0])
@@ -240,3 +209,137 @@ def sparse_add_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
 @g.register_gradient("SparseSparseMaximum", "SparseSparseMinimum")
 def sparse_sparse_extreme_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
     raise UnimplementedError(f"{op.type} has no gradient, as in TensorFlow")
+
+
+SPARSE_ADD_GRAD = register_op(
+    "SparseAddGrad(backprop_val_grad: T, a_indices: int64, b_indices: int64, sum_indices: int64) "
+    "-> a_val_grad: T, b_val_grad: T",
+    attrs=["T: numbertype"],
+    shape_fn=shape_rule("_, [a, ?], [b, ?] -> [a], [b]"),
+    doc="The gradients of the values of both operands of SparseAdd.",
+)
+SPARSE_SLICE_GRAD = register_op(
+    "SparseSliceGrad(backprop_val_grad: T, input_indices: int64, input_start: int64, "
+    "output_indices: int64) -> val_grad: T",
+    attrs=["T: numbertype"],
+    shape_fn=shape_rule("_, [n, ?] -> [n]"),
+    doc="The gradient of the values of SparseSlice: 0 for the values that it left out.",
+)
+
+
+@register_kernel(SPARSE_ADD_GRAD, types={"T": SIGNED_NUMBERS})
+def sparse_add_grad(
+    backprop_val_grad: Any, a_indices: Any, b_indices: Any, sum_indices: Any
+) -> tuple[Any, Any]:
+    check_rank(1, backprop_val_grad=backprop_val_grad)
+    check_rank(2, a_indices=a_indices, b_indices=b_indices, sum_indices=sum_indices)
+    _check_count(backprop_val_grad, sum_indices, "sum_indices")
+    _check_columns(a_indices, b_indices, sum_indices)
+    a, b, total = sparse_keys(a_indices, b_indices, sum_indices)
+    if all(map(_rises, (a, b, total))):
+        found = [_where_found(keys, total) for keys in (a, b)]
+    else:
+        found = _found_by_steps([a.tolist(), b.tolist()], total.tolist())
+    return _taken(backprop_val_grad, found[0]), _taken(backprop_val_grad, found[1])
+
+
+def _rises(keys: Any) -> bool:
+    return bool((keys[1:] > keys[:-1]).all())
+
+
+def _where_found(keys: Any, total: Any) -> Any:
+    """The place of each key in `total`, -1 where it has none; both rise."""
+    places = np.searchsorted(total, keys)
+    if not len(total):
+        return np.full_like(places, -1)
+    is_there = total[np.minimum(places, len(total) - 1)] == keys
+    return np.where(is_there, places, -1)
+
+
+def _found_by_steps(operands: Sequence[list[int]], total: list[int]) -> list[Any]:
+    """The same for operands out of order: all are walked through once, side by side with `total`."""
+    found = [np.full(len(keys), -1) for keys in operands]
+    heads = [0] * len(operands)
+    at = 0
+    for _ in in_time(range(len(total) + sum(map(len, operands)))):
+        goes_on = True
+        for number, keys in enumerate(operands):
+            head = heads[number]
+            if at < len(total) and head < len(keys) and keys[head] <= total[at]:
+                if keys[head] == total[at]:
+                    found[number][head] = at
+                else:
+                    goes_on = False
+                heads[number] += 1
+        at += goes_on
+    return found
+
+
+@register_kernel(SPARSE_SLICE_GRAD, types={"T": NUMBERS})
+def sparse_slice_grad(
+    backprop_val_grad: Any, input_indices: Any, input_start: Any, output_indices: Any
+) -> Any:
+    check_rank(1, backprop_val_grad=backprop_val_grad, input_start=input_start)
+    check_rank(2, input_indices=input_indices, output_indices=output_indices)
+    _check_count(backprop_val_grad, output_indices, "output_indices")
+    if len(output_indices) > len(input_indices):
+        raise InvalidArgumentError(
+            "# rows of output_indices should be not greater than of input_indices, got "
+            f"{len(output_indices)} and {len(input_indices)}"
+        )
+    _check_columns(input_indices, output_indices)
+    if len(input_start) != input_indices.shape[1]:
+        raise InvalidArgumentError(
+            f"input_start must have one element for each of the {input_indices.shape[1]} dimensions, "
+            f"got {len(input_start)}"
+        )
+    keys, wanted = sparse_keys(input_indices, output_indices + input_start)
+    places = _subsequence(keys, wanted)
+    grads = np.zeros(len(keys), backprop_val_grad.dtype)
+    grads[places] = backprop_val_grad
+    return grads
+
+
+def _subsequence(keys: Any, wanted: Any) -> Any:
+    """Where among the keys those wanted are, one after the other.
+
+    Raises:
+        InternalError: some are missing, or come in another order.
+    """
+    if _rises(keys):
+        places = _where_found(wanted, keys)
+        if (places >= 0).all() and _rises(places):
+            return places
+        raise _unused(
+            len(wanted), int(np.argmin((places >= 0) & (np.diff(places, prepend=-1) > 0)))
+        )
+    found: list[int] = []
+    targets = wanted.tolist()
+    for place, key in enumerate(in_time(keys.tolist())):
+        if len(found) < len(targets) and key == targets[len(found)]:
+            found.append(place)
+    if len(found) < len(targets):
+        raise _unused(len(targets), len(found))
+    return found
+
+
+def _unused(count: int, used: int) -> InternalError:
+    return InternalError(
+        f"Elements of backprop_val_grad aren't all propagated. Num elements:{count}, used: {used}"
+    )
+
+
+def _check_count(grads: Any, indices: Any, name: str) -> None:
+    if len(grads) != len(indices):
+        raise InvalidArgumentError(
+            f"# elements of backprop_val_grad and # rows of {name} should match (#nnz of sum): got "
+            f"{len(grads)} and {len(indices)}"
+        )
+
+
+def _check_columns(*indices: Any) -> None:
+    columns = [matrix.shape[1] for matrix in indices]
+    if len(set(columns)) > 1:
+        raise InvalidArgumentError(
+            f"All indices must have the same number of dimensions: got {columns}"
+        )

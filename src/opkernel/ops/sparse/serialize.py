@@ -1,13 +1,16 @@
-"""Sparse tensors as three strings or variants each: SerializeSparse, SerializeManySparse and their inverses.
+"""Sparse tensors as strings or variants, as SerializeSparse makes them, and kept by number: AddSparseToTensorsMap.
 
-Sparse tensors cut into those of each row, and put together again: the batches of serialization and maps.
+Their Many forms work on batches. Batches are sparse tensors cut into those of each row, and put together again.
 
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/serialize_sparse_op.cc,
 deserialize_sparse_string_op.cc, deserialize_sparse_variant_op.cc, sparse_tensors_map_ops.cc.
 """
 
+import itertools
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +19,22 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import (
+    ContainerInfo,
+    OpKernel,
+    OpKernelConstruction,
+    OpKernelContext,
+    ResourceBase,
+    check_allocation,
+)
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import ALL
+from opkernel.opdef.common_shapes.rules import shape_rule
+from opkernel.ops.input_checks import require, require_equal, require_vector
 from opkernel.ops.parsing.tensors import serialized
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import ALL, register_kernel
+from opkernel.ops.resource_op_kernel import container_of, kept
 from opkernel.ops.sparse.tensors import check_entries, check_indices, check_rank, check_sparse, runs
+from opkernel.ops.tensor_list.value import objects
 from opkernel.proto import DecodeError, TensorProto, VariantTensorDataProto
 from opkernel.types import (
     DataType,
@@ -34,8 +45,6 @@ from opkernel.types import (
     tensor_from_proto,
     tensor_to_proto,
 )
-
-__all__ = ["SparseParts", "check_parts_of", "rows_of", "stacked"]
 
 
 class SparseParts(NamedTuple):
@@ -54,10 +63,9 @@ def rows_of(whole: SparseParts) -> tuple[int, Iterator[tuple[int, SparseParts]]]
             indices are not sorted, each once, within the shape.
     """
     shape = check_sparse(*whole)
-    if len(shape) < 2:
-        raise InvalidArgumentError(
-            f"Rank of input SparseTensor should be > 1, but saw rank: {len(shape)}"
-        )
+    require(
+        len(shape) >= 2, f"Rank of input SparseTensor should be > 1, but saw rank: {len(shape)}"
+    )
     check_allocation((shape[0], 3), DataType.DT_VARIANT)
     check_indices(whole.indices, shape)
     return shape[0], _rows(whole)
@@ -129,52 +137,40 @@ def stacked(tensors: Sequence[SparseParts], batch: tuple[int, ...], dtype: DataT
 
 
 _TYPE_NAME = "tensorflow::Tensor"
-_INPUTS = ["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"]
-_OUTPUTS = ["sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"]
+PARTS = "sparse_indices: int64, sparse_values: {}, sparse_shape: int64"
+"""The arguments of ops that a sparse tensor of a type is."""
+_SERIALIZED = ["T: type", "out_type: {string, variant} = DT_STRING"]
 _FORMS = (DataType.DT_STRING, DataType.DT_VARIANT)
 _OF_ROW = 400
 """The bytes of a row beside its strings."""
-_OUT_TYPE = "out_type: {string, variant} = DT_STRING"
 
 
-def _register_serialize(name: str, shape: str, doc: str) -> Any:
-    return register_op(
-        name,
-        inputs=_INPUTS,
-        outputs=["serialized_sparse: out_type"],
-        attrs=["T: type", _OUT_TYPE],
-        shape_fn=shape_rule(f"[?, ?], [?], [?] -> {shape}"),
-        doc=doc,
-    )
-
-
-SERIALIZE_SPARSE = _register_serialize(
-    "SerializeSparse",
-    "[3]",
-    "The three tensors of a sparse tensor, as TensorProtos or in variants.",
+SERIALIZE_SPARSE = register_op(
+    f"SerializeSparse({PARTS.format('T')}) -> serialized_sparse: out_type",
+    attrs=_SERIALIZED,
+    shape_fn=shape_rule("[?, ?], [?], [?] -> [3]"),
+    doc="The three tensors of a sparse tensor, as TensorProtos or in variants.",
 )
-SERIALIZE_MANY_SPARSE = _register_serialize(
-    "SerializeManySparse",
-    "[?, 3]",
-    "SerializeSparse of each row of a sparse tensor: the part of one index of the first dimension.",
+SERIALIZE_MANY_SPARSE = register_op(
+    f"SerializeManySparse({PARTS.format('T')}) -> serialized_sparse: out_type",
+    attrs=_SERIALIZED,
+    shape_fn=shape_rule("[?, ?], [?], [?] -> [?, 3]"),
+    doc="SerializeSparse of each row of a sparse tensor: the part of one index of the first dimension.",
 )
-
-
+_DESERIALIZED = (
+    "The sparse tensor of all serialized ones, with the dimensions of the input before theirs."
+)
 DESERIALIZE_SPARSE = register_op(
-    "DeserializeSparse",
-    inputs=["serialized_sparse: Tserialized"],
-    outputs=_OUTPUTS,
+    f"DeserializeSparse(serialized_sparse: Tserialized) -> {PARTS.format('dtype')}",
     attrs=["dtype: type", "Tserialized: {string, variant} = DT_STRING"],
     shape_fn=shape_rule("[..., 3] -> [?, ?], [?], [?]"),
-    doc="The sparse tensor of all serialized ones, with the dimensions of the input before theirs.",
+    doc=_DESERIALIZED,
 )
 DESERIALIZE_MANY_SPARSE = register_op(
-    "DeserializeManySparse",
-    inputs=["serialized_sparse: string"],
-    outputs=_OUTPUTS,
+    f"DeserializeManySparse(serialized_sparse: string) -> {PARTS.format('dtype')}",
     attrs=["dtype: type"],
     shape_fn=shape_rule("[?, 3] -> [?, ?], [?], [?]"),
-    doc="The sparse tensor of all serialized ones, with the dimensions of the input before theirs.",
+    doc=_DESERIALIZED,
 )
 
 
@@ -218,12 +214,10 @@ class TensorVariant(Variant):
 register_variant_decoder(_TYPE_NAME, TensorVariant.from_proto)
 
 
-def _string_of(tensor: Any, dtype: DataType) -> bytes:
-    return serialized(tensor, dtype, strings_are_content=True)  # as TensorFlow has it
-
-
 def _row(parts: SparseParts, dtype: DataType, out_type: DataType) -> list[Any]:
-    write = _string_of if out_type is DataType.DT_STRING else TensorVariant
+    # as in TensorFlow, strings are the content
+    as_string = partial(serialized, strings_are_content=True)
+    write = as_string if out_type is DataType.DT_STRING else TensorVariant
     types = (DataType.DT_INT64, dtype, DataType.DT_INT64)
     return [write(tensor, of_type) for tensor, of_type in zip(parts, types, strict=True)]
 
@@ -242,9 +236,7 @@ def _tensor(shape: tuple[int, ...], elements: Iterable[Any], out_type: DataType)
     """A tensor of strings, or of variants."""
     if out_type is DataType.DT_STRING:
         return string_tensor(shape, elements)
-    output = np.empty(math.prod(shape), object)
-    output[:] = [*elements]
-    return output.reshape(shape)
+    return objects([*elements], shape)
 
 
 @register_kernel(SERIALIZE_MANY_SPARSE, types={"T": ALL, "out_type": _FORMS})
@@ -269,8 +261,7 @@ def serialize_many_sparse(
 @register_kernel(DESERIALIZE_MANY_SPARSE)
 def deserialize_sparse(serialized_sparse: Any, *, dtype: DataType) -> tuple[Any, Any, Any]:
     shape = serialized_sparse.shape
-    if not shape:
-        raise InvalidArgumentError("Serialized sparse should have non-zero rank []")
+    require(shape, "Serialized sparse should have non-zero rank []")
     if shape[-1] != 3:
         raise InvalidArgumentError(
             f"Serialized sparse should have 3 as the last dimension {TensorShape(shape)}"
@@ -304,3 +295,130 @@ def _tensor_of(element: Any) -> tuple[Any, DataType]:
     except DecodeError:
         raise InvalidArgumentError("Could not parse serialized proto") from None
     return tensor_from_proto(proto), DataType(proto.dtype)
+
+
+_NAMES = ["container: string = ''", "shared_name: string = ''"]
+
+register_op(
+    f"AddSparseToTensorsMap({PARTS.format('T')}) -> sparse_handle: int64",
+    attrs=["T: type", *_NAMES],
+    shape_fn=shape_rule("[?, ?], [?], [?] -> []"),
+    is_stateful=True,
+    doc="Has the map of that name keep a sparse tensor; the output is its number.",
+)
+register_op(
+    f"AddManySparseToTensorsMap({PARTS.format('T')}) -> sparse_handles: int64",
+    attrs=["T: type", *_NAMES],
+    shape_fn=shape_rule("[?, ?], [?], [?] -> [?]"),
+    is_stateful=True,
+    doc="Has the map of that name keep each row of a sparse tensor; the output are their numbers.",
+)
+register_op(
+    f"TakeManySparseFromTensorsMap(sparse_handles: int64) -> {PARTS.format('dtype')}",
+    attrs=["dtype: type", *_NAMES],
+    shape_fn=shape_rule("[?] -> [?, ?], [?], [?]"),
+    is_stateful=True,
+    doc="Takes sparse tensors from the map of that name: one sparse tensor of all, row by row.",
+)
+
+
+class SparseTensorsMap(ResourceBase):
+    """Sparse tensors by number; used from any thread."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tensors: dict[int, tuple[SparseParts, DataType]] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def debug_string(self) -> str:
+        """The name."""
+        return "A SparseTensorsMap"
+
+    def add(self, parts: SparseParts, dtype: DataType) -> int:
+        """Keep a sparse tensor, whose number is the result."""
+        own = SparseParts(*(kept(np.array(tensor)) for tensor in parts))
+        with self._lock:
+            number = next(self._numbers)
+            self._tensors[number] = own, dtype
+        return number
+
+    def take(self, numbers: list[int]) -> list[tuple[SparseParts, DataType]]:
+        """The sparse tensors of these numbers, which it no longer keeps.
+
+        Raises:
+            InvalidArgumentError: there is none of a number.
+        """
+        found = []
+        with self._lock:
+            for number in numbers:
+                if number not in self._tensors:
+                    raise InvalidArgumentError(
+                        f"Unable to find SparseTensor: {number} in map: {self._name}"
+                    )
+                found.append(self._tensors.pop(number))
+        return found
+
+
+class _MapKernel(OpKernel):
+    """A kernel that uses the map of its shared name, which it makes where there is none."""
+
+    use_node_name = True
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self._lock = threading.Lock()
+        self._info: ContainerInfo | None = None
+
+    def use(self, ctx: OpKernelContext, tensors_map: SparseTensorsMap) -> None:
+        """Compute with the map."""
+        raise NotImplementedError
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        with self._lock:
+            if self._info is None:
+                self._info = container_of(self, ctx, by_node_name=self.use_node_name)
+        info = self._info
+        with info.resource_manager.lookup_or_create(
+            info.container, info.name, SparseTensorsMap, lambda: SparseTensorsMap(info.name)
+        ) as tensors_map:
+            self.use(ctx, tensors_map)
+
+
+@register_kernel("AddSparseToTensorsMap")
+class AddSparseToTensorsMap(_MapKernel):
+    """Keeps a sparse tensor."""
+
+    def use(self, ctx: OpKernelContext, tensors_map: SparseTensorsMap) -> None:
+        parts = SparseParts(ctx.input(0), ctx.input(1), ctx.input(2))
+        check_sparse(*parts)
+        ctx.set_output(0, np.int64(tensors_map.add(parts, ctx.input_dtype(1))))
+
+
+@register_kernel("AddManySparseToTensorsMap", types={"T": ALL})
+class AddManySparseToTensorsMap(_MapKernel):
+    """Keeps the rows of a sparse tensor."""
+
+    def use(self, ctx: OpKernelContext, tensors_map: SparseTensorsMap) -> None:
+        count, rows = rows_of(SparseParts(ctx.input(0), ctx.input(1), ctx.input(2)))
+        handles = np.zeros(count, np.int64)
+        for number, parts in in_time(rows):
+            handles[number] = tensors_map.add(parts, ctx.input_dtype(1))
+        ctx.set_output(0, handles)
+
+
+@register_kernel("TakeManySparseFromTensorsMap", types={"dtype": ALL})
+class TakeManySparseFromTensorsMap(_MapKernel):
+    """Takes sparse tensors."""
+
+    use_node_name = False
+
+    def use(self, ctx: OpKernelContext, tensors_map: SparseTensorsMap) -> None:
+        handles = ctx.input(0)
+        require_vector(handles, "sparse_handles should be a vector but received shape {}")
+        require(len(handles), "Must have at least 1 handle of a SparseTensor, but got none")
+        found = tensors_map.take(handles.tolist())
+        for number, (parts, dtype) in enumerate(found):
+            check_parts_of(parts, dtype, self.output_types[1], number)
+        whole = stacked([parts for parts, _ in found], (len(found),), self.output_types[1])
+        ctx.set_outputs_by_arg(whole)

@@ -12,7 +12,7 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.ops.input_checks import require_rank
+from opkernel.ops.input_checks import require, require_rank
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
@@ -101,8 +101,7 @@ def check_indices(indices: Any, shape: Sequence[int]) -> None:
     text = f"indices[{row}] = {_text(indices[row])}"
     if not inside[row]:
         raise InvalidArgumentError(f"{text} is out of bounds: need 0 <= index < {_text(shape)}")
-    if keys[row] == keys[row - 1]:
-        raise InvalidArgumentError(f"{text} is repeated")
+    require(keys[row] != keys[row - 1], f"{text} is repeated")
     raise InvalidArgumentError(
         f"{text} is out of order. Many sparse ops require sorted indices.\n"
         "    Use `SparseReorder` to create a correctly ordered copy."
@@ -153,9 +152,7 @@ def _ranks(keys: Any) -> tuple[Any, int]:
 def sorted_order(indices: Any) -> Any | None:
     """The permutation that sorts the rows, equal rows in the order that they have; None if sorted."""
     (keys,) = sparse_keys(indices)
-    if (keys[1:] >= keys[:-1]).all():
-        return None
-    return stable_order(keys)
+    return None if (keys[1:] >= keys[:-1]).all() else stable_order(keys)
 
 
 def runs(columns: Any) -> Iterator[tuple[int, int]]:

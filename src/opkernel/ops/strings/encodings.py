@@ -45,9 +45,7 @@ codecs.register_error("opkernel.mark_or_keep", _mark_or_keep)
 
 _AT_ONCE = 1 << 18
 """So many bytes are decoded at once."""
-_WHOLE = frozenset(
-    ("big5", "big5hkscs", "cp950", "euc_jp", "euc_kr", "gb18030", "gbk", "shift_jis")
-)
+_WHOLE = ("big5", "big5hkscs", "cp950", "euc_jp", "euc_kr", "gb18030", "gbk", "shift_jis")
 """The codecs that do not tell where characters begin."""
 
 
@@ -112,7 +110,7 @@ class Encoding:
                 batch.append(_Piece(text[mark:], codec, mark))
                 size += len(text)
                 continue
-            for piece in in_time(self._pieces(text), _work_of_piece):
+            for piece in in_time(self._pieces(text), lambda piece: len(piece.text) << 8):
                 yield self._characters(row, [piece], with_starts)
             row += 1
         if batch:
@@ -125,11 +123,7 @@ class Encoding:
         while at < len(text):
             end, is_first = _cut(text, codec, at), at == mark
             yield _Piece(
-                text[at:end],
-                codec,
-                mark if is_first else 0,
-                0 if is_first else at,
-                end < len(text),
+                text[at:end], codec, mark if is_first else 0, 0 if is_first else at, end < len(text)
             )
             at = end
 
@@ -198,10 +192,6 @@ class Encoding:
                 length = point - _ERROR if is_error else 1 if left else pending
                 pending -= length
                 yield length
-
-
-def _work_of_piece(piece: _Piece) -> int:
-    return len(piece.text) << 8
 
 
 def _cut(text: bytes, codec: str, at: int) -> int:

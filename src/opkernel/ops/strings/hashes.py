@@ -1,20 +1,29 @@
-"""Hashes of many strings at once: FarmHash's Fingerprint64, SipHash-2-4, MurmurHash64A.
+"""Hashes, and buckets by them: Fingerprint, StringToHashBucket (MurmurHash64A), Fast (FarmHash), Strong (SipHash).
 
-Functions of strings computed by NumPy: those of one length at once, as columns of their bytes.
+NumPy hashes all strings of one length at once, as columns of their bytes. `opdef.core.fingerprint` and
+`lookup.hash_tables` hash single strings.
 
 Source: TensorFlow tsl/platform/fingerprint.h, core/lib/strong_hash (SipHash of the HighwayHash library),
-tsl/platform/hash.cc. Of one string: `opdef.core.fingerprint`, `lookup.hashing`.
+tsl/platform/hash.cc, core/ops/string_ops.cc, core/kernels/string_to_hash_bucket_op.h,
+string_to_hash_bucket_fast_op.cc, core/ops/array_ops.cc, core/kernels/fingerprint_op.cc.
 """
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from opkernel.device.work_clock import array_work, in_time
+from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import shard
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.core.fingerprint import fingerprint64
+from opkernel.ops.input_checks import require, require_equal, require_rank_at_least, require_scalar
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType
 
 _BATCH = 1 << 18
 """Strings that are sorted by length together; the bytes of so many short ones are near the processor."""
@@ -266,11 +275,8 @@ def _finish_long(
     v = _absorb_32(rows, at, v[1] * multiplier, x + w[0])
     w = _absorb_32(rows, at + 32, z + w[1], y + rows.word(at + 16))
     z, x = x, z
-    return _mix(
-        _mix(v[0], w[0], multiplier) + _shift_mix(y) * _K0 + z,
-        _mix(v[1], w[1], multiplier) + x,
-        multiplier,
-    )
+    first = _mix(v[0], w[0], multiplier) + _shift_mix(y) * _K0 + z
+    return _mix(first, _mix(v[1], w[1], multiplier) + x, multiplier)
 
 
 def sip_hashes(strings: Any, key: tuple[int, int]) -> Words:
@@ -352,3 +358,92 @@ def concatenated(first: Words, second: Words) -> Words:
     with np.errstate(over="ignore"):
         h = (first ^ _MURMUR) ^ _shift_mix(second * _MURMUR) * _MURMUR
         return _shift_mix(_shift_mix(h * _MURMUR) * _MURMUR)
+
+
+for _name, _input, _hash, *_attrs in (
+    ("StringToHashBucket", "string_tensor", "MurmurHash"),
+    ("StringToHashBucketFast", "input", "FarmHash fingerprint"),
+    ("StringToHashBucketStrong", "input", "SipHash under `key`", "key: list(int)"),
+):
+    register_op(
+        f"{_name}({_input}: string) -> output: int64",
+        attrs=["num_buckets: int >= 1", *_attrs],
+        shape_fn=unchanged_shape,
+        doc=f"The number of the bucket of each string: its {_hash} modulo `num_buckets`.",
+    )
+
+
+def _buckets(hashes: Any, num_buckets: int) -> Any:
+    return (hashes % np.uint64(num_buckets)).astype(np.int64)
+
+
+@register_kernel("StringToHashBucket")
+def string_to_hash_bucket(string_tensor: Any, *, num_buckets: int) -> Any:
+    return _buckets(murmur_hashes(string_tensor), num_buckets)
+
+
+@register_kernel("StringToHashBucketFast")
+def string_to_hash_bucket_fast(input: Any, *, num_buckets: int) -> Any:
+    return _buckets(fingerprints(input), num_buckets)
+
+
+@register_kernel("StringToHashBucketStrong", factory=True)
+def string_to_hash_bucket_strong(*, num_buckets: int, key: list[int]) -> Callable[[Any], Any]:
+    require_equal(len(key), 2, "Key must have 2 elements, not {}")
+    first, second = key
+    return lambda tensor: _buckets(sip_hashes(tensor, (first, second)), num_buckets)
+
+
+_METHOD, _SIZE = b"farmhash64", 8
+
+
+def fingerprint_shape(c: InferenceContext) -> None:
+    """The bytes of a hash for each row of the input."""
+    c.with_rank_at_least(c.input(0), 1)
+    c.with_rank(c.input(1), 0)
+    method = c.input_tensor(1)
+    if method is not None:
+        _check_method(method, "Unsupported method")
+    size = c.unknown_dim() if method is None else c.make_dim(_SIZE)
+    c.set_output(0, c.matrix(c.dim(c.input(0), 0), size))
+
+
+def _check_method(method: Any, complaint: str) -> None:
+    if method.item() != _METHOD:
+        text = method.item().decode("utf-8", "surrogateescape")
+        raise InvalidArgumentError(f"{complaint}: {text}")
+
+
+FINGERPRINT = register_op(
+    "Fingerprint(data: T, method: string) -> fingerprint: uint8",
+    attrs=["T: type"],
+    shape_fn=fingerprint_shape,
+    doc="The hash of each row of `data` by `method`, which is farmhash64, as bytes.",
+)
+
+
+@register_kernel(FINGERPRINT)
+def fingerprint(data: Any, method: Any, *, T: DataType) -> Any:
+    require_rank_at_least(data, 1, "`data` should have at least one dimension: []")
+    require_scalar(method, "`method` should be a scalar string: {}")
+    _check_method(method, "Unsupported fingerprint method")
+    require(T.can_memcpy or T is DataType.DT_STRING, f"Data type not supported: {T.string}")
+    if T is not DataType.DT_STRING:
+        return _as_bytes(_row_hashes(data))
+    hashes = _as_bytes(fingerprints(data.reshape(-1)))
+    if data.size == len(data):
+        return hashes
+    return _as_bytes(_row_hashes(hashes.reshape(*data.shape, _SIZE)))
+
+
+def _row_hashes(data: Any) -> Any:
+    """The fingerprint of the bytes of each row."""
+    size = math.prod(data.shape[1:])
+    if not data.size:
+        return row_fingerprints(np.empty((len(data), 0), np.uint8))
+    return row_fingerprints(np.ascontiguousarray(data).reshape(len(data), size).view(np.uint8))
+
+
+def _as_bytes(hashes: Any) -> Any:
+    """Little-endian, a row each."""
+    return hashes.astype("<u8").view(np.uint8).reshape(-1, _SIZE)

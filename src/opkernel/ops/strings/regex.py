@@ -1,42 +1,40 @@
-"""Regular expressions: RegexFullMatch, StaticRegexFullMatch.
+"""Regular expressions: RegexFullMatch, RegexReplace, and their Static forms.
 
 The expressions are those of RE2, whose library matches them in linear time (`google-re2`, the extra `strings`).
 Without the library, Python matches those that are so simple that they mean the same, and take no long time.
 
-Source: TensorFlow core/ops/string_ops.cc, core/kernels/regex_full_match_op.cc.
+Source: TensorFlow core/ops/string_ops.cc, core/kernels/regex_full_match_op.cc, regex_replace_op.cc,
+static_regex_replace_op.cc; RE2's GlobalReplace and Rewrite.
 """
 
 import functools
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
 
 from opkernel.device.budget import current_budget
+from opkernel.device.string_tensors import gather_bytes, map_strings
 from opkernel.device.work_clock import check_seconds, in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.libraries import library, library_or_none
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
+from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
 
-__all__ = [
-    "Pattern",
-    "compiled_pattern",
-    "full_match",
-    "is_short_ascii",
-    "quick_rewriting",
-    "quick_substitution",
-]
-
 FullMatch = Callable[[bytes], bool]
-Rewrite = Callable[[bytes], bytes]
+Replace = Callable[[bytes], bytes]
 
-_CLASS = rb"\[\^?(?:[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9 _.,:;/!?=@%+*(){}<>\"'$#]|\\[^A-Za-z0-9\x80-\xff])+\]"
+_ITEM = (
+    rb"(?:[A-Za-z0-9 _.,:;/!?=@%+*(){}<>\"'$#`^]|&(?!&)|\|(?!\|)|~(?!~)|\\[^A-Za-z0-9\x80-\xff])"
+)
+"""A character of a class. Python warns of two `&`, `|` or `~` side by side, which may get a meaning."""
+_CLASS = rb"\[(?:\^|(?!\^))-?(?:" + _ITEM + b"(?:-" + _ITEM + rb")?)+-?\]"
 _TOKEN = re.compile(
     rb"(?:[A-Za-z0-9 _/:,;<>=!@#%&~\"'`-]|\\[^A-Za-z0-9\x80-\xff]|\\[dw]|\.|" + _CLASS + rb")[*+?]?"
 )
@@ -59,21 +57,17 @@ _EDGE = re.compile(rb"\^|.*(?<!\\)\$\Z", re.DOTALL)
 
 
 REGEX_FULL_MATCH = register_op(
-    "RegexFullMatch",
-    inputs=["input: string", "pattern: string"],
-    outputs=["output: bool"],
+    "RegexFullMatch(input: string, pattern: string) -> output: bool",
     shape_fn=shape_rule("_, [] -> in0"),
-    traits="extra=strings",
+    traits="extra=strings extra_when=inputs",
     doc="Whether all of each string matches a regular expression of RE2.",
 )
 
 STATIC_REGEX_FULL_MATCH = register_op(
-    "StaticRegexFullMatch",
-    inputs=["input: string"],
-    outputs=["output: bool"],
+    "StaticRegexFullMatch(input: string) -> output: bool",
     attrs=["pattern: string"],
     shape_fn=unchanged_shape,
-    traits="extra=strings",
+    traits="extra=strings extra_when=attrs",
     doc="RegexFullMatch with an expression that is known when the graph is made.",
 )
 
@@ -161,7 +155,7 @@ def _is_quick(pattern: bytes) -> bool:
     )
 
 
-def quick_rewriting(pattern: bytes, parts: list[bytes | int]) -> Rewrite | None:
+def quick_rewriting(pattern: bytes, parts: list[bytes | int]) -> Replace | None:
     """The function that replaces all matches in a short string of ASCII by texts and groups, as RE2 does.
 
     None where Python would step past empty matches in another way.
@@ -183,7 +177,7 @@ def is_short_ascii(text: bytes) -> bool:
     return len(text) <= _SHORT and text.isascii()
 
 
-def quick_substitution(pattern: bytes, literal: bytes) -> Rewrite | None:
+def quick_substitution(pattern: bytes, literal: bytes) -> Replace | None:
     """The function that replaces all matches by a text, where Python does so quickly and as RE2."""
     if not _is_simple(pattern, 1) or _EDGE.match(pattern):
         return None
@@ -233,7 +227,7 @@ def _on_bytes(token: bytes) -> bytes:
     if one == b".":
         one = rb"(?:[^\n\x80-\xff]|" + _BEYOND_ASCII + b")"
     elif one.startswith(b"[^"):
-        one = b"(?:" + one[:-1] + rb"\x80-\xff]|" + _BEYOND_ASCII + b")"
+        one = rb"(?:[^\x80-\xff" + one[2:] + b"|" + _BEYOND_ASCII + b")"
     return one + quantifier
 
 
@@ -252,3 +246,168 @@ def regex_full_match(tensor: Any, pattern: Any) -> Any:
 def static_regex_full_match(*, pattern: str) -> Callable[[Any], Any]:
     matches = full_match(pattern.encode("utf-8", "surrogateescape"))
     return lambda tensor: _matched(tensor, matches)
+
+
+REGEX_REPLACE = register_op(
+    "RegexReplace(input: string, pattern: string, rewrite: string) -> output: string",
+    attrs=["replace_global: bool = true"],
+    shape_fn=shape_rule("_, [], [] -> in0"),
+    traits="extra=strings extra_when=inputs",
+    doc="Each string with its matches of `pattern` replaced: all, or the first. `\\\\1` is the text of group 1.",
+)
+
+STATIC_REGEX_REPLACE = register_op(
+    "StaticRegexReplace(input: string) -> output: string",
+    attrs=["pattern: string", "rewrite: string", "replace_global: bool = true"],
+    shape_fn=unchanged_shape,
+    traits="extra=strings extra_when=attrs",
+    doc="RegexReplace with pattern and rewrite that are known when the graph is made.",
+)
+
+
+@register_kernel(REGEX_REPLACE)
+def regex_replace(tensor: Any, pattern: Any, rewrite: Any, *, replace_global: bool) -> Any:
+    for name, value in (("Pattern", pattern), ("Rewrite", rewrite)):
+        require_scalar(value, f"{name} must be scalar, but received {{}}")
+    return map_strings(replacement(pattern.item(), rewrite.item(), replace_global), tensor)
+
+
+@register_kernel(STATIC_REGEX_REPLACE, factory=True)
+def static_regex_replace(
+    *, pattern: str, rewrite: str, replace_global: bool
+) -> Callable[[Any], Any]:
+    parts = [text.encode("utf-8", "surrogateescape") for text in (pattern, rewrite)]
+    replace = replacement(parts[0], parts[1], replace_global)
+    return lambda tensor: map_strings(replace, tensor)
+
+
+def replacement(pattern: bytes, rewrite: bytes, replace_global: bool) -> Replace:
+    """The function that replaces the matches in a string.
+
+    Raises:
+        InvalidArgumentError: the pattern is wrong.
+        UnimplementedError: the pattern needs the library `google-re2`, which is not installed.
+    """
+    compiled = compiled_pattern(pattern)
+    parts, is_valid = _parse_rewrite(rewrite)
+    asked = [int(digit) for digit in _GROUP.findall(rewrite)]
+    if max(asked, default=0) > compiled.groups or not (is_valid or replace_global):
+        return bytes  # RE2 refuses the rewrite: nothing is replaced
+    pieces = _replacing(compiled, parts, replace_global)
+    replace = _in_bounds(compiled.search, pieces, len(rewrite))
+    if not replace_global:
+        return replace
+    if all(isinstance(part, bytes) for part in parts):
+        literal = b"".join(part for part in parts if isinstance(part, bytes))
+        quick = quick_substitution(pattern, literal)
+        if quick is not None:
+            return _quick_if(lambda text: not _may_be_much(text, len(literal)), quick, replace)
+    quick = quick_rewriting(pattern, parts)
+    return replace if quick is None else _quick_if(is_short_ascii, quick, replace)
+
+
+_GROUP = re.compile(rb"\\([0-9])")
+_MUCH = 1 << 20
+"""A string that may become so long is made in pieces where a budget holds."""
+
+
+def _may_be_much(text: bytes, rewrite: int) -> bool:
+    """Whether a string may take long, or become long, where each match becomes so many bytes or groups."""
+    return (len(text) + 1) * (rewrite + 1) > _MUCH and current_budget() is not None
+
+
+def _quick_if(applies: Callable[[bytes], bool], quick: Replace, replace: Replace) -> Replace:
+    return lambda text: (quick if applies(text) else replace)(text)
+
+
+def _in_bounds(
+    search: Callable[[bytes], Any], pieces: Callable[[bytes], Iterable[bytes]], rewrite: int
+) -> Replace:
+    """The function that puts pieces together, within the budget where these may be many or long."""
+
+    def replace(text: bytes) -> bytes:
+        if not _may_be_much(text, rewrite):
+            return b"".join(pieces(text))
+        check_speed(search, text)
+        made = in_time(pieces(text), string_work(text), "replacing matches")
+        return gather_bytes(made, "a string with replacements")
+
+    return replace
+
+
+def _parse_rewrite(rewrite: bytes) -> tuple[list[bytes | int], bool]:
+    """The texts and the numbers of groups; False if a bad escape ends it."""
+    parts: list[bytes | int] = []
+    at = 0
+    while at < len(rewrite):
+        stop = rewrite.find(b"\\", at)
+        if stop < 0:
+            return [*parts, rewrite[at:]], True
+        parts.append(rewrite[at:stop])
+        escaped = rewrite[stop + 1 : stop + 2]
+        if escaped.isdigit():
+            parts.append(int(escaped))
+        elif escaped == b"\\":
+            parts.append(escaped)
+        else:
+            return parts, False
+        at = stop + 2
+    return parts, True
+
+
+def _replacing(
+    compiled: Pattern, parts: list[bytes | int], replace_global: bool
+) -> Callable[[bytes], Iterable[bytes]]:
+    """The function that gives what a string becomes, piece by piece."""
+    search, finditer = compiled.search, compiled.finditer
+
+    def texts_of(match: Any) -> Iterable[bytes]:
+        """The texts for one match; groups that took no part are empty."""
+        return (part if isinstance(part, bytes) else match.group(part) or b"" for part in parts)
+
+    def with_first(text: bytes) -> Iterable[bytes]:
+        match = search(text)
+        if match is None:
+            return (text,)
+        begin, end = match.span()
+        return chain((text[:begin],), texts_of(match), (text[end:],))
+
+    def with_all(text: bytes) -> Iterator[bytes]:
+        at, last_end = 0, -1
+        match = None
+        for match in finditer(text):
+            begin, end = match.span()
+            if begin == end:  # the library steps past empty matches in another way
+                break
+            yield text[at:begin]
+            yield from texts_of(match)
+            at = last_end = end
+        else:
+            match = None
+        while match is not None:
+            begin, end = match.span()
+            yield text[at:begin]
+            at = end
+            if begin == end == last_end:  # an empty match right after a match is none
+                at += _character_length(text, end)
+                yield text[end:at]
+            else:
+                yield from texts_of(match)
+                last_end = end
+            match = search(text, at) if at <= len(text) else None
+        yield text[at:]
+
+    return with_all if replace_global else with_first
+
+
+def _character_length(text: bytes, at: int) -> int:
+    """The bytes of the character at a place: that of UTF-8, or 1 where there is none."""
+    if text[at : at + 1] < b"\x80":
+        return 1
+    for length in (2, 3, 4):
+        try:
+            text[at : at + length].decode()
+        except UnicodeDecodeError:
+            continue
+        return length
+    return 1

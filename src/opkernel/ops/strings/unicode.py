@@ -1,17 +1,20 @@
-"""Characters and encodings: UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode.
+"""Characters and encodings: UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode, UnicodeScript.
 
-Source: TensorFlow core/ops/string_ops.cc, core/kernels/unicode_ops.cc.
+`scripts.txt` (written by tools/record_unicode_tables.py) has the runs of code points of one script.
+
+Source: TensorFlow core/ops/string_ops.cc, core/kernels/unicode_ops.cc, unicode_script_op.cc.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from opkernel.device.growing_array import GrowingArray
-from opkernel.device.made_bytes import making_bytes
+from opkernel.device.made_bytes import GrowingArray, making_bytes
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
@@ -19,9 +22,9 @@ from opkernel.kernel import from_attrs
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs
-from opkernel.ops.kernel_types import INDEX
-from opkernel.ops.ragged.rows import lengths_to_splits
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.input_checks import require
+from opkernel.ops.ragged.gather_range import lengths_to_splits
+from opkernel.ops.registration import INDEX, register_kernel
 from opkernel.ops.strings.encodings import CodePoints, Encoding, encoded_strings, input_encoding_of
 from opkernel.types import DataType
 
@@ -51,27 +54,22 @@ def unicode_encode_shape(c: InferenceContext) -> None:
 
 
 UNICODE_DECODE = register_op(
-    "UnicodeDecode",
-    inputs=["input: string"],
-    outputs=["row_splits: Tsplits", "char_values: int32"],
+    "UnicodeDecode(input: string) -> row_splits: Tsplits, char_values: int32",
     attrs=["input_encoding: string", *_DECODING, _SPLITS],
     shape_fn=unicode_decode_shape,
     doc="The code points of each string, as the rows of a ragged tensor.",
 )
 
 UNICODE_DECODE_WITH_OFFSETS = register_op(
-    "UnicodeDecodeWithOffsets",
-    inputs=["input: string"],
-    outputs=["row_splits: Tsplits", "char_values: int32", "char_to_byte_starts: int64"],
+    "UnicodeDecodeWithOffsets(input: string) "
+    "-> row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64",
     attrs=["input_encoding: string", *_DECODING, _SPLITS],
     shape_fn=unicode_decode_shape,
     doc="The code points of each string and the bytes at which they begin, as ragged rows.",
 )
 
 UNICODE_ENCODE = register_op(
-    "UnicodeEncode",
-    inputs=["input_values: int32", "input_splits: Tsplits"],
-    outputs=["output: string"],
+    "UnicodeEncode(input_values: int32, input_splits: Tsplits) -> output: string",
     attrs=[
         "errors: {'ignore', 'replace', 'strict'} = 'replace'",
         _OUTPUT,
@@ -83,9 +81,7 @@ UNICODE_ENCODE = register_op(
 )
 
 UNICODE_TRANSCODE = register_op(
-    "UnicodeTranscode",
-    inputs=["input: string"],
-    outputs=["output: string"],
+    "UnicodeTranscode(input: string) -> output: string",
     attrs=["input_encoding: string", _OUTPUT, *_DECODING],
     shape_fn=unchanged_shape,
     doc="Each string in another encoding.",
@@ -119,8 +115,7 @@ class _Repair:
         if self.replace_control_characters:
             is_bad = is_bad | (found.points <= _LAST_CONTROL)
         refused = is_bad if self.refuses_controls else found.is_error
-        if self.errors == "strict" and refused.any():
-            raise InvalidArgumentError("Invalid formatting on input string")
+        require(self.errors != "strict" or not refused.any(), "Invalid formatting on input string")
         if self.errors != "ignore":
             points = np.where(is_bad, np.uint32(self.replacement_char), found.points)
             return replace(found, points=points)
@@ -137,10 +132,8 @@ def _decoded(
     counts = np.zeros(tensor.size, np.int64)
     strings = tensor.reshape(-1).tolist()
     with making_bytes("characters") as made:
-        points, starts = (
-            GrowingArray(DataType.DT_INT32, made),
-            GrowingArray(DataType.DT_INT64, made),
-        )
+        points = GrowingArray(DataType.DT_INT32, made)
+        starts = GrowingArray(DataType.DT_INT64, made)
         for found in map(repair.apply, encoding.decode(strings, with_starts=with_starts)):
             counts[found.rows.start : found.rows.stop] += found.counts
             points.extend(found.points)
@@ -150,20 +143,18 @@ def _decoded(
     return lengths_to_splits(counts, splits), *columns
 
 
-@register_kernel(UNICODE_DECODE, types={"Tsplits": INDEX}, factory=True)
-@from_attrs(encoding=input_encoding_of, repair=_Repair)
-def unicode_decode(
-    *, encoding: Encoding, repair: _Repair, Tsplits: DataType
-) -> Callable[[Any], tuple[Any, ...]]:
-    return partial(_decoded, encoding, repair, Tsplits, False)
+def _decoder(with_starts: bool) -> Callable[..., Callable[[Any], tuple[Any, ...]]]:
+    @from_attrs(encoding=input_encoding_of, repair=_Repair)
+    def unicode_decode(
+        *, encoding: Encoding, repair: _Repair, Tsplits: DataType
+    ) -> Callable[[Any], tuple[Any, ...]]:
+        return partial(_decoded, encoding, repair, Tsplits, with_starts)
+
+    return unicode_decode
 
 
-@register_kernel(UNICODE_DECODE_WITH_OFFSETS, types={"Tsplits": INDEX}, factory=True)
-@from_attrs(encoding=input_encoding_of, repair=_Repair)
-def unicode_decode_with_offsets(
-    *, encoding: Encoding, repair: _Repair, Tsplits: DataType
-) -> Callable[[Any], tuple[Any, ...]]:
-    return partial(_decoded, encoding, repair, Tsplits, True)
+for _op, _with_starts in ((UNICODE_DECODE, False), (UNICODE_DECODE_WITH_OFFSETS, True)):
+    register_kernel(_op, types={"Tsplits": INDEX}, factory=True)(_decoder(_with_starts))
 
 
 @register_kernel(UNICODE_TRANSCODE, factory=True)
@@ -199,9 +190,8 @@ def _rows_of_points(values: Any, splits: Any) -> Iterator[CodePoints]:
         for at in range(begin, max(end, begin + 1), _AT_ONCE):
             points = values[at : min(at + _AT_ONCE, end)]
             is_open = at + _AT_ONCE < end
-            counts = (
-                np.diff(splits[row : next_row + 1]) if end - begin <= _AT_ONCE else [len(points)]
-            )
+            is_whole = end - begin <= _AT_ONCE
+            counts = np.diff(splits[row : next_row + 1]) if is_whole else [len(points)]
             is_bad = (points < 0) | (points > _MAX_CODE_POINT) | (points >> 11 == 0xD800 >> 11)
             rows = range(row, next_row)
             yield CodePoints(rows, np.asarray(counts), points.astype(np.uint32), is_bad, is_open)
@@ -215,11 +205,33 @@ def _check_rows(values: Any, splits: Any) -> None:
         raise InvalidArgumentError(
             f"Input_splits should contain elements, but given input_values has {values.size} elements"
         )
-    if splits[0] != 0:
-        raise InvalidArgumentError("First value in input_splits must be zero.")
+    require(splits[0] == 0, "First value in input_splits must be zero.")
     if (np.diff(splits) < 0).any():
         raise InvalidArgumentError("Values in input_splits must be equal or in ascending order.")
     if splits[-1] != values.size:
         raise InvalidArgumentError(
             "Last value in input_splits must be equal to length of input_tensor."
         )
+
+
+UNICODE_SCRIPT = register_op(
+    "UnicodeScript(input: int32) -> output: int32",
+    shape_fn=unchanged_shape,
+    doc="ICU's number of the script of each code point; -1 for what is none.",
+)
+
+
+@functools.cache
+def _runs() -> tuple[Any, Any]:
+    """Where the runs begin, and the script of each, with what is no code point around."""
+    lines = Path(__file__).with_name("scripts.txt").read_text("ascii").splitlines()
+    runs = [line.split() for line in lines]
+    starts = [int(start, 16) for start, _ in runs]
+    scripts = [int(script) for _, script in runs]
+    return np.array([*starts, 0x110000], np.int32), np.array([-1, *scripts, -1], np.int32)
+
+
+@register_kernel(UNICODE_SCRIPT)
+def unicode_script(input: Any) -> Any:
+    starts, scripts = _runs()
+    return np.asarray(scripts[np.searchsorted(starts, input, side="right")])

@@ -15,8 +15,8 @@ from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import ResourceBase, check_allocation
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.kernel_types import NUMBERS
-from opkernel.ops.step_resources import kept
+from opkernel.ops.registration import NUMBERS
+from opkernel.ops.resource_op_kernel import kept
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 
@@ -76,7 +76,7 @@ class TensorArray(ResourceBase):
         self.identical_element_shapes = identical_element_shapes
         self.has_dynamic_size = dynamic_size
         self.gradients_allowed = True
-        self._element_shape = element_shape
+        self.element_shape = element_shape
         self._clear_after_read = clear_after_read
         self._is_grad = is_grad
         self._marked_size = marked_size
@@ -87,11 +87,6 @@ class TensorArray(ResourceBase):
         """The number of elements."""
         return f"TensorArray[{len(self._elements or ())}]"
 
-    @property
-    def element_shape(self) -> PartialTensorShape:
-        """The shape of all elements, as far as it is known."""
-        return self._element_shape
-
     def merge_element_shape(self, shape: PartialTensorShape) -> None:
         """Learn more of the shapes of the elements.
 
@@ -99,7 +94,14 @@ class TensorArray(ResourceBase):
             InvalidArgumentError: it contradicts the known shape.
         """
         with self._lock:
-            self._element_shape = self._element_shape.merge_with(shape)
+            self.element_shape = self.element_shape.merge_with(shape)
+
+    def check_dtype(self, dtype: DataType, what: str) -> None:
+        """Raise InvalidArgumentError unless the elements have a type; `what` the op did with it."""
+        if dtype != self.dtype:
+            raise InvalidArgumentError(
+                f"TensorArray dtype is {self.dtype.string} but Op {what} dtype {dtype.string}."
+            )
 
     def size(self) -> int:
         """The number of elements."""
@@ -190,12 +192,12 @@ class TensorArray(ResourceBase):
         if index >= len(elements):
             _lengthen(elements, index + 1)
         element = elements[index]
-        dims = self._element_shape.dims
+        dims = self.element_shape.dims
         if dims != tensor.shape:
             if dims is not None:
                 self._check_shape(index, TensorShape(tensor.shape))
-            if self.identical_element_shapes and not self._element_shape.is_fully_defined():
-                self._element_shape = PartialTensorShape(tensor.shape)
+            if self.identical_element_shapes and not self.element_shape.is_fully_defined():
+                self.element_shape = PartialTensorShape(tensor.shape)
         if element is None:
             elements[index] = _Element(kept(tensor), tensor.shape)
         elif element.is_read:
@@ -206,11 +208,11 @@ class TensorArray(ResourceBase):
             raise self._cannot_write(index, "it has already been written to.")
 
     def _check_shape(self, index: int, shape: TensorShape) -> None:
-        if not self._element_shape.is_compatible_with(shape):
+        if not self.element_shape.is_compatible_with(shape):
             raise self._cannot_write(
                 index,
                 f"the value shape is {shape} which is incompatible with the TensorArray's inferred "
-                f"element shape: {self._element_shape} (consider setting infer_shape=False).",
+                f"element shape: {self.element_shape} (consider setting infer_shape=False).",
             )
 
     def _cannot_write(self, index: int, why: str) -> InvalidArgumentError:
@@ -259,13 +261,13 @@ class TensorArray(ResourceBase):
 
     def _write_zeros(self, elements: list[_Element | None], index: int) -> _Element:
         """Let an element stand for zeros, and those before it that do not exist yet."""
-        if not self._element_shape.is_fully_defined():
+        if not self.element_shape.is_fully_defined():
             raise InvalidArgumentError(
                 f"TensorArray {self.name}: Could not read from TensorArray index {index}.  "
-                f"Furthermore, the element shape is not fully defined: {self._element_shape}.  "
+                f"Furthermore, the element shape is not fully defined: {self.element_shape}.  "
                 "It was not written; with a full element_shape it would be zeros."
             )
-        shape = tuple(self._element_shape.as_tensor_shape())
+        shape = tuple(self.element_shape.as_tensor_shape())
         first = min(index, len(elements))
         check_bytes(_OF_ELEMENT * (index + 1 - first), "elements of a TensorArray")
         _lengthen(elements, index + 1)

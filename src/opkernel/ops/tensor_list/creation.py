@@ -1,11 +1,13 @@
-"""New lists: EmptyTensorList, TensorListReserve, TensorListFromTensor, TensorListSplit.
+"""New lists: EmptyTensorList, TensorListReserve, TensorListFromTensor, TensorListSplit, and the TensorListScatter ops.
 
-Source: TensorFlow core/ops/list_ops.cc, core/kernels/list_kernels.{h,cc}.
+Source: TensorFlow core/ops/list_ops.cc, core/kernels/list_kernels.{h, cc}.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 import opkernel.gradients as g
 from opkernel.device.made_bytes import check_bytes
@@ -14,13 +16,20 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.full_type import FullTypeId
-from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
+from opkernel.ops.input_checks import require, require_equal, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of, row_shape
-from opkernel.ops.tensor_list.list_data import list_type, set_new_list
-from opkernel.ops.tensor_list.persistent_list import PersistentList
-from opkernel.ops.tensor_list.rows import check_row_shape, check_rows, rows_of
-from opkernel.ops.tensor_list.value import TensorList, handle_of
+from opkernel.ops.tensor_list.items import (
+    ELEMENT_TYPES,
+    check_row_shape,
+    check_rows,
+    list_type,
+    partial_shape_of,
+    push_back_shape,
+    row_shape,
+    rows_of,
+    set_new_list,
+)
+from opkernel.ops.tensor_list.value import Elements, PersistentList, TensorList, handle_of, list_of
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 _ATTRS = ["element_dtype: type", "shape_type: {int32, int64}"]
@@ -32,9 +41,7 @@ def empty_list_shape(c: InferenceContext) -> None:
 
 
 EMPTY_TENSOR_LIST = register_op(
-    "EmptyTensorList",
-    inputs=["element_shape: shape_type", "max_num_elements: int32"],
-    outputs=["handle: variant"],
+    "EmptyTensorList(element_shape: shape_type, max_num_elements: int32) -> handle: variant",
     attrs=_ATTRS,
     shape_fn=empty_list_shape,
     traits="item_rule=empty",
@@ -51,9 +58,7 @@ def empty_tensor_list(element_shape: Any, max_num_elements: Any, *, element_dtyp
 
 
 TENSOR_LIST_RESERVE = register_op(
-    "TensorListReserve",
-    inputs=["element_shape: shape_type", "num_elements: int32"],
-    outputs=["handle: variant"],
+    "TensorListReserve(element_shape: shape_type, num_elements: int32) -> handle: variant",
     attrs=_ATTRS,
     shape_fn=empty_list_shape,
     traits="item_rule=reserve",
@@ -66,10 +71,9 @@ TENSOR_LIST_RESERVE = register_op(
 def tensor_list_reserve(element_shape: Any, num_elements: Any, *, element_dtype: DataType) -> Any:
     require_scalar(num_elements, "The num_elements to reserve must be a tensor size 1, but got {}")
     length = num_elements.item()
-    if length < 0:
-        raise InvalidArgumentError(
-            f"The num_elements to reserve must be a non negative number, but got {length}"
-        )
+    require(
+        length >= 0, f"The num_elements to reserve must be a non negative number, but got {length}"
+    )
     check_allocation((length,), DataType.DT_INT64)
     elements = PersistentList.filled(length, None)
     return handle_of(TensorList(element_dtype, partial_shape_of(element_shape), elements))
@@ -82,9 +86,8 @@ def from_tensor_shape(c: InferenceContext) -> None:
 
 
 TENSOR_LIST_FROM_TENSOR = register_op(
-    "TensorListFromTensor",
-    inputs=["tensor: element_dtype", "element_shape: shape_type"],
-    outputs=["output_handle: variant"],
+    "TensorListFromTensor(tensor: element_dtype, element_shape: shape_type) "
+    "-> output_handle: variant",
     attrs=_ATTRS,
     shape_fn=from_tensor_shape,
     traits="item_rule=rows",
@@ -114,9 +117,8 @@ def split_shape(c: InferenceContext) -> None:
 
 
 TENSOR_LIST_SPLIT = register_op(
-    "TensorListSplit",
-    inputs=["tensor: element_dtype", "element_shape: shape_type", "lengths: int64"],
-    outputs=["output_handle: variant"],
+    "TensorListSplit(tensor: element_dtype, element_shape: shape_type, lengths: int64) "
+    "-> output_handle: variant",
     attrs=_ATTRS,
     shape_fn=split_shape,
     type_constructor=list_type,
@@ -152,10 +154,7 @@ def _check_part_shape(tensor: Any, element_shape: PartialTensorShape) -> None:
     dims = element_shape.dims
     if dims is None:
         return
-    if not dims:
-        raise InvalidArgumentError(
-            "TensorListSplit requires element_shape to be at least of rank 1, but saw: []"
-        )
+    require(dims, "TensorListSplit requires element_shape to be at least of rank 1, but saw: []")
     if not PartialTensorShape(dims[1:]).is_compatible_with(TensorShape(tensor.shape[1:])):
         raise InvalidArgumentError(
             f"tensor shape {TensorShape(tensor.shape)} is not compatible with element_shape "
@@ -180,3 +179,125 @@ def split_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     shape = g.nodes.ConcatV2([[-1], row_shape(tensor)], 0)
     joined = g.nodes.TensorListConcatV2(grad, shape, lengths, element_dtype=tensor.dtype)
     return joined.tensor, None, None
+
+
+def scatter_shape(c: InferenceContext) -> None:
+    """A list of tensors of the shape in input 2."""
+    set_new_list(c, shape_input=2)
+
+
+TENSOR_LIST_SCATTER = register_op(
+    "TensorListScatter(tensor: element_dtype, indices: int32, element_shape: shape_type) "
+    "-> output_handle: variant",
+    attrs=_ATTRS,
+    shape_fn=scatter_shape,
+    type_constructor=list_type,
+    doc="A list whose element `indices[i]` is row i of `tensor`, just long enough for all.",
+)
+
+TENSOR_LIST_SCATTER_V2 = register_op(
+    "TensorListScatterV2(tensor: element_dtype, indices: int32, element_shape: shape_type, "
+    "num_elements: int32) -> output_handle: variant",
+    attrs=_ATTRS,
+    shape_fn=scatter_shape,
+    type_constructor=list_type,
+    doc="A list of `num_elements` (as many as needed if -1), element `indices[i]` row i of `tensor`.",
+)
+
+
+@register_kernel(TENSOR_LIST_SCATTER, types={"element_dtype": ELEMENT_TYPES}, kind="view")
+def tensor_list_scatter(
+    tensor: Any, indices: Any, element_shape: Any, *, element_dtype: DataType
+) -> Any:
+    any_number = np.int32(-1)
+    return tensor_list_scatter_v2(
+        tensor, indices, element_shape, any_number, element_dtype=element_dtype
+    )
+
+
+@register_kernel(TENSOR_LIST_SCATTER_V2, types={"element_dtype": ELEMENT_TYPES}, kind="view")
+def tensor_list_scatter_v2(
+    tensor: Any, indices: Any, element_shape: Any, num_elements: Any, *, element_dtype: DataType
+) -> Any:
+    require_scalar(num_elements, "num_elements must be a scalar")
+    length = num_elements.item()
+    require(length >= -1, f"TensorListScatter expects num_elements >= -1, found: {length}")
+    shape = partial_shape_of(element_shape)
+    check_row_shape(tensor, shape)
+    require_equal(
+        indices.size, len(tensor), "Invalid number of rows in input tensor. Expected: {} Actual: {}"
+    )
+    positions = indices.reshape(-1).tolist()
+    if min(positions, default=0) < 0:
+        raise InvalidArgumentError("Indices in TensorListScatter must all be non-negative.")
+    highest = max(positions, default=-1)
+    if -1 < length <= highest:
+        raise InvalidArgumentError(
+            f"TensorListScatter: Trying to scatter at index {highest} in list with size {length}"
+        )
+    elements = _scattered(PersistentList(), positions, tensor, max(highest + 1, length))
+    return handle_of(TensorList(element_dtype, shape, elements))
+
+
+def _scattered(elements: Elements, positions: list[int], tensor: Any, length: int) -> Elements:
+    """The elements, made as long as that, with the rows of a tensor at the positions."""
+    check_allocation((length,), DataType.DT_INT64)
+    if length > len(elements):
+        elements = elements.resized(length, None)
+    changed = list(elements)
+    for position, row in zip(in_time(positions), rows_of(tensor), strict=True):
+        changed[position] = row
+    return PersistentList(changed)
+
+
+def scatter_into_existing_list_shape(c: InferenceContext) -> None:
+    """A list like input 0."""
+    c.with_rank_at_least(c.input(1), 1)
+    c.with_rank(c.input(2), 1)
+    push_back_shape(c)
+
+
+TENSOR_LIST_SCATTER_INTO_EXISTING_LIST = register_op(
+    "TensorListScatterIntoExistingList(input_handle: variant, tensor: element_dtype, "
+    "indices: int32) -> output_handle: variant",
+    attrs=["element_dtype: type"],
+    shape_fn=scatter_into_existing_list_shape,
+    type_constructor=list_type,
+    doc="The list with row i of `tensor` for element `indices[i]`, longer if needed.",
+)
+
+
+@register_kernel(
+    TENSOR_LIST_SCATTER_INTO_EXISTING_LIST, types={"element_dtype": ELEMENT_TYPES}, kind="view"
+)
+def tensor_list_scatter_into_existing_list(
+    input_handle: Any, tensor: Any, indices: Any, *, element_dtype: DataType
+) -> Any:
+    old = list_of(input_handle, element_dtype)
+    check_rows(tensor)
+    require_vector(indices, "Expected indices to be a vector, but received shape: {}")
+    require_equal(
+        len(indices), len(tensor), "Expected len(indices) == tensor.shape[0], but saw: {} vs. {}"
+    )
+    positions = indices.tolist()
+    if min(positions, default=0) < 0:
+        raise InvalidArgumentError(f"Trying to modify element {min(positions)} of a list")
+    length = max(len(old), max(positions, default=-1) + 1)
+    return handle_of(old.with_elements(_scattered(old.elements, positions, tensor, length)))
+
+
+@g.register_gradient("TensorListScatter", "TensorListScatterV2")
+def scatter_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    tensor, indices, *others = op.inputs
+    return _rows(grad, tensor, indices), None, *[None for _ in others]
+
+
+@g.register_gradient("TensorListScatterIntoExistingList")
+def scatter_into_existing_list_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, tensor, indices = op.inputs
+    rest = g.nodes.TensorListScatterIntoExistingList(grad, g.zeros_like(tensor), indices)
+    return rest, _rows(grad, tensor, indices), None
+
+
+def _rows(grad: g.Tensor, tensor: g.Tensor, indices: g.Tensor) -> Any:
+    return g.nodes.TensorListGather(grad, indices, row_shape(tensor), element_dtype=tensor.dtype)

@@ -1,27 +1,31 @@
-"""TensorList: the value that the handle of a tensor list holds.
+"""TensorList: the value that the handle of a tensor list holds, in files, too; and the persistent list of its elements.
 
-Sums and zeros of the elements of lists, which gradients of lists are added up with.
+A persistent list is never changed, and cheap to copy with one element changed. A loop of n turns that sets one element
+a turn would take n * n steps if each new list were a copy. The elements stand in chunks instead: a changed list shares
+with the old one all chunks but one, so that a change copies one chunk and the list of chunks.
 
-The metadata of a tensor list in files: varints, and then the message of the element shape.
+Sums and zeros of the elements of lists are what gradients of lists are added up with. In files the metadata are
+varints, and then the message of the element shape.
 
-Source: TensorFlow core/kernels/tensor_list.{h,cc}, tensor_list_util.cc, core/kernels/tensor_list_util.cc,
-core/util/tensor_ops_util.h, TensorList::Encode and Decode in TensorFlow core/kernels/tensor_list.cc.
+Source: TensorFlow core/kernels/tensor_list.{h,cc} (TensorList::Encode and Decode), tensor_list_util.cc,
+core/util/tensor_ops_util.h.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from opkernel.device.made_bytes import check_bytes
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import NUMBERS
-from opkernel.ops.parsing.wire import write_varint
-from opkernel.ops.tensor_list.persistent_list import PersistentList
+from opkernel.ops.input_checks import require, require_scalar
+from opkernel.ops.parsing.wire import WireError, read_varint
+from opkernel.ops.registration import NUMBERS
 from opkernel.proto import DecodeError, TensorShapeProto, VariantTensorDataProto
 from opkernel.types import (
+    Array,
     DataType,
     OpaqueVariant,
     PartialTensorShape,
@@ -32,6 +36,98 @@ from opkernel.types import (
     tensor_from_proto,
     tensor_to_proto,
 )
+from opkernel.types.varints import varint
+
+_T = TypeVar("_T")
+_BITS = 6
+_CHUNK = 1 << _BITS
+_IN_CHUNK = _CHUNK - 1
+
+
+class PersistentList(Generic[_T]):
+    """An immutable list; `replaced`, `appended` and `resized` return changed copies of it.
+
+    Args:
+        elements: The elements.
+
+    Indices are not checked to lie in the list: they must.
+    """
+
+    __slots__ = ("_chunks", "_length")
+
+    _chunks: list[list[_T]]
+    """All but the last hold `_CHUNK` elements. A chunk is shared, and never changed."""
+
+    def __init__(self, elements: Iterable[_T] = ()) -> None:
+        flat = list(elements)
+        self._length = len(flat)
+        self._chunks = [flat[i : i + _CHUNK] for i in range(0, len(flat), _CHUNK)]
+
+    @classmethod
+    def filled(cls, length: int, element: _T) -> "PersistentList[_T]":
+        """A list of `length` times `element`, which takes memory for one chunk of them."""
+        whole, rest = divmod(length, _CHUNK)
+        chunks = [[element] * _CHUNK] * whole
+        return _of_chunks([*chunks, [element] * rest] if rest else chunks, length)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> _T:
+        return self._chunks[index >> _BITS][index & _IN_CHUNK]
+
+    def __iter__(self) -> Iterator[_T]:
+        return chain.from_iterable(self._chunks)
+
+    def replaced(self, index: int, element: _T) -> "PersistentList[_T]":
+        """The list with another element at `index`."""
+        chunks = self._chunks.copy()
+        chunk = chunks[index >> _BITS].copy()
+        chunk[index & _IN_CHUNK] = element
+        chunks[index >> _BITS] = chunk
+        return _of_chunks(chunks, self._length)
+
+    def appended(self, element: _T) -> "PersistentList[_T]":
+        """The list with one element more."""
+        chunks = self._chunks.copy()
+        if self._length & _IN_CHUNK:
+            chunks[-1] = [*chunks[-1], element]
+        else:
+            chunks.append([element])
+        return _of_chunks(chunks, self._length + 1)
+
+    def mapped(self, function: Callable[[_T], _T]) -> "PersistentList[_T]":
+        """The list of a function's results; a chunk that repeats is mapped once."""
+        known = {id(chunk): chunk for chunk in self._chunks}
+        made = {key: list(map(function, chunk)) for key, chunk in known.items()}
+        return _of_chunks([made[id(chunk)] for chunk in self._chunks], self._length)
+
+    def resized(self, length: int, fill: _T) -> "PersistentList[_T]":
+        """The first `length` elements; those beyond the end are `fill`."""
+        if length > self._length:
+            return self._extended(length, fill)
+        chunks = self._chunks[: -(-length // _CHUNK)]
+        if length & _IN_CHUNK:
+            chunks[-1] = chunks[-1][: length & _IN_CHUNK]
+        return _of_chunks(chunks, length)
+
+    def _extended(self, length: int, fill: _T) -> "PersistentList[_T]":
+        chunks = self._chunks.copy()
+        missing = -self._length & _IN_CHUNK
+        if missing:
+            chunks[-1] = chunks[-1] + [fill] * min(missing, length - self._length)
+        start = len(chunks) << _BITS
+        if start < length:
+            chunks += PersistentList.filled(length - start, fill)._chunks
+        return _of_chunks(chunks, length)
+
+
+def _of_chunks(chunks: list[list[_T]], length: int) -> PersistentList[_T]:
+    made: PersistentList[_T] = PersistentList.__new__(PersistentList)
+    made._chunks = chunks
+    made._length = length
+    return made
+
 
 _Element: TypeAlias = Any | None
 """A tensor, or None where none was set."""
@@ -57,7 +153,7 @@ def sum_of_elements(a: _Element, b: _Element, dtype: DataType) -> _Element:
         raise InvalidArgumentError(f"Trying to add unsupported dtype {dtype.string}")
     if dtype is not DataType.DT_VARIANT:
         return a + b
-    return _objects([x + y for x, y in zip(a.flat, b.flat, strict=True)], a.shape)
+    return objects([x + y for x, y in zip(a.flat, b.flat, strict=True)], a.shape)
 
 
 def zeros_like_element(element: _Element, dtype: DataType) -> _Element:
@@ -74,76 +170,36 @@ def zeros_like_element(element: _Element, dtype: DataType) -> _Element:
         )
     if dtype is not DataType.DT_VARIANT:
         return np.zeros_like(element)
-    return _objects([value.zeros_like() for value in element.flat], element.shape)
+    return objects([value.zeros_like() for value in element.flat], element.shape)
 
 
-def _objects(values: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def objects(values: Sequence[Any], shape: tuple[int, ...]) -> Array:
     array = np.empty(len(values), object)
     array[:] = values
     return array.reshape(shape)
 
 
-_MAX_VARINT_BITS = 64
-
-
-class ListMetadata(NamedTuple):
-    """The data about a list in a file, beside its tensors."""
-
-    unset: list[int]
-    """Where the list has elements that were not set yet."""
-    element_dtype: DataType
-    max_num_elements: int
-    element_shape: PartialTensorShape
-
-
-def encode_metadata(metadata: ListMetadata) -> bytes:
-    """The bytes of the metadata."""
-    numbers = [
-        len(metadata.unset),
-        *metadata.unset,
-        metadata.element_dtype,
-        metadata.max_num_elements % 2**_MAX_VARINT_BITS,
-    ]
-    shape = metadata.element_shape.to_proto().SerializeToString()
-    return b"".join(map(write_varint, numbers)) + shape
-
-
-def decode_metadata(content: bytes) -> ListMetadata:
-    """The metadata that the bytes hold.
+def _metadata(content: bytes) -> tuple[list[int], DataType, int, PartialTensorShape]:
+    """What a file says of a list: where it has unset elements, their type, its greatest length, their shape.
 
     Raises:
-        InvalidArgumentError: they are malformed.
+        InvalidArgumentError: it is malformed.
     """
-    count, position = _read_varint(content, 0)
-    if count > len(content):
-        raise InvalidArgumentError(f"A tensor list of {len(content)} bytes lists {count} indices")
-    unset = []
-    for _ in range(count):
-        index, position = _read_varint(content, position)
-        unset.append(index)
-    dtype, position = _read_varint(content, position)
-    maximum, position = _read_varint(content, position)
+    numbers, end = [], len(content)
     try:
+        count, position = read_varint(content, 0, end)
+        require(count <= end, f"A tensor list of {end} bytes lists {count} indices")
+        for _ in range(count + 2):
+            number, position = read_varint(content, position, end)
+            numbers.append(number)
         shape = TensorShapeProto.FromString(content[position:])
+    except WireError:
+        raise InvalidArgumentError("The metadata of a tensor list ends within a number") from None
     except DecodeError as error:
         raise InvalidArgumentError(f"A tensor list's shape is malformed: {error}") from None
-    low_bits = maximum % 2**32
-    signed = low_bits - 2**32 if low_bits >= 2**31 else low_bits
-    return ListMetadata(unset, DataType(dtype), signed, PartialTensorShape.from_proto(shape))
-
-
-def _read_varint(content: bytes, position: int) -> tuple[int, int]:
-    """The varint at `position`, and its end."""
-    value = 0
-    for shift in range(0, _MAX_VARINT_BITS, 7):
-        if position >= len(content):
-            break
-        byte = content[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise InvalidArgumentError("The metadata of a tensor list ends within a number")
+    *unset, dtype, maximum = numbers
+    signed = (maximum + 2**31) % 2**32 - 2**31
+    return unset, DataType(dtype), signed, PartialTensorShape.from_proto(shape)
 
 
 Elements: TypeAlias = PersistentList[Any]
@@ -165,6 +221,7 @@ class TensorList(Variant):
         max_num_elements: How long TensorListPushBack may make it; -1 where there is no limit.
     """
 
+    type_name = _TYPE_NAME
     __slots__ = ("element_dtype", "element_shape", "elements", "max_num_elements")
 
     def __init__(
@@ -181,11 +238,6 @@ class TensorList(Variant):
 
     def __len__(self) -> int:
         return len(self.elements)
-
-    @property
-    def type_name(self) -> str:
-        """The name of the type in files."""
-        return _TYPE_NAME
 
     def __str__(self) -> str:
         return "TensorList"
@@ -279,10 +331,11 @@ class TensorList(Variant):
         """The list as it stands in a file."""
         unset = [i for i, element in enumerate(self.elements) if element is None]
         dtype = self.element_dtype
-        metadata = ListMetadata(unset, dtype, self.max_num_elements, self.element_shape)
+        numbers = [len(unset), *unset, dtype, self.max_num_elements % 2**64]
+        shape = self.element_shape.to_proto().SerializeToString()
         return VariantTensorDataProto(
             type_name=_TYPE_NAME,
-            metadata=encode_metadata(metadata),
+            metadata=b"".join(map(varint, numbers)) + shape,
             tensors=[tensor_to_proto(e, dtype) for e in self.elements if e is not None],
         )
 
@@ -293,43 +346,41 @@ class TensorList(Variant):
         Raises:
             InvalidArgumentError: it is malformed.
         """
-        metadata = decode_metadata(proto.metadata)
-        unset = set(metadata.unset)
-        length = len(proto.tensors) + len(metadata.unset)
-        if len(unset) < len(metadata.unset) or max(unset, default=-1) >= length:
+        unset, dtype, maximum, shape = _metadata(proto.metadata)
+        length = len(proto.tensors) + len(unset)
+        missing = set(unset)
+        if len(missing) < len(unset) or max(unset, default=-1) >= length:
             raise InvalidArgumentError(
-                f"A tensor list of {length} elements has wrong indices: {metadata.unset}"
+                f"A tensor list of {length} elements has wrong indices: {unset}"
             )
-        if any(tensor.dtype != metadata.element_dtype for tensor in proto.tensors):
+        if any(tensor.dtype != dtype for tensor in proto.tensors):
             raise InvalidArgumentError(
-                f"A tensor list of {metadata.element_dtype.string} has elements of other types"
+                f"A tensor list of {dtype.string} has elements of other types"
             )
-        tensors = iter(proto.tensors)
-        elements = [None if i in unset else tensor_from_proto(next(tensors)) for i in range(length)]
-        return cls(
-            metadata.element_dtype,
-            metadata.element_shape,
-            PersistentList(elements),
-            metadata.max_num_elements,
-        )
+        given = iter(proto.tensors)
+        elements = [None if i in missing else tensor_from_proto(next(given)) for i in range(length)]
+        return cls(dtype, shape, PersistentList(elements), maximum)
 
 
 register_variant_decoder(_TYPE_NAME, TensorList.from_proto)
 
 
-def handle_of(value: TensorList) -> np.ndarray[Any, Any]:
+def handle_of(value: TensorList) -> Array:
     """The tensor of rank 0 that holds a list."""
     return object_scalar(value)
 
 
-def list_of(handle: Any) -> TensorList:
-    """The list that a handle holds.
+def list_of(handle: Any, element_dtype: DataType | None = None) -> TensorList:
+    """The list that a handle holds, of elements of a type if one is given.
 
     Raises:
         InvalidArgumentError: it is no scalar, or holds something else.
     """
     require_scalar(handle, "Input list must be a scalar saw: {}")
-    return as_list(handle.item(), "Input handle is not a list.")
+    found = as_list(handle.item(), "Input handle is not a list.")
+    if element_dtype is not None:
+        found.check_dtype(element_dtype)
+    return found
 
 
 def as_list(value: object, complaint: str) -> TensorList:

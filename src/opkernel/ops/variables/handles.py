@@ -31,13 +31,22 @@ from opkernel.opdef import (
     scalar_shape,
 )
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import INDEX
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import INDEX, register_kernel
 from opkernel.ops.variables.var import Var, known_variable, variable_of
 from opkernel.records import replace
 from opkernel.types import DataType, DtypeAndShape, PartialTensorShape
 
-__all__ = ["check_scatter", "check_variants", "set_value"]
+__all__ = [
+    "DestroyResourceOp",
+    "DisableCopyOnRead",
+    "VarHandleOp",
+    "VarHandlesOp",
+    "VarIsInitializedOp",
+    "VariableShape",
+    "check_scatter",
+    "check_variants",
+    "set_value",
+]
 
 
 def set_value(c: InferenceContext, shape: ShapeHandle, held: list[ShapeAndType]) -> None:
@@ -51,12 +60,11 @@ def check_variants(c: InferenceContext, index: int, held: list[ShapeAndType]) ->
     """Refuse to write an input into a variable of variants that hold another number of tensors."""
     written = c.input_handle_shapes_and_types(index)
     expected = len(held) - 1
-    if held[0].dtype != DataType.DT_VARIANT or expected == 0 or written is None:
-        return
-    if len(written) != expected:
-        raise InvalidArgumentError(
-            "Incompatible handle variant shape_and_type size and input shape_and_type size: "
-            f"{expected} vs. {len(written)}"
+    if held[0].dtype == DataType.DT_VARIANT and expected and written is not None:
+        require_equal(
+            expected,
+            len(written),
+            "Incompatible handle variant shape_and_type size and input shape_and_type size: {} vs. {}",
         )
 
 
@@ -98,8 +106,7 @@ def _check_counts(n: int, lists: dict[str, Sequence[Any]]) -> None:
 
 
 register_op(
-    "VarHandleOp",
-    outputs=["resource: resource"],
+    "VarHandleOp() -> resource: resource",
     attrs=[
         "container: string = ''",
         "shared_name: string = ''",
@@ -113,8 +120,7 @@ register_op(
     doc="A handle to the variable of that name and container, which need not exist yet.",
 )
 register_op(
-    "_VarHandlesOp",
-    outputs=["resources: N * resource"],
+    "_VarHandlesOp() -> resources: N * resource",
     attrs=[
         "containers: list(string)",
         "shared_names: list(string)",
@@ -192,18 +198,14 @@ def variable_shape_shape(c: InferenceContext) -> None:
 
 
 register_op(
-    "VarIsInitializedOp",
-    inputs=["resource: resource"],
-    outputs=["is_initialized: bool"],
+    "VarIsInitializedOp(resource: resource) -> is_initialized: bool",
     shape_fn=scalar_shape,
     traits="only_reads_state",
     is_stateful=True,
     doc="Whether the variable exists and was assigned a value.",
 )
 register_op(
-    "VariableShape",
-    inputs=["input: resource"],
-    outputs=["output: out_type"],
+    "VariableShape(input: resource) -> output: out_type",
     attrs=["out_type: {int32, int64} = DT_INT32"],
     shape_fn=variable_shape_shape,
     traits="only_reads_state",
@@ -238,24 +240,20 @@ class VariableShape(OpKernel):
 # Destroying
 
 register_op(
-    "DestroyResourceOp",
-    inputs=["resource: resource"],
+    "DestroyResourceOp(resource: resource)",
     attrs=["ignore_lookup_error: bool = true"],
     shape_fn=no_outputs,
     is_stateful=True,
     doc="Takes the resource out of its container; one that its handles own stays.",
 )
 register_op(
-    "MakeWeakResourceHandle",
-    inputs=["handle: resource"],
-    outputs=["dup: resource"],
+    "MakeWeakResourceHandle(handle: resource) -> dup: resource",
     is_stateful=True,
     shape_fn=scalar_shape,
     doc="A handle of the same names, which keeps no resource alive: one that its handles own is not found by it.",
 )
 register_op(
-    "DisableCopyOnRead",
-    inputs=["resource: resource"],
+    "DisableCopyOnRead(resource: resource)",
     shape_fn=no_outputs,
     is_stateful=True,
     doc="Checks that the variable exists. Reads never copy here.",

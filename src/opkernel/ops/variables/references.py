@@ -31,10 +31,9 @@ from opkernel.opdef import (
 )
 from opkernel.opdef.common_shapes.rules import defined_shape
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import ALL
-from opkernel.ops.registration import register_kernel
-from opkernel.ops.step_resources import resource_manager, step_container
+from opkernel.ops.input_checks import require, require_scalar
+from opkernel.ops.registration import ALL, register_kernel
+from opkernel.ops.resource_op_kernel import resource_manager, step_container
 from opkernel.ops.variables.var import current, frozen, initialized_ref
 from opkernel.types import DataType, TensorShape
 
@@ -49,38 +48,27 @@ def variable_shape(c: InferenceContext) -> None:
 
 for _name, _shape_fn in (("Variable", variable_shape), ("VariableV2", explicit_shape)):
     register_op(
-        _name,
-        outputs=["ref: Ref(dtype)"],
-        attrs=[
-            "shape: shape",
-            "dtype: type",
-            "container: string = ''",
-            "shared_name: string = ''",
-        ],
+        f"{_name}() -> ref: Ref(dtype)",
+        attrs=["shape: shape", "dtype: type", "container: string = ''", "shared_name: string = ''"],
         shape_fn=_shape_fn,
         is_stateful=True,
         doc="A reference to a tensor that outlives steps.",
     )
 register_op(
-    "TemporaryVariable",
-    outputs=["ref: Ref(dtype)"],
+    "TemporaryVariable() -> ref: Ref(dtype)",
     attrs=["shape: shape", "dtype: type", "var_name: string = ''"],
     shape_fn=explicit_shape,
     is_stateful=True,
     doc="A reference to a tensor of this step alone.",
 )
 register_op(
-    "DestroyTemporaryVariable",
-    inputs=["ref: Ref(T)"],
-    outputs=["value: T"],
+    "DestroyTemporaryVariable(ref: Ref(T)) -> value: T",
     attrs=["T: type", "var_name: string"],
     shape_fn=unchanged_shape,
     doc="The last value of the temporary variable `var_name`, which is then no more.",
 )
 register_op(
-    "IsVariableInitialized",
-    inputs=["ref: Ref(dtype)"],
-    outputs=["is_initialized: bool"],
+    "IsVariableInitialized(ref: Ref(dtype)) -> is_initialized: bool",
     attrs=["dtype: type"],
     shape_fn=scalar_shape,
     traits="only_reads_state",
@@ -182,8 +170,7 @@ class DestroyTemporaryVariable(OpKernel):
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         self.variable_name: str = construction.get_attr("var_name")
-        if not self.variable_name:
-            raise InvalidArgumentError("Missing var_name attribute")
+        require(self.variable_name, "Missing var_name attribute")
 
     def compute(self, ctx: OpKernelContext) -> None:
         value = current(initialized_ref(ctx))
@@ -205,9 +192,7 @@ def ref_select_shape(c: InferenceContext) -> None:
 
 
 register_op(
-    "RefIdentity",
-    inputs=["input: Ref(T)"],
-    outputs=["output: Ref(T)"],
+    "RefIdentity(input: Ref(T)) -> output: Ref(T)",
     attrs=["T: type"],
     shape_fn=unchanged_shape,
     traits="has_no_effect",
@@ -215,9 +200,7 @@ register_op(
     doc="The same reference.",
 )
 register_op(
-    "RefSelect",
-    inputs=["index: int32", "inputs: Ref(N * T)"],
-    outputs=["output: Ref(T)"],
+    "RefSelect(index: int32, inputs: Ref(N * T)) -> output: Ref(T)",
     attrs=["T: type", "N: int >= 1"],
     shape_fn=ref_select_shape,
     traits="has_no_effect",

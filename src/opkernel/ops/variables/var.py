@@ -15,25 +15,28 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.ownership import counts_mean_ownership, others
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from opkernel.errors import FailedPreconditionError, OpError
 from opkernel.interrupts import contextmanager
 from opkernel.kernel import (
+    OpKernel,
+    OpKernelConstruction,
     OpKernelContext,
     ResourceBase,
     TensorRef,
     handle_from_input,
     lookup_resource,
 )
+from opkernel.ops.input_checks import require_equal
 from opkernel.state.lasting_values import note_lasting
-from opkernel.types import DataType, TensorShape
+from opkernel.types import Array, DataType, TensorShape
 
 
-def owned_input(ctx: OpKernelContext, which: int | str) -> np.ndarray[Any, Any]:
+def owned_input(ctx: OpKernelContext, which: int | str) -> Array:
     """An input to be kept, as `OpKernelContext.own_input` gives it, read-only from now on."""
     return frozen(ctx.own_input(which))
 
 
-def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def frozen(array: Array) -> Array:
     """The array, read-only from now on."""
     array.setflags(write=False)
     return array
@@ -61,7 +64,7 @@ def initialized_ref(ctx: OpKernelContext) -> TensorRef:
 
 
 @contextmanager
-def writing(ref: TensorRef) -> Iterator[np.ndarray[Any, Any]]:
+def writing(ref: TensorRef) -> Iterator[Array]:
     """A block in which the array of a reference may be changed; the reference's lock is held.
 
     Where others have the array, a copy takes its place in the reference.
@@ -73,9 +76,7 @@ def writing(ref: TensorRef) -> Iterator[np.ndarray[Any, Any]]:
             ref.tensor.setflags(write=False)
 
 
-def change_all(
-    refs: Sequence[TensorRef], change: Callable[[list[np.ndarray[Any, Any]]], object]
-) -> None:
+def change_all(refs: Sequence[TensorRef], change: Callable[[list[Array]], object]) -> None:
     """Call `change` with the arrays of several references, which it may change as in `writing`.
 
     The locks are taken in one order by all, so that none waits for ever.
@@ -86,7 +87,7 @@ def change_all(
 def _change_all(
     unlocked: Sequence[TensorRef],
     refs: Sequence[TensorRef],
-    change: Callable[[list[np.ndarray[Any, Any]]], object],
+    change: Callable[[list[Array]], object],
 ) -> None:
     if unlocked:
         with unlocked[0].mutex:
@@ -102,17 +103,20 @@ def _change_all(
 _FREEZE, _TENSOR = methodcaller("setflags", write=False), attrgetter("tensor")
 
 
-def _writable(ref: TensorRef) -> np.ndarray[Any, Any]:
+def _writable(ref: TensorRef) -> Array:
     is_shared = others((ref.tensor,), 0) > 1 or not counts_mean_ownership()
     is_foreign = ref.tensor.base is not None  # a view: others may have its memory, as engines do
     ref.replace(ref.tensor.copy() if is_shared or is_foreign else ref.tensor)
-    array: np.ndarray[Any, Any] = ref.tensor
+    array: Array = ref.tensor
     array.setflags(write=True)
     return array
 
 
 _LEAST_NOTED = 4096
 """The number of elements from which on it may pay for kernels to remember what they make of a tensor."""
+
+
+WRONG_DTYPE = "Trying to read variable with wrong dtype. Expected {} got {}"
 
 
 class Var(ResourceBase):
@@ -152,10 +156,7 @@ class Var(ResourceBase):
             InvalidArgumentError: it is of another type.
         """
         if dtype != self.dtype:
-            raise InvalidArgumentError(
-                "Trying to read variable with wrong dtype. "
-                f"Expected {dtype.string} got {self.dtype.string}"
-            )
+            require_equal(dtype.string, self.dtype.string, WRONG_DTYPE)
         ref = self.tensor_ref
         with ref.mutex:
             tensor = ref.tensor
@@ -171,16 +172,12 @@ class Var(ResourceBase):
         """
         with self.tensor_ref.mutex:
             if dtype != self.dtype:
-                raise InvalidArgumentError(
-                    "Trying to assign variable with wrong dtype. "
-                    f"Expected {self.dtype.string} got {dtype.string}"
-                )
+                message = "Trying to assign variable with wrong dtype. Expected {} got {}"
+                require_equal(self.dtype.string, dtype.string, message)
             shape = self.tensor_ref.tensor.shape
-            if validate_shape and self.is_initialized and shape != tensor.shape:
-                raise InvalidArgumentError(
-                    "Trying to assign to variable with tensor with wrong shape. "
-                    f"Expected {TensorShape(shape)} got {TensorShape(tensor.shape)}"
-                )
+            if validate_shape and self.is_initialized:
+                message = "Trying to assign to variable with tensor with wrong shape."
+                require_equal(shape, tensor.shape, f"{message} Expected {{}} got {{}}")
             self.tensor_ref.replace(tensor)
             self.is_initialized = True
 
@@ -211,3 +208,38 @@ def known_variable(ctx: OpKernelContext) -> Var:
             f"container={handle.container}, status error message={error.message}",
             resource=handle.name,
         ) from None
+
+
+class VariableUpdate(OpKernel):
+    """Changes a variable: the one that the handle at input 0 names, or that the reference there refers to.
+
+    Attributes:
+        is_ref: Whether there is a reference.
+    """
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self.is_ref = self.input_types[0].is_ref
+
+    def check_dtype(self, dtype: DataType) -> None:
+        """Raise InvalidArgumentError unless a variable that a handle names has the type of the node."""
+        raise NotImplementedError
+
+    def ref(self, ctx: OpKernelContext) -> TensorRef:
+        """The array of the variable.
+
+        Raises:
+            OpError: the variable does not exist, has no value, or is of another type.
+        """
+        if self.is_ref:
+            return initialized_ref(ctx)
+        with variable_of(ctx) as variable:
+            self.check_dtype(variable.dtype)
+            return variable.tensor_ref
+
+    def target(self, ctx: OpKernelContext) -> TensorRef:
+        """As `ref`; a reference is passed on, so that later nodes can be made to wait for it."""
+        ref = self.ref(ctx)
+        if self.is_ref:
+            ctx.set_output_ref(0, ref)
+        return ref

@@ -11,7 +11,6 @@ core/grappler/optimizers/arithmetic_optimizer.cc.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
@@ -46,29 +45,19 @@ def _takes_list(op: Operation) -> bool:
 def _join(editor: GraphEditor, op: Operation) -> None:
     """Take what the aggregate takes that is the first input: the order stays. That of integers may change."""
     found: list[Tensor] = []
+    length = op.op_def.input_arg[0].number_attr
     for index, tensor in enumerate(op.inputs):
         may_join = index == 0 or tensor.dtype.is_integer
         inner = editor.part(op, index, op.type) if may_join else None
-        found += [tensor] if inner is None or not _are_alike(op, inner) else inner.inputs
+        is_alike = inner is not None and all(  # but for the length
+            op.attr[attr.name] == inner.attr[attr.name]
+            for attr in op.op_def.attr
+            if attr.name != length
+        )
+        found += inner.inputs if inner is not None and is_alike else [tensor]
     if len(found) > len(op.inputs):
-        _take(editor, op, found)
+        editor.become(op, op.type, found, editor.attrs(op) | {length: len(found)})
         editor.note(op, f"aggregates {len(found)} tensors at once")
-
-
-def _are_alike(op: Operation, inner: Operation) -> bool:
-    """Whether two operations of a list differ in nothing but its length."""
-    length = op.op_def.input_arg[0].number_attr
-    return all(
-        op.attr[attr.name] == inner.attr[attr.name]
-        for attr in op.op_def.attr
-        if attr.name != length
-    )
-
-
-def _take(editor: GraphEditor, op: Operation, tensors: Sequence[Tensor]) -> None:
-    """Have an operation of a list take another list."""
-    length = op.op_def.input_arg[0].number_attr
-    editor.become(op, op.type, tensors, editor.attrs(op) | {length: len(tensors)})
 
 
 def _aggregate_by_device(editor: GraphEditor, op: Operation) -> None:

@@ -4,14 +4,15 @@ Source: TensorFlow core/graph/optimizer_cse.cc, core/grappler/optimizers/
 common_subgraph_elimination.cc (DedupComputations).
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
-from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
-from opkernel.graph.core.node_signature import NodeSignature
-from opkernel.graph.core.structural_ops import INPUT_OPS
+from opkernel.graph import Graph, Operation
+from opkernel.graph.core.edges import edges_of
+from opkernel.graph.core.signature import NodeSignature
+from opkernel.graph.core.structural_ops import INPUT_OPS, LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.tensor_name import format_input
 from opkernel.graph.edit.graph_editor import GraphEditor
+from opkernel.graph.inference.constant_values import num_elements
 from opkernel.proto import GraphDef
 
 _MAX_CONSTANT_ELEMENTS = 1 << 14
@@ -24,7 +25,7 @@ def common_subexpressions(editor: GraphEditor) -> None:
     doubles = equivalent_operations(order, by_device=True)
     for op in order if doubles else ():
         inputs = op.inputs
-        same = [_same(tensor, doubles) for tensor in inputs]
+        same = [doubles.get(t.op, t.op).outputs[t.value_index] for t in inputs]
         if same != list(inputs):
             op.set_inputs(same)
         if not doubles.keys().isdisjoint(op.control_inputs):
@@ -35,12 +36,6 @@ def common_subexpressions(editor: GraphEditor) -> None:
         if double in editor.preserved:
             editor.become(double, "Identity", [kept.outputs[0]], {"T": kept.output_types[0].base})
         editor.note(double, f"is the same as {kept.name!r}")
-
-
-def _same(tensor: Tensor, doubles: dict[Operation, Operation]) -> Tensor:
-    """The tensor that is computed in the place of another."""
-    kept = doubles.get(tensor.op)
-    return tensor if kept is None else kept.outputs[tensor.value_index]
 
 
 def optimize_cse(graph: Graph) -> tuple[GraphDef, bool]:
@@ -80,10 +75,7 @@ def _reverse_post_order(ops: Sequence[Operation]) -> list[Operation]:
 
 
 def equivalent_operations(
-    order: Iterable[Operation],
-    consider: Callable[[Operation], bool] | None = None,
-    *,
-    by_device: bool = False,
+    order: Iterable[Operation], *, by_device: bool = False
 ) -> dict[Operation, Operation]:
     """The operations that do the same as another before them, each with that one.
 
@@ -94,7 +86,6 @@ def equivalent_operations(
 
     Args:
         order: operations, inputs before consumers.
-        consider: says which of them are compared.
         by_device: whether operations that ask for different devices differ, as they do for TensorFlow's
             DedupComputations: to send a value may cost more than to compute it twice.
     """
@@ -105,21 +96,18 @@ def equivalent_operations(
         known = may_be_double.get(op.signature)
         if known is None:
             known = may_be_double[op.signature] = _may_be_double(op)
-        if not known or _is_large(op) or (consider is not None and not consider(op)):
+        is_large = op.type == "Const" and num_elements(op) > _MAX_CONSTANT_ELEMENTS
+        if not known or is_large:
             continue
         key = op.type, op.device if by_device else "", _inputs(op, kept)
         candidates = first.setdefault(key, [])
-        same = _with_attrs_of(op, candidates) if candidates else None
+        attrs = dict(op.attr) if candidates else {}
+        same = next((one for one in candidates if dict(one.attr) == attrs), None)
         if same is None:
             candidates.append(op)
         elif _controls(same, kept) == _controls(op, kept):
             kept[op] = same
     return kept
-
-
-def _with_attrs_of(op: Operation, candidates: Sequence[Operation]) -> Operation | None:
-    attrs = dict(op.attr)
-    return next((c for c in candidates if dict(c.attr) == attrs), None)
 
 
 def _may_be_double(op: Operation) -> bool:
@@ -129,21 +117,10 @@ def _may_be_double(op: Operation) -> bool:
     return not any(dtype.is_ref for dtype in (*op.input_types, *op.output_types))
 
 
-def _is_large(op: Operation) -> bool:
-    """Whether it is a constant that is not compared."""
-    if op.type != "Const":
-        return False
-    count = 1
-    for dim in op.attr["value"].tensor.tensor_shape.dim:
-        count *= dim.size
-    return count > _MAX_CONSTANT_ELEMENTS
-
-
 def _inputs(op: Operation, kept: dict[Operation, Operation]) -> Hashable:
     if op.type == "Const":
         return op.attr["value"].SerializeToString(deterministic=True)
-    edges = op.edges
-    inputs = [(kept.get(edges[i], edges[i]).number, edges[i + 1]) for i in range(0, len(edges), 2)]
+    inputs = [(kept.get(source, source).number, index) for source, index in edges_of(op)]
     return tuple(sorted(inputs) if len(inputs) > 1 and op.op_def.is_commutative else inputs)
 
 

@@ -1,6 +1,6 @@
 """Rearrangements: elements that are moved twice are moved once, or not at all.
 
-Each rule looks at one operation; true where it changed it. Results stay the same to the last bit.
+Each rule looks at one operation; it says what it has changed. Results stay the same to the last bit.
 
 Source: TensorFlow core/grappler/optimizers/arithmetic_optimizer.cc, shape_optimizer.cc.
 """
@@ -19,16 +19,15 @@ from opkernel.opdef import UNKNOWN_DIM, DimensionHandle
 from opkernel.types import DataType
 
 
-def merged_reshape(editor: GraphEditor, op: Operation) -> bool:
+def merged_reshape(editor: GraphEditor, op: Operation) -> str:
     """A Reshape of a reshaped tensor becomes a Reshape of the original tensor."""
     inner = op.inputs[0].op
     if not inner.traits.reshapes or inner in editor.feeds:
-        return False
+        return ""
     if inner.control_inputs or editor.is_conditional(inner) or not surely_reshapes(editor, inner):
-        return False
+        return ""
     op.update_input(0, inner.inputs[0])
-    editor.note(op, f"does not need {inner.name!r}")
-    return True
+    return f"does not need {inner.name!r}"
 
 
 def surely_reshapes(editor: GraphEditor, op: Operation) -> bool:
@@ -54,31 +53,30 @@ def _number(editor: GraphEditor, tensor: Tensor) -> tuple[int, Counter[Dimension
     return prod(dim.value for dim in dims if dim.value != UNKNOWN_DIM), unknown
 
 
-def merged_bitcast(editor: GraphEditor, op: Operation) -> bool:
+def merged_bitcast(editor: GraphEditor, op: Operation) -> str:
     """A Bitcast of a Bitcast becomes one Bitcast of the original, if one keeps the shape."""
     inner = op.inputs[0].op
     if inner.type != "Bitcast" or inner.control_inputs or not editor.may_bypass(inner):
-        return False
+        return ""
     source = inner.inputs[0]
     size = inner.output_types[0].size
     if size not in (source.dtype.base.size, op.output_types[0].size):
-        return False
+        return ""
     editor.become(op, "Bitcast", [source], {"T": source.dtype.base, "type": op.output_types[0]})
-    editor.note(op, f"does not need {inner.name!r}")
-    return True
+    return f"does not need {inner.name!r}"
 
 
-def cast_back(editor: GraphEditor, op: Operation) -> bool:
+def cast_back(editor: GraphEditor, op: Operation) -> str:
     """Bypass a Cast to a type that holds all values, and the Cast back."""
     inner = op.inputs[0].op
     if inner.type != "Cast" or inner.control_inputs or not editor.may_bypass(inner):
-        return False
+        return ""
     source = inner.inputs[0]
     types = source.dtype.base, inner.output_types[0]
     if types[0] != op.output_types[0] or not editor.may_bypass(op) or not _holds(*types):
-        return False
-    editor.pass_on(op, source, f"undoes {inner.name!r}")
-    return True
+        return ""
+    editor.pass_on(op, source)
+    return f"undoes {inner.name!r}"
 
 
 def _holds(narrow: DataType, wide: DataType) -> bool:
@@ -89,7 +87,7 @@ def _holds(narrow: DataType, wide: DataType) -> bool:
     return is_one and np.can_cast(narrow.numpy_dtype, wide.numpy_dtype, "safe")
 
 
-def merged_concat(editor: GraphEditor, op: Operation) -> bool:
+def merged_concat(editor: GraphEditor, op: Operation) -> str:
     """A ConcatV2 of a ConcatV2 along the same axis becomes one ConcatV2."""
     *tensors, axis = op.inputs
     found: list[Tensor] = []
@@ -98,11 +96,10 @@ def merged_concat(editor: GraphEditor, op: Operation) -> bool:
         is_same = inner is not None and _is_same_axis(editor, inner.inputs[-1], axis, tensor)
         found += inner.inputs[:-1] if inner is not None and is_same else [tensor]
     if len(found) == len(tensors):
-        return False
+        return ""
     attrs = {"T": op.output_types[0], "N": len(found), "Tidx": axis.dtype.base}
     editor.become(op, "ConcatV2", [*found, axis], attrs)
-    editor.note(op, f"puts {len(found)} tensors together at once")
-    return True
+    return f"puts {len(found)} tensors together at once"
 
 
 def _is_same_axis(editor: GraphEditor, one: Tensor, other: Tensor, tensor: Tensor) -> bool:
@@ -113,23 +110,22 @@ def _is_same_axis(editor: GraphEditor, one: Tensor, other: Tensor, tensor: Tenso
     return first == second or (rank is not None and rank > 0 and first % rank == second % rank)
 
 
-def unpacked(editor: GraphEditor, op: Operation) -> bool:
+def unpacked(editor: GraphEditor, op: Operation) -> str:
     """Bypass an Unpack along the axis of its Pack."""
     inner = op.inputs[0].op
     if inner.type != "Pack" or not editor.may_bypass(op, *inner.inputs) or inner in editor.feeds:
-        return False
+        return ""
     axes = [node.attr["axis"].i for node in (op.message, inner.message)]
     rank = editor.shape(op.inputs[0]).rank
     if rank is None or axes[0] % rank != axes[1] % rank or not editor.is_valid(op):
-        return False
+        return ""
     if op in editor.preserved or len(op.outputs) != len(inner.inputs) or inner.control_inputs:
-        return False
+        return ""
     if not _are_alike(editor, inner):
-        return False
+        return ""
     for output, tensor in zip(op.outputs, inner.inputs, strict=True):
         editor.replace(output, tensor)
-    editor.note(op, f"undoes {inner.name!r}")
-    return True
+    return f"undoes {inner.name!r}"
 
 
 def _are_alike(editor: GraphEditor, pack: Operation) -> bool:
@@ -138,20 +134,20 @@ def _are_alike(editor: GraphEditor, pack: Operation) -> bool:
     return all(editor.have_one_shape(first, tensor) for tensor in others)
 
 
-def packed_slice(editor: GraphEditor, op: Operation) -> bool:
+def packed_slice(editor: GraphEditor, op: Operation) -> str:
     """One of the tensors that were packed, taken out by its index."""
     inner = op.inputs[0].op
     if inner.type != "Pack" or inner.control_inputs or inner in editor.feeds:
-        return False
+        return ""
     index = _only_index(editor, op)
     if index is None or inner.attr["axis"].i != 0:
-        return False
+        return ""
     if not -len(inner.inputs) <= index < len(inner.inputs) or not _are_alike(editor, inner):
-        return False
+        return ""
     if not (editor.may_bypass(op, inner.inputs[index]) and editor.is_valid(op)):
-        return False
-    editor.pass_on(op, inner.inputs[index], f"takes {inner.inputs[index].name} out again")
-    return True
+        return ""
+    editor.pass_on(op, inner.inputs[index])
+    return f"takes {inner.inputs[index].name} out again"
 
 
 def _only_index(editor: GraphEditor, op: Operation) -> int | None:
@@ -168,22 +164,21 @@ def _only_index(editor: GraphEditor, op: Operation) -> int | None:
     return int(begin[0])
 
 
-def size_of_shape(editor: GraphEditor, op: Operation) -> bool:
+def size_of_shape(editor: GraphEditor, op: Operation) -> str:
     """The product of all of a shape is a size."""
     inner, axes = op.inputs[0].op, editor.free_value(op.inputs[1])
     if inner.type != "Shape" or inner.control_inputs or not editor.may_bypass(inner):
-        return False
+        return ""
     if axes is None or axes.reshape(-1).tolist() not in ([0], [-1]):
-        return False
+        return ""
     if op.attr["keep_dims"].b or not editor.is_valid(op):
-        return False
+        return ""
     source = inner.inputs[0]
     editor.become(op, "Size", [source], {"T": source.dtype.base, "out_type": op.output_types[0]})
-    editor.note(op, f"is the size of {source.name}")
-    return True
+    return f"is the size of {source.name}"
 
 
-def transposed_product(editor: GraphEditor, op: Operation) -> bool:
+def transposed_product(editor: GraphEditor, op: Operation) -> str:
     """A product of transposed matrices takes them as they are."""
     flags = _TRANSPOSES[op.type]
     inputs, attrs = list(op.inputs), editor.attrs(op)
@@ -194,10 +189,9 @@ def transposed_product(editor: GraphEditor, op: Operation) -> bool:
             inputs[index] = inner.inputs[0]
             changed[flag] = not op.attr[flag].b
     if not changed or any(dtype.is_complex for dtype in op.input_types):
-        return False
+        return ""
     editor.become(op, op.type, inputs, attrs | changed)
-    editor.note(op, "transposes what it takes itself")
-    return True
+    return "transposes what it takes itself"
 
 
 _TRANSPOSES = {

@@ -8,14 +8,13 @@ caller to see to.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
+from opkernel.types import Array
 
-Array = np.ndarray[Any, Any]
 Rule = Callable[[GraphEditor, Operation], "Tensor | None"]
 
 
@@ -157,11 +156,6 @@ def _undivided(editor: GraphEditor, op: Operation) -> Tensor | None:
     return None if axis is None or rank is None else op.inputs[1]
 
 
-def _alone(editor: GraphEditor, op: Operation) -> Tensor | None:
-    """The only one of the tensors that are added."""
-    return op.inputs[0] if len(op.edges) == 2 else None
-
-
 def _repack(editor: GraphEditor, op: Operation) -> Tensor | None:
     """The tensor whose parts, all of them and in order, a Pack puts together again."""
     inner: Operation = op.edges[0]
@@ -177,7 +171,7 @@ def _repack(editor: GraphEditor, op: Operation) -> Tensor | None:
 
 _RULES: dict[str, Rule] = {
     "Add": _sum,
-    "AddN": _alone,
+    "AddN": lambda editor, op: op.inputs[0] if len(op.edges) == 2 else None,
     "AddV2": _sum,
     "Bitcast": _of_equal_types("T", "type"),
     "BroadcastTo": _broadcast,

@@ -21,8 +21,6 @@ from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.types import DataType
 
 Permutation = tuple[int, ...]
-Turn = Callable[[GraphEditor, Operation, Permutation], "list[Tensor] | None"]
-"""The inputs of an operation that does the same on tensors which are not transposed yet."""
 
 
 def transposes(editor: GraphEditor) -> None:
@@ -80,7 +78,9 @@ def _merge(editor: GraphEditor, op: Operation) -> None:
     if first is not None and len(first) == len(second):
         source, permutation = inner.inputs[0], tuple([first[axis] for axis in second])
     if permutation == tuple(range(len(permutation))):
-        editor.pass_on(op, source, "is undone" if source is not op.inputs[0] else "moves nothing")
+        what = "is undone" if source is not op.inputs[0] else "moves nothing"
+        editor.pass_on(op, source)
+        editor.note(op, what)
     elif source is not op.inputs[0]:
         axes = _axes(editor, permutation, op.name, op.device)
         editor.become(op, "Transpose", [source, axes], _attrs(source))
@@ -89,99 +89,92 @@ def _merge(editor: GraphEditor, op: Operation) -> None:
 
 def _turn(editor: GraphEditor, op: Operation, turn: Turn) -> None:
     """Move an operation in front of the transposes that it takes."""
-    permutation = next(
-        (p for s in op.edges[::2] if (p := _permutation(editor, s)) is not None), None
-    )
+    found = (_permutation(editor, source) for source in op.edges[::2])
+    permutation = next((one for one in found if one is not None), None)
     if permutation is None or op.control_inputs or editor.is_conditional(op):
         return
-    inputs = turn(editor, op, permutation)
+    inputs = turn(_Turning(editor, op, permutation))
     if inputs is None:
         return
-    dtype = op.output_types[0]
     turned = editor.add(op.type, inputs, f"{op.name}/turned", editor.attrs(op), op.device)
     axes = _axes(editor, permutation, op.name, op.device)
-    editor.become(
-        op, "Transpose", [turned.outputs[0], axes], {"T": dtype, "Tperm": DataType.DT_INT32}
-    )
+    editor.become(op, "Transpose", [turned.outputs[0], axes], _attrs(turned.outputs[0]))
     editor.note(op, "comes before a transpose")
 
 
-def _turn_pointwise(
-    editor: GraphEditor, op: Operation, permutation: Permutation
-) -> list[Tensor] | None:
-    """All are transposed alike, or constants."""
-    inputs = []
-    for tensor in op.inputs:
-        value = editor.free_value(tensor)
-        if _permutation(editor, tensor.op) == permutation and editor.only_consumer(tensor.op):
-            inputs.append(tensor.op.inputs[0])
-        elif value is not None and value.ndim <= len(permutation):
-            inputs.append(_turned_constant(editor, tensor, value, permutation))
-        else:
+class _Turning:
+    """An operation that moves in front of transposes; each method gives the inputs of one kind of op."""
+
+    def __init__(self, editor: GraphEditor, op: Operation, permutation: Permutation) -> None:
+        self._editor, self._op, self._permutation = editor, op, permutation
+
+    def _source(self, tensor: Tensor) -> Tensor | None:
+        """What a tensor is a transpose of, alike and for this operation only; None for other tensors."""
+        is_one = _permutation(self._editor, tensor.op) == self._permutation
+        is_one = is_one and self._editor.only_consumer(tensor.op) is not None
+        return tensor.op.inputs[0] if is_one else None
+
+    def _constant(self, tensor: Tensor, value: Any, device: str) -> Tensor:
+        """A constant that stands for another one before the transpose."""
+        array = np.asarray(value, order="C")
+        return self._editor.constant(array, tensor.dtype, f"{tensor.op.name}/turned", device)
+
+    def pointwise(self) -> list[Tensor] | None:
+        """All are transposed alike, or constants, which are broadcast along the axes as they were before."""
+        inputs, rank = [], len(self._permutation)
+        for tensor in self._op.inputs:
+            value, source = self._editor.free_value(tensor), self._source(tensor)
+            if source is not None:
+                inputs.append(source)
+            elif value is None or value.ndim > rank:
+                return None
+            elif value.ndim == 0:
+                inputs.append(tensor)
+            else:
+                whole = value.reshape((1,) * (rank - value.ndim) + value.shape)
+                turned = whole.transpose(np.argsort(self._permutation))
+                inputs.append(self._constant(tensor, turned, tensor.op.device))
+        return inputs
+
+    def reduction(self) -> list[Tensor] | None:
+        """A reduction that keeps its dimensions."""
+        op, rank = self._op, len(self._permutation)
+        axes, source = self._editor.free_value(op.inputs[1]), self._source(op.inputs[0])
+        if axes is None or source is None or not op.attr["keep_dims"].b:
             return None
-    return inputs
-
-
-def _turned_constant(
-    editor: GraphEditor, tensor: Tensor, value: np.ndarray[Any, Any], permutation: Permutation
-) -> Tensor:
-    """A constant that is broadcast along the axes as they were before the transpose."""
-    if value.ndim == 0:
-        return tensor
-    rank = len(permutation)
-    whole = value.reshape((1,) * (rank - value.ndim) + value.shape)
-    turned = np.ascontiguousarray(whole.transpose(np.argsort(permutation)))
-    return editor.constant(turned, tensor.dtype, f"{tensor.op.name}/turned", tensor.op.device)
-
-
-def _turn_reduction(
-    editor: GraphEditor, op: Operation, permutation: Permutation
-) -> list[Tensor] | None:
-    """A reduction that keeps its dimensions."""
-    axes = editor.free_value(op.inputs[1])
-    source = op.inputs[0].op
-    if axes is None or not op.attr["keep_dims"].b or not editor.only_consumer(source):
-        return None
-    rank = len(permutation)
-    if axes.size and (axes.min() < -rank or axes.max() >= rank):
-        return None
-    turned = np.array([permutation[axis % rank] for axis in axes.reshape(-1)], axes.dtype)
-    name = f"{op.inputs[1].op.name}/turned"
-    constant = editor.constant(turned.reshape(axes.shape), op.inputs[1].dtype, name, op.device)
-    return [source.inputs[0], constant]
-
-
-def _turn_pad(editor: GraphEditor, op: Operation, permutation: Permutation) -> list[Tensor] | None:
-    sizes = editor.free_value(op.inputs[1])
-    source = op.inputs[0].op
-    if sizes is None or sizes.shape != (len(permutation), 2) or not editor.only_consumer(source):
-        return None
-    turned = np.ascontiguousarray(sizes[np.argsort(permutation)])
-    name = f"{op.inputs[1].op.name}/turned"
-    constant = editor.constant(turned, op.inputs[1].dtype, name, op.device)
-    return [source.inputs[0], constant, *op.inputs[2:]]
-
-
-def _turn_concat(
-    editor: GraphEditor, op: Operation, permutation: Permutation
-) -> list[Tensor] | None:
-    *tensors, axis_tensor = op.inputs
-    axis, rank = editor.free_value(axis_tensor), len(permutation)
-    if axis is None or axis.ndim or not -rank <= axis < rank:
-        return None
-    sources = [tensor.op for tensor in tensors]
-    for source in sources:
-        if _permutation(editor, source) != permutation or not editor.only_consumer(source):
+        if axes.size and (axes.min() < -rank or axes.max() >= rank):
             return None
-    turned = np.array(permutation[int(axis) % rank], axis.dtype)
-    name = f"{axis_tensor.op.name}/turned"
-    constant = editor.constant(turned, axis_tensor.dtype, name, op.device)
-    return [*(source.inputs[0] for source in sources), constant]
+        turned = np.array([self._permutation[axis % rank] for axis in axes.flat], axes.dtype)
+        return [source, self._constant(op.inputs[1], turned.reshape(axes.shape), op.device)]
 
+    def pad(self) -> list[Tensor] | None:
+        """A tensor that is padded along its axes."""
+        op = self._op
+        sizes, source = self._editor.free_value(op.inputs[1]), self._source(op.inputs[0])
+        if sizes is None or source is None or sizes.shape != (len(self._permutation), 2):
+            return None
+        turned = sizes[np.argsort(self._permutation)]
+        return [source, self._constant(op.inputs[1], turned, op.device), *op.inputs[2:]]
+
+    def concat(self) -> list[Tensor] | None:
+        """Tensors that are transposed alike."""
+        *tensors, last = self._op.inputs
+        axis, rank = self._editor.free_value(last), len(self._permutation)
+        if axis is None or axis.ndim or not -rank <= axis < rank:
+            return None
+        sources = [source for tensor in tensors if (source := self._source(tensor)) is not None]
+        if len(sources) < len(tensors):
+            return None
+        turned = np.array(self._permutation[int(axis) % rank], axis.dtype)
+        return [*sources, self._constant(last, turned, self._op.device)]
+
+
+Turn = Callable[[_Turning], "list[Tensor] | None"]
+"""Gives the inputs of an operation that does the same on tensors which are not transposed yet."""
 
 _TURNS: dict[str, Turn] = {
-    "ConcatV2": _turn_concat,
-    **dict.fromkeys(("Pad", "PadV2", "MirrorPad"), _turn_pad),
+    "ConcatV2": _Turning.concat,
+    **dict.fromkeys(("Pad", "PadV2", "MirrorPad"), _Turning.pad),
 }
 
 
@@ -189,5 +182,5 @@ def _turn_of(op: Operation) -> Turn | None:
     """How operations of an op are moved in front of transposes; None where they are not."""
     traits = op.traits
     if traits.pointwise or traits.passes_on:
-        return _turn_pointwise
-    return _turn_reduction if traits.reduces else _TURNS.get(op.type)
+        return _Turning.pointwise
+    return _Turning.reduction if traits.reduces else _TURNS.get(op.type)

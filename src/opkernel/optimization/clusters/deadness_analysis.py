@@ -1,27 +1,165 @@
 """Deadness: under which condition each operation of a graph with control flow of TensorFlow 1 runs.
 
 Operations that run under different conditions have no place in one cluster: a cluster runs as a whole, or not at all.
+Predicates are formulas that say when a tensor is alive, in a form that makes equal ones the same object.
 
 Source: TensorFlow compiler/jit/deadness_analysis.cc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Literal
 
 from opkernel.graph import Operation
-from opkernel.graph.core.control_flow_info import LoopFrame, control_flow_info
-from opkernel.graph.core.control_flow_ops import (
+from opkernel.graph.core.edges import edges_of, is_head_of_loop
+from opkernel.graph.core.frame_loops import control_flow_info
+from opkernel.graph.core.structural_ops import (
     EXIT_OPS,
     LOW_LEVEL_CONTROL_FLOW,
+    MAY_BE_DEAD_ALONE,
     MERGE_OPS,
     NEXT_ITERATION_OPS,
     SWITCH_OPS,
 )
-from opkernel.graph.edit.graph_edit import MAY_BE_DEAD_ALONE
-from opkernel.graph.edit.prune import Needs
+from opkernel.graph.edit.subgraph import Needs
 from opkernel.graph.inference.constant_values import constant_value
-from opkernel.optimization.clusters.predicates import Predicate, Predicates
+from opkernel.records import dataclass
+
+_Kind = Literal["and", "or", "not", "symbol", "recurrence"]
+
+
+@dataclass(frozen=True, eq=False)
+class Predicate:
+    """A formula; two that are equal are one object.
+
+    Attributes:
+        kind: `and` and `or` of operands; `not` of one; a `symbol`, which is true or false; a `recurrence`: `operands`
+            are the predicate of the first turn of a loop, and what each turn adds to that of the turn before.
+        operands: The parts.
+        name: Of a symbol, what it stands for; of a recurrence, its loop.
+    """
+
+    kind: _Kind
+    operands: tuple[Predicate, ...] = ()
+    name: Hashable = None
+
+    def __str__(self) -> str:
+        if self.kind == "symbol":
+            return str(self.name)
+        if self.kind == "not":
+            return f"~{self.operands[0]}"
+        if self.kind == "recurrence":
+            start, step = self.operands
+            return f"{{{start},&,{step}}}<{self.name}>"
+        if not self.operands:
+            return "#true" if self.kind == "and" else "#false"
+        sign = " & " if self.kind == "and" else " | "
+        return f"({sign.join(sorted(map(str, self.operands)))})"
+
+    @property
+    def conjuncts(self) -> frozenset[Predicate]:
+        """The formulas that are all true where this one is."""
+        return frozenset(self.operands if self.kind == "and" else (self,))
+
+    def mentions(self, part: Predicate) -> bool:
+        """Whether another formula is part of this one."""
+        return self is part or any(one.mentions(part) for one in self.operands)
+
+
+class Predicates:
+    """Makes formulas, each of them once.
+
+    Attributes:
+        true, false: The formulas of all and of nothing.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Predicate] = {}
+        self.true = self._one("and")
+        self.false = self._one("or")
+
+    def _one(
+        self, kind: _Kind, operands: Iterable[Predicate] = (), name: Hashable = None
+    ) -> Predicate:
+        parts = tuple(operands)
+        ids = tuple([id(part) for part in parts])
+        key = (kind, frozenset(ids) if kind in ("and", "or") else ids, name)
+        return self._known.setdefault(key, Predicate(kind, parts, name))
+
+    def symbol(self, name: Hashable) -> Predicate:
+        """The formula for something that may be true or false."""
+        return self._one("symbol", name=name)
+
+    def recurrence(self, start: Predicate, step: Predicate, frame: str) -> Predicate:
+        """True in the first turn of a loop if `start` is, and in others if `step` was true before each."""
+        return self._one("recurrence", (start, step), frame)
+
+    def negated(self, one: Predicate) -> Predicate:
+        """The formula that is true where another is not."""
+        if one.kind == "not":
+            return one.operands[0]
+        if one.kind == "and":
+            return self.any_of(map(self.negated, one.operands))
+        if one.kind == "or":
+            return self.all_of(map(self.negated, one.operands))
+        return self._one("not", (one,))
+
+    def all_of(self, parts: Iterable[Predicate]) -> Predicate:
+        """The formula that is true where all of some are."""
+        return self._joined("and", "or", parts)
+
+    def any_of(self, parts: Iterable[Predicate]) -> Predicate:
+        """The formula that is true where any of some is."""
+        return self._joined("or", "and", parts)
+
+    def replaced(self, one: Predicate, part: Predicate, by: Predicate) -> Predicate:
+        """A formula with another formula in place of one that is part of it."""
+        if one is part:
+            return by
+        if not one.mentions(part):
+            return one
+        parts = [self.replaced(operand, part, by) for operand in one.operands]
+        if one.kind == "recurrence":
+            return self._one("recurrence", parts, one.name)
+        if one.kind == "not":
+            return self.negated(parts[0])
+        return self.all_of(parts) if one.kind == "and" else self.any_of(parts)
+
+    def _joined(self, kind: _Kind, other: _Kind, parts: Iterable[Predicate]) -> Predicate:
+        operands: dict[Predicate, None] = {}
+        for part in parts:
+            operands.update(dict.fromkeys(part.operands if part.kind == kind else (part,)))
+        absorbing = self.false if kind == "and" else self.true
+        contradict = any(one.kind == "not" and one.operands[0] in operands for one in operands)
+        if absorbing in operands or contradict:
+            return absorbing
+        if kind == "and":  # what a loop's turns add to is said by the loop
+            starts = set[Predicate]()
+            for one in operands:
+                starts |= one.operands[0].conjuncts if one.kind == "recurrence" else set()
+            operands = {one: None for one in operands if one not in starts}
+        if len(operands) == 1:
+            return next(iter(operands))
+        common = _common(other, operands)
+        if not common:
+            return self._one(kind, operands)
+        rests = [self._without(one, common, other) for one in operands]
+        return self._joined(other, kind, [*common, self._joined(kind, other, rests)])
+
+    def _without(self, one: Predicate, common: Iterable[Predicate], kind: _Kind) -> Predicate:
+        parts = one.operands if one.kind == kind else (one,)
+        rest = [part for part in parts if part not in common]
+        return rest[0] if len(rest) == 1 else self._one(kind, rest)
+
+
+def _common(other: _Kind, operands: Iterable[Predicate]) -> list[Predicate]:
+    """The parts that all operands have: (a & b) | (a & c) is a & (b | c)."""
+    lists = [one.operands if one.kind == other else (one,) for one in operands]
+    if not lists:
+        return []
+    return [one for one in lists[0] if all(one in rest for rest in lists[1:])]
+
 
 _CONTROL = -1
 
@@ -62,10 +200,10 @@ class DeadnessAnalysis:
         waiting: dict[str, list[Operation]] = {}
         around: dict[str, set[str]] = {}
         for op in order:
-            if _is_head(op):
+            if is_head_of_loop(op):
                 name = frames[op.name].name
                 waiting.setdefault(name, []).append(op)
-                around[name] = _around(frames[op.name])
+                around[name] = {frame.name for frame in frames[op.name].around}
                 # As if all values of a loop were alive in the same turns.
                 self._heads[op] = self._formulas.symbol(("turn", name))
         self._visit(order)
@@ -77,10 +215,8 @@ class DeadnessAnalysis:
             ]
             for name in plain or [next(iter(waiting))]:
                 heads = waiting.pop(name)
-                if not plain:
-                    self._heads.update(
-                        (op, self._formulas.symbol(("turn", op.name))) for op in heads
-                    )
+                for op in () if plain else heads:
+                    self._heads[op] = self._formulas.symbol(("turn", op.name))
             self._visit(order)
 
     def _understand(self, frame: str, heads: Sequence[Operation], others: Iterable[str]) -> bool:
@@ -170,19 +306,5 @@ class DeadnessAnalysis:
         self._found[op, 1] = formulas.all_of([alive, taken])
 
 
-def _around(frame: LoopFrame) -> set[str]:
-    """The names of the loops around a loop."""
-    names, parent = set[str](), frame.parent
-    while parent is not None:
-        names.add(parent.name)
-        parent = parent.parent
-    return names
-
-
-def _is_head(op: Operation) -> bool:
-    return op.type in MERGE_OPS and any(one.type in NEXT_ITERATION_OPS for one in op.edges[::2])
-
-
 def _sources(op: Operation) -> list[tuple[Operation, int]]:
-    edges = zip(op.edges[::2], op.edges[1::2], strict=True)
-    return [*edges, *((one, _CONTROL) for one in op.control_inputs)]
+    return [*edges_of(op), *((one, _CONTROL) for one in op.control_inputs)]

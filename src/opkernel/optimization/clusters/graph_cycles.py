@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opkernel.graph.core.edges import reached
+
 
 class GraphCycles:
     """A directed graph without cycles.
@@ -39,7 +41,9 @@ class GraphCycles:
             if source in after:
                 return False
             before = self._reached(source, self._before, self._ranks[target], upwards=False)
-            self._reorder([*before, *after])
+            nodes = [*before, *after]  # they get each other's ranks, in a new order
+            for node, rank in zip(nodes, sorted(self._ranks[one] for one in nodes), strict=True):
+                self._ranks[node] = rank
         self._behind[source].add(target)
         self._before[target].add(source)
         return True
@@ -112,16 +116,12 @@ class GraphCycles:
         self, start: int, edges: list[set[int]], limit: int, *, upwards: bool
     ) -> list[int]:
         """The nodes that edges lead to from `start`, up to a rank; in the order of their ranks."""
-        ranks, found, stack = self._ranks, {start}, [start]
-        while stack:
-            for one in edges[stack.pop()]:
-                is_within = ranks[one] <= limit if upwards else ranks[one] >= limit
-                if is_within and one not in found:
-                    found.add(one)
-                    stack.append(one)
-        return sorted(found, key=ranks.__getitem__)
+        ranks = self._ranks
 
-    def _reorder(self, nodes: list[int]) -> None:
-        """Give nodes each other's ranks, in a new order."""
-        for node, rank in zip(nodes, sorted(self._ranks[one] for one in nodes), strict=True):
-            self._ranks[node] = rank
+        def within(node: int) -> list[int]:
+            found = edges[node]
+            return [
+                one for one in found if (ranks[one] <= limit if upwards else ranks[one] >= limit)
+            ]
+
+        return sorted(reached([start], within), key=ranks.__getitem__)

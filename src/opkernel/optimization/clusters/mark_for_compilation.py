@@ -15,16 +15,19 @@ from collections.abc import Iterable, Sequence
 
 from opkernel.errors import OpError
 from opkernel.graph import Operation, save_graph
-from opkernel.graph.core.control_flow_info import control_flow_info, frame_name
-from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
-from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.graph.core.frame_loops import control_flow_info, frame_name
+from opkernel.graph.core.structural_ops import (
+    ENTER_OPS,
+    EXIT_OPS,
+    NEXT_ITERATION_OPS,
+    STRUCTURAL_OPS,
+)
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
-from opkernel.graph.edit.prune import Needs
+from opkernel.graph.edit.subgraph import Needs
 from opkernel.logs import logger
-from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis
+from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis, Predicate
 from opkernel.optimization.clusters.graph_cycles import GraphCycles
-from opkernel.optimization.clusters.list_ties import ListTies, is_list
 from opkernel.optimization.clusters.marks import (
     ALREADY_CLUSTERED,
     CLUSTER,
@@ -33,9 +36,13 @@ from opkernel.optimization.clusters.marks import (
     MUST_COMPILE,
     SCOPE,
     mark_of,
+    text_of,
 )
-from opkernel.optimization.clusters.predicates import Predicate
-from opkernel.optimization.clusters.resource_operations import ResourceOperations
+from opkernel.optimization.clusters.resource_operations import (
+    ListTies,
+    ResourceOperations,
+    gives_list,
+)
 from opkernel.proto import AttrValue, GraphDef
 from opkernel.records import dataclass
 
@@ -49,10 +56,7 @@ _dumps = itertools.count()
 
 def mark_for_compilation(editor: GraphEditor) -> None:
     """Mark the clusters of operations that one program can compute."""
-    options = editor.jit
-    if options is None:
-        return
-    order = editor.operations()
+    options, order = editor.options, editor.operations()
     candidates = _candidates(order, editor, options)
     if not candidates:
         return
@@ -75,15 +79,12 @@ def mark_for_compilation(editor: GraphEditor) -> None:
 
 
 def _joined(
-    order: Sequence[Operation],
-    candidates: set[Operation],
-    editor: GraphEditor,
-    options: JitOptions,
+    order: Sequence[Operation], candidates: set[Operation], editor: GraphEditor, options: JitOptions
 ) -> _Clusters:
     """The clusters of the candidates, of which those leave that give lists to others or take some."""
     ties = ListTies(order)
     strangers = [op for edge in ties.edges for op in edge if op not in candidates]
-    gone = ties.tied_to([*strangers, *(op for op in editor.preserved if _gives_list(op))])
+    gone = ties.tied_to([*strangers, *(op for op in editor.preserved if gives_list(op))])
     while True:
         for op in gone & candidates:
             options.outside[op.name] = "a list passes between it and an operation outside"
@@ -93,10 +94,6 @@ def _joined(
         gone = ties.tied_to(clusters.torn_by(ties)) & candidates
         if not gone:
             return clusters
-
-
-def _gives_list(op: Operation) -> bool:
-    return any(is_list(op, index) for index in range(len(op.output_types)))
 
 
 def _dump(name: str, order: Sequence[Operation]) -> None:
@@ -324,12 +321,8 @@ def _is_no_op(cluster: _Cluster) -> bool:
 
 def _scope(op: Operation, is_global: bool) -> str:
     """The scope of a node; where all nodes are compiled, the internal one alone counts."""
-    attrs = op.message.attr
-    internal = attrs[INTERNAL_SCOPE].s.decode() if INTERNAL_SCOPE in attrs else ""
-    if is_global:
-        return internal
-    scope = attrs[SCOPE].s.decode() if SCOPE in attrs else ""
-    return f"{scope}/{internal}" if scope and internal else scope or internal
+    scopes = text_of(op, "" if is_global else SCOPE), text_of(op, INTERNAL_SCOPE)
+    return "/".join(filter(None, scopes))
 
 
 def _cycles(order: Sequence[Operation], numbers: dict[Operation, int]) -> GraphCycles:
@@ -339,19 +332,13 @@ def _cycles(order: Sequence[Operation], numbers: dict[Operation, int]) -> GraphC
         if op.type in ENTER_OPS:
             frames.setdefault(frame_name(op), len(order) + len(frames))
     cycles = GraphCycles(len(order) + len(frames))
-    exits = _exits_by_frame(order) if frames else {}
+    found = control_flow_info(order, Needs(())) if frames else {}
     for op in order:
         for source in dict.fromkeys([*op.edges[::2], *op.control_inputs]):
             if source.type not in NEXT_ITERATION_OPS and source in numbers:
                 cycles.insert_edge(numbers[source], numbers[op])
         if op.type in ENTER_OPS:
             cycles.insert_edge(numbers[op], frames[frame_name(op)])
-        elif op.type in EXIT_OPS and op in exits:
-            cycles.insert_edge(frames[exits[op]], numbers[op])
+        elif op.type in EXIT_OPS and frames:
+            cycles.insert_edge(frames[found[op.name].name], numbers[op])
     return cycles
-
-
-def _exits_by_frame(order: Sequence[Operation]) -> dict[Operation, str]:
-    """The frames that Exits lead out of."""
-    found = control_flow_info(order, Needs(()))
-    return {op: found[op.name].name for op in order if op.type in EXIT_OPS}

@@ -5,10 +5,12 @@ Source: TensorFlow compiler/jit/defs.h.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from opkernel.device.local_device import CPU
 from opkernel.graph import Operation
-from opkernel.graph.functions.call_types import called_function
-from opkernel.proto import NodeDef
+from opkernel.graph.core.node import copied
+from opkernel.graph.functions.calls import called_function
 
 CLUSTER = "_XlaCluster"
 """The attr that names the cluster of a node."""
@@ -24,16 +26,29 @@ SCOPE, INTERNAL_SCOPE = "_XlaScope", "_XlaInternalScope"
 """Nodes of different scopes stay apart; the first counts only where nobody asks for clusters globally."""
 
 
+def text_of(op: Operation, attr: str) -> str:
+    """The text of an attr; empty where a node has none of that name."""
+    attrs = op.message.attr
+    return attrs[attr].s.decode() if attr in attrs else ""
+
+
 def cluster_of(op: Operation) -> str:
     """The name of the cluster of a node; empty where it is in none."""
-    attrs = op.message.attr
-    return attrs[CLUSTER].s.decode() if CLUSTER in attrs else ""
+    return text_of(op, CLUSTER)
+
+
+def by_cluster(ops: Iterable[Operation]) -> dict[str, list[Operation]]:
+    """The operations that are in clusters, by the names of these."""
+    clusters: dict[str, list[Operation]] = {}
+    for op in ops:
+        if cluster_of(op):
+            clusters.setdefault(cluster_of(op), []).append(op)
+    return clusters
 
 
 def leave_cluster(op: Operation) -> None:
     """Take a node out of its cluster."""
-    node = NodeDef()
-    node.CopyFrom(op.message)
+    node = copied(op.message)
     del node.attr[CLUSTER]
     op.become(node, op.inputs)
 
@@ -46,10 +61,8 @@ def mark_of(op: Operation, name: str) -> bool | None:
     library = op.graph.function_library
     if op.type not in library and op.traits.calls != "function":
         return None
-    function = called_function(op).name
-    if function in library and name in library[function].attr:
-        return bool(library[function].attr[name].b)
-    return None
+    function = library.get(called_function(op).name)
+    return bool(function.attr[name].b) if function and name in function.attr else None
 
 
 def device_type_of(op: Operation) -> str:

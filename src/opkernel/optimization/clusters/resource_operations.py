@@ -1,8 +1,11 @@
-"""Which operations on resources must not be in one cluster.
+"""Which operations on resources and lists must not be in one cluster, and which must be.
 
 All that a cluster reads of variables it reads before it runs, and all that it assigns is assigned when it has run. So it
 must have no operation that reads a variable, or does both, behind one that writes to it. TensorFlow looks for any variable;
 here a launch refuses two handles of one (`ClusterKernel.variables`).
+
+ListTies: operations that only one cluster can have together, since lists pass between them. A TensorList is a variant, a
+TensorArray and a stack are resources of a step. A program has them inside, and can neither take nor give one.
 
 Source: TensorFlow compiler/jit/resource_operation_safety_analysis.cc.
 """
@@ -15,10 +18,60 @@ from functools import reduce
 from operator import or_
 
 from opkernel.graph import Operation
-from opkernel.graph.core.edges import Edge, edges_of
+from opkernel.graph.core.edges import Edge, edges_of, origin, reached
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.edit.effects import Effect, effect_of
-from opkernel.optimization.clusters.list_ties import is_list
 from opkernel.types import DataType
+
+
+def is_list(op: Operation, index: int) -> bool:
+    """Whether an output of an operation is a list, or stands for one.
+
+    A resource that is made from tensors, such as a size, is one: variables and tables are named by attrs.
+    """
+    dtype = op.output_types[index]
+    if dtype is not DataType.DT_RESOURCE:
+        return dtype is DataType.DT_VARIANT
+    origin = _origin(op)
+    return bool(origin.edges) and not origin.traits.calls
+
+
+def gives_list(op: Operation) -> bool:
+    """Whether any output of an operation is a list."""
+    return any(is_list(op, index) for index in range(len(op.output_types)))
+
+
+def _origin(op: Operation) -> Operation:
+    """The operation whose output comes to others through an operation that passes it on."""
+    seen = set[Operation]()
+    while (op.traits.passes_on or op.type in LOW_LEVEL_CONTROL_FLOW) and op not in seen:
+        seen.add(op)
+        op = op.edges[0]
+    return op
+
+
+class ListTies:
+    """The operations that lists pass between.
+
+    Args:
+        order: The operations, inputs before consumers, except for back edges.
+
+    Attributes:
+        edges: The ends of the edges that lists pass.
+    """
+
+    def __init__(self, order: Sequence[Operation]) -> None:
+        self.edges = [
+            (source, op) for op in order for source, index in edges_of(op) if is_list(source, index)
+        ]
+        self._neighbours: dict[Operation, list[Operation]] = {}
+        for source, op in self.edges:
+            self._neighbours.setdefault(source, []).append(op)
+            self._neighbours.setdefault(op, []).append(source)
+
+    def tied_to(self, ops: Iterable[Operation]) -> set[Operation]:
+        """Some operations, and all that lists tie to them."""
+        return set(reached(ops, lambda op: self._neighbours.get(op, ())))
 
 
 class ResourceUse(Enum):
@@ -51,13 +104,7 @@ def _edges(op: Operation) -> Iterable[tuple[Edge, DataType]]:
 
 def _handles(op: Operation) -> set[Edge]:
     """Where the handles of the variables that an operation works on come from."""
-    found = set()
-    for (source, index), dtype in _edges(op):
-        if dtype is DataType.DT_RESOURCE:
-            while source.traits.passes_on and source.edges:
-                source, index = source.edges[0], source.edges[1]
-            found.add((source, index))
-    return found
+    return {origin(edge) for edge, dtype in _edges(op) if dtype is DataType.DT_RESOURCE}
 
 
 class ResourceOperations:

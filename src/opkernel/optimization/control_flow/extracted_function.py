@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from opkernel.graph import Graph, Operation, Tensor, graph_to_function_def
-from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
-from opkernel.graph.core.loop_form import ControlFlowFormError
+from opkernel.graph.core.frame_loops import ControlFlowFormError
+from opkernel.graph.core.node import copied
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.edit.effects import Effect, effect_of
-from opkernel.graph.edit.graph_copy import copy_operations
 from opkernel.graph.edit.graph_editor import GraphEditor
-from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.edit.subgraph import copy_operations, prune_and_order
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
-from opkernel.proto import FunctionDef, NodeDef
+from opkernel.proto import AttrValue, FunctionDef
 from opkernel.types import DataType
-
-_SMALL = 1 << 10
-"""Constants of so many bytes are part of the functions that need them, and no arguments."""
 
 
 class ExtractedFunction:
@@ -42,12 +39,10 @@ class ExtractedFunction:
     ) -> None:
         given = [*dict.fromkeys([*(one for tensors in arguments for one in tensors), *constants])]
         refiner = graph.refiner
+        order = sorted(ops, key=lambda op: op.number)
+        facts = [refiner.facts_of((one.op, one.value_index)) for one in given]
         self._copied, self._fed = copy_operations(
-            graph,
-            sorted(ops, key=lambda op: op.number),
-            given,
-            feed_facts=[refiner.facts_of((one.op, one.value_index)) for one in given],
-            believing=refiner.believes,
+            graph, order, given, feed_facts=facts, believing=refiner.believes
         )
         self.inputs = [self._fed[first] for first, *_ in arguments]
         self.editor = GraphEditor(self._copied, (), [one.op for one in self.inputs])
@@ -55,9 +50,7 @@ class ExtractedFunction:
             for other in others:
                 self._replace(other, tensor)
         for tensor, const in constants.items():
-            node = NodeDef()
-            node.CopyFrom(const.node_def)
-            self._replace(tensor, self.editor.add_node(node).outputs[0])
+            self._replace(tensor, self.editor.add_node(copied(const.node_def)).outputs[0])
 
     def _replace(self, outside: Tensor, tensor: Tensor) -> None:
         """Have a tensor stand for one from outside."""
@@ -98,26 +91,49 @@ class ExtractedFunction:
             if op.type in LOW_LEVEL_CONTROL_FLOW and op.type != "ControlTrigger":
                 raise ControlFlowFormError("it is part of a loop or conditional of odd form", op)
         acting = [op for op in order if effect_of(op.signature) is Effect.ACTS]
-        function = graph_to_function_def(
-            self._copied,
-            name,
-            self.inputs,
-            results,
-            body=order,
-            control_outputs={op.name: op for op in dict.fromkeys([*targets, *acting])},
-            append_hash_to_fn_name=True,
-        )
-        for added in self._copied.function_library.keys() - library.keys():
-            library.add_function(self._copied.function_library[added])
-        library.add_function(function)
-        return function
+        controls = dict.fromkeys([*targets, *acting])
+        return add_function_of(self._copied, library, name, self.inputs, results, controls=controls)
 
 
-def is_small_constant(op: Operation) -> bool:
-    """Whether an operation is a constant that functions may hold themselves."""
-    if op.type != "Const" or op.control_inputs:
-        return False
-    return bool(op.message.attr["value"].tensor.ByteSize() <= _SMALL)
+def add_function_of(
+    graph: Graph,
+    library: FunctionLibraryDefinition,
+    name: str,
+    inputs: Sequence[Tensor],
+    results: Sequence[Tensor],
+    *,
+    targets: Iterable[Operation] = (),
+    controls: Iterable[Operation] = (),
+    attrs: Mapping[str, AttrValue] | None = None,
+) -> FunctionDef:
+    """Add a function of what a graph computes, and the functions that it calls, to a library.
+
+    Args:
+        graph: the graph.
+        library: the library.
+        name: how the name of the function begins.
+        inputs: its arguments.
+        results: its results.
+        targets: operations that run for nothing but their effects.
+        controls: those of them that are control outputs of the function.
+        attrs: its attrs.
+    """
+    controls = list(controls)
+    given = {tensor.op for tensor in inputs}
+    order = prune_and_order(results, [*targets, *controls], ())
+    function = graph_to_function_def(
+        graph,
+        name,
+        inputs,
+        results,
+        body=[op for op in order if op not in given],
+        control_outputs={op.name: op for op in controls},
+        attrs=attrs,
+        append_hash_to_fn_name=True,
+    )
+    library.add_missing(graph.function_library)
+    library.add_function(function)
+    return function
 
 
 def check_may_move(editor: GraphEditor, op: Operation, *, is_preserved: bool) -> None:

@@ -1,7 +1,8 @@
 """Conditionals of TensorFlow 1 that become If and Case, innermost first.
 
 The operations between Switches and Merges become branches. Operations that something else needs as well stay, too,
-unless they have effects; then the conditional stays.
+unless they have effects; then the conditional stays. The inputs of a Merge that gives the result of a conditional are
+alive under conditions that differ in one choice: each has another side of it.
 
 Source: TensorFlow compiler/tf2xla/functionalize_cond.cc.
 """
@@ -15,30 +16,135 @@ import numpy as np
 
 from opkernel.errors import OpError
 from opkernel.graph import Operation, Tensor
-from opkernel.graph.core.control_flow_ops import (
+from opkernel.graph.core.edges import Edge, behind, edges_of, is_head_of_loop, reached
+from opkernel.graph.core.frame_loops import ROOT, ControlFlowFormError, control_flow_info
+from opkernel.graph.core.structural_ops import (
+    ENTER_OPS,
     LOW_LEVEL_CONTROL_FLOW,
     MERGE_OPS,
     SWITCH_OPS,
 )
-from opkernel.graph.core.edges import Edge, behind, edges_of, reached
-from opkernel.graph.core.loop_form import ControlFlowFormError
 from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.graph_editor import GraphEditor
-from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis
-from opkernel.optimization.control_flow.conditional_forms import (
-    ConditionalForm,
-    Side,
-    conditional_forms,
-)
+from opkernel.graph.edit.subgraph import Needs
+from opkernel.graph.inference.constant_values import is_small_constant
+from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis, Predicate
 from opkernel.optimization.control_flow.extracted_function import (
     ExtractedFunction,
     check_may_move,
     device_of,
-    is_small_constant,
     scope_of,
 )
 from opkernel.proto import FunctionDef, NameAttrList
+from opkernel.records import dataclass
 from opkernel.types import DataType
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a choice.
+
+    Attributes:
+        taken: The formula that is true where it is taken.
+        inputs: Which input of each Merge is alive then.
+    """
+
+    taken: Predicate
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ConditionalForm:
+    """A conditional, or several with the same choice.
+
+    Attributes:
+        choice: The tensor that decides.
+        is_index: Whether it is the number of a branch, and no truth value.
+        sides: The sides in the order of their numbers; false is 0.
+        alive: Where the conditional runs: all of these hold.
+        merges: The Merges that give its results.
+    """
+
+    choice: Tensor
+    is_index: bool
+    sides: Sequence[Side]
+    alive: frozenset[Predicate]
+    merges: Sequence[Operation]
+
+    def joined(self, other: ConditionalForm) -> ConditionalForm:
+        """This one with the results of another one of the same choice."""
+        sides = [
+            Side(one.taken, one.inputs + two.inputs)
+            for one, two in zip(self.sides, other.sides, strict=True)
+        ]
+        merges = [*self.merges, *other.merges]
+        return ConditionalForm(self.choice, self.is_index, sides, self.alive, merges)
+
+    @property
+    def key(self) -> tuple[Edge, frozenset[Predicate]]:
+        """Equal for conditionals with the same choice that run together."""
+        return (self.choice.op, self.choice.value_index), self.alive
+
+
+def conditional_forms(
+    order: Sequence[Operation], analysis: DeadnessAnalysis
+) -> list[list[ConditionalForm]]:
+    """The conditionals outside of loops, those of one choice together; inner ones come before outer ones."""
+    found: dict[tuple[Edge, frozenset[Predicate]], list[ConditionalForm]] = {}
+    has_loops = any(op.type in ENTER_OPS for op in order)
+    frames = control_flow_info(order, Needs(())) if has_loops else {}
+    for merge in order:
+        is_outside = frames.get(merge.name, ROOT) is ROOT
+        if merge.type == "Merge" and is_outside and not is_head_of_loop(merge):
+            form = _form(merge, analysis)
+            if form is not None:
+                found.setdefault(form.key, []).append(form)
+    return sorted(found.values(), key=lambda forms: -len(forms[0].alive))
+
+
+def _form(merge: Operation, analysis: DeadnessAnalysis) -> ConditionalForm | None:
+    """The conditional whose result a Merge gives, if there is one."""
+    conditions = [analysis.at(*edge).conjuncts for edge in edges_of(merge)]
+    common = frozenset.intersection(*conditions)
+    choices = [condition - common for condition in conditions]
+    if merge.control_inputs or not all(len(choice) == 1 for choice in choices):
+        return None
+    sides: dict[int, Side] = {}
+    tensors = set()
+    for place, (taken,) in enumerate(choices):
+        found = _side(taken, merge)
+        if found is None:
+            return None
+        tensor, is_index, number = found
+        tensors.add(tensor)
+        sides[number] = Side(taken, (place,))
+    (tensor, *others) = tensors
+    count = _count(tensor, is_index)
+    if others or len(sides) != len(choices) or sorted(sides) != [*range(count)]:
+        return None
+    in_order = [sides[number] for number in range(count)]
+    return ConditionalForm(tensor, is_index, in_order, common, [merge])
+
+
+def _side(taken: Predicate, merge: Operation) -> tuple[Tensor, bool, int] | None:
+    """The tensor that decides, whether it is an index, and the side that a formula stands for."""
+    symbol = taken.operands[0] if taken.kind == "not" else taken
+    name = symbol.name
+    if symbol.kind != "symbol" or not isinstance(name, tuple) or not isinstance(name[1], int):
+        return None
+    tensor = merge.graph.get_operation_by_name(name[0]).outputs[name[1]]
+    is_index = len(name) == 3
+    if is_index:
+        return (tensor, True, name[2]) if taken is symbol else None
+    return tensor, False, int(taken is symbol)
+
+
+def _count(choice: Tensor, is_index: bool) -> int:
+    """How many sides a choice has."""
+    if not is_index:
+        return 2
+    switches = [op for op, place in choice.consumer_edges() if place == 1 and op.type == "_SwitchN"]
+    return max(len(op.output_types) for op in switches)
 
 
 def functionalize_cond(editor: GraphEditor) -> None:
@@ -192,24 +298,21 @@ class _Conditional:
             kind, attrs = "Case", {"branches": names}
         if not any(one.signature.is_stateful for one in functions):
             kind = f"Stateless{kind}"
+        types: list[DataType] = []
+        for merge, has_place in zip(self._form.merges, self._places, strict=True):
+            types += merge.output_types if has_place else merge.output_types[:1]
         merge = self._form.merges[0]
         chosen = self._editor.add(
             kind,
             [self._form.choice, *self._inputs],
             f"{scope_of(merge)}{kind}",
-            {**attrs, "Tin": [tensor.dtype.base for tensor in self._inputs], "Tout": self._types()},
+            {**attrs, "Tin": [tensor.dtype.base for tensor in self._inputs], "Tout": types},
             device_of(self._form.merges),
             self._waits,
         )
         chosen.definition_site = merge.definition_site
         self._analysis.put(chosen, self._analysis.of(merge))
         self._hand_over(chosen)
-
-    def _types(self) -> list[DataType]:
-        types: list[DataType] = []
-        for merge, place in zip(self._form.merges, self._places, strict=True):
-            types += merge.output_types if place else merge.output_types[:1]
-        return types
 
     def _function(self, number: int, branch: _Branch) -> FunctionDef:
         arguments = [[tensor, *branch.outside.get(tensor, ())] for tensor in self._inputs]
@@ -232,9 +335,7 @@ class _Conditional:
     def _hand_over(self, chosen: Operation) -> None:
         """Have others take the results of an If."""
         editor, results = self._editor, iter(chosen.outputs)
-        assigned = editor.graph.assigned_devices
-        if self._form.merges[0] in assigned:
-            assigned[chosen] = assigned[self._form.merges[0]]
+        editor.place_like(chosen, self._form.merges[0])
         for merge, has_place in zip(self._form.merges, self._places, strict=True):
             given = [next(results) for _ in range(1 + has_place)]
             for output, result in zip(merge.outputs, given, strict=False):

@@ -8,20 +8,19 @@ the Mul, Sub and AddV2 that it was taken apart into, ends as one BiasAdd. Result
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opkernel.graph import Operation
 from opkernel.graph.edit.graph_editor import GraphEditor
-from opkernel.optimization.algebra.products import is_moderate
-from opkernel.optimization.folding.filters import FILTERS
-from opkernel.types import DataType
+from opkernel.optimization.algebra.arithmetic import is_moderate
+from opkernel.optimization.built_in import FILTERS
+from opkernel.types import Array, DataType
 
 if TYPE_CHECKING:
-    from opkernel.optimization.pass_registry import Pattern
+    from opkernel.optimization.optimize import Pattern
 
-Array = np.ndarray[Any, Any]
 
 _LINEAR: Pattern = frozenset({"Mul", "AddV2", "Add", "Sub", "BiasAdd"})
 _NORMALISATIONS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})

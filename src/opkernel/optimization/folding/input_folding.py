@@ -18,12 +18,10 @@ import numpy as np
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.opdef import attr_to_python
-from opkernel.optimization.algebra.products import is_moderate
+from opkernel.optimization.algebra.arithmetic import is_moderate
 from opkernel.optimization.algebra.redundant_ops import keeps_shape
-from opkernel.optimization.folding.filters import FILTERS
-from opkernel.types import DataType
-
-Array = np.ndarray[Any, Any]
+from opkernel.optimization.built_in import FILTERS
+from opkernel.types import Array, DataType
 
 _PADDED = frozenset({"Conv2D", "DepthwiseConv2dNative"})
 """Ops with explicit paddings."""

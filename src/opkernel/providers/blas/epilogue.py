@@ -3,15 +3,13 @@
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from opkernel.kernel import scratch
 from opkernel.ops.nn.bias import LANES
-from opkernel.ops.nn.epilogue import Epilogue
-
-Array = np.ndarray[Any, Any]
+from opkernel.ops.nn.fused_matmul import Epilogue
+from opkernel.types import Array
 
 _Activation = Callable[[Array, float], object]
 """Changes an array in place, given the slope of LeakyRelu."""
@@ -55,7 +53,7 @@ def _gelu_exact(x: Array, _: float) -> None:
 @cache
 def _gelu_coefficients() -> list[np.float32]:
     """The coefficients of p in erf(x / sqrt(2)) = tanh(x * p(x**2))."""
-    from opkernel.ops.math.special.error_functions import ERF_FLOAT  # few graphs need it
+    from opkernel.ops.math.error_functions import ERF_FLOAT  # few graphs need it
 
     return [np.float32(c * 0.5 ** (i + 0.5)) for i, c in enumerate(ERF_FLOAT)]
 

@@ -1,21 +1,13 @@
 """The kernels of products of two matrices."""
 
-from typing import Any
-
 import numpy as np
 
 from opkernel.ops.math.matmul import register_matmul
-from opkernel.ops.nn.epilogue import Fusion
-from opkernel.ops.nn.fused_matmul import register_fused_matmul
+from opkernel.ops.nn.fused_matmul import Fusion, register_fused_matmul
 from opkernel.providers.blas import BLAS
 from opkernel.providers.blas.epilogue import activate
-from opkernel.providers.blas.products import (
-    SMALL_PRODUCT,
-    product,
-    small_product,
-)
-
-Array = np.ndarray[Any, Any]
+from opkernel.providers.blas.products import SMALL_PRODUCT, product, small_product
+from opkernel.types import Array
 
 
 def _small_fused(a: Array, b: Array, bias: Array, fusion: Fusion) -> Array | None:

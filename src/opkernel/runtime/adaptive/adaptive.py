@@ -11,15 +11,24 @@ keys that came to their end.
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Hashable, Iterable, MutableSequence, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Hashable,
+    Iterable,
+    Mapping,
+    MutableSequence,
+    Sequence,
+)
 from typing import Any
 
 from opkernel.interrupts import trying
+from opkernel.logs import logger
 from opkernel.records import dataclass, field
-from opkernel.runtime.adaptive.findings import Finding, note
 
 Run = Callable[..., Sequence[Any]]
 """Runs one step: `run(step, *feeds)` gives the fetches."""
@@ -27,7 +36,73 @@ Run = Callable[..., Sequence[Any]]
 DOUBLING = [3 << number for number in range(32)]
 """The patience of what is made after three steps, then after twice as many each time, so that changing keys cost little."""
 
+ENGINES = "engines"
+"""The name of the strategy that tries engines."""
+PLAN = "plan"
+"""The name of the candidate that was there before."""
+
 _MOST_COUNTED = 64
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was tried for some steps, and what was chosen.
+
+    Attributes:
+        strategy: Who tried: `shapes`, `variables`, `branches` or `engines`.
+        fetches: The tensors and operations that the steps compute.
+        steps: Which steps of these: those that are fed certain shapes, say.
+        tried: What ran the steps meanwhile, each with the median of the seconds that steps took; None where nothing was measured.
+        chosen: What runs them now.
+        since: The first of the steps that the chosen one has run.
+        error: Why there is nothing to choose from; empty where nothing failed.
+    """
+
+    strategy: str
+    fetches: Sequence[str]
+    steps: str
+    tried: Mapping[str, float | None]
+    chosen: str
+    since: int
+    error: str = ""
+
+    @property
+    def what_engines_took(self) -> str:
+        """What `auto` found out, in a line: `auto: openvino 0.512 ms, kernels 12.043 ms: openvino since step 41`."""
+        timed = {name: seconds for name, seconds in self.tried.items() if seconds is not None}
+        fastest_first = sorted(timed, key=timed.__getitem__)
+        took = [f"{_in_words(name)} {timed[name] * 1e3:.3f} ms" for name in fastest_first]
+        if self.tried.keys() <= {PLAN}:
+            took = ["no engine takes a part of the graph"]
+        found = [", ".join(took), f"{_in_words(self.chosen)} since step {self.since}", self.error]
+        return f"auto: {': '.join(filter(None, found))}"
+
+    def __str__(self) -> str:
+        if self.strategy == ENGINES:
+            return f"{', '.join(self.fetches)} {self.steps}: {self.what_engines_took}"
+        others = self.tried if self.tried.keys() - {self.chosen} else {}
+        tried = [
+            name if seconds is None else f"{name} {seconds * 1e3:.3f} ms"
+            for name, seconds in others.items()
+        ]
+        facts = [self.strategy, *([f"tried {', '.join(tried)}"] if tried else []), self.error]
+        return (
+            f"{', '.join(self.fetches)} {self.steps}: {self.chosen} since step {self.since} "
+            f"({'; '.join(filter(None, facts))})"
+        )
+
+
+def _in_words(candidate: str) -> str:
+    """The name of a candidate of `auto`: the plan runs kernels."""
+    return "kernels" if candidate == PLAN else candidate
+
+
+def note(findings: MutableSequence[Finding], finding: Finding) -> None:
+    """Add a finding, and log it; where nobody has loaded `logging`, nobody reads a log."""
+    findings.append(finding)
+    if "logging" in sys.modules:
+        about = "engines" if finding.strategy == ENGINES else "optimization"
+        logger(f"opkernel.{about}").info("%s", finding)
 
 
 @dataclass(eq=False)
@@ -38,12 +113,14 @@ class Candidate:
         name: What reports call it.
         run: Runs a step.
         launches: The kernels that run clusters of an engine.
+        program: The StepProgram that it runs; None where that is the general one.
         times: What steps took that were measured, in seconds.
     """
 
     name: str
     run: Run
     launches: Sequence[Any] = ()
+    program: Any = None
     times: list[float] = field(default_factory=list)
 
     @property
@@ -108,10 +185,12 @@ class Adaptive(ABC):
         run: Runs a step.
         name: The name that reports have for the strategy.
         most_kept: For how many keys a choice is kept.
+        steps_before: How many steps other programs ran before this one; findings count them.
     """
 
     name: str
     most_kept = 4
+    steps_before = 0
 
     def __init__(
         self,
@@ -123,6 +202,7 @@ class Adaptive(ABC):
         self.general, self.patience = general, patience
         self._fetches, self._findings = fetches, findings
         self._chosen: dict[Hashable, Run] = {}
+        self._programs: dict[Hashable, Any] = {}
         self._searches: dict[Hashable, _SearchUnderWay] = {}
         self._counts: dict[Hashable, int] = {}
         self._lock = threading.Lock()
@@ -139,6 +219,23 @@ class Adaptive(ABC):
     @abstractmethod
     def describe(self, key: Any) -> str:
         """Say which steps have a key."""
+
+    def program_for(self, values: Sequence[Any]) -> Any:
+        """The StepProgram that was chosen for steps that are fed these values; None for the general one."""
+        return self._programs.get(self.key_of(values))
+
+    def program_of_shapes(self, shapes: Sequence[Sequence[int]] | None) -> Any:
+        """The StepProgram that was chosen for feeds of some shapes; for None, the one that was chosen last."""
+        return None
+
+    def is_settled(self, values: Sequence[Any]) -> bool:
+        """Whether all is found out about steps that are fed these values, so that the next one is no trial."""
+        key = self.key_of(values)
+        return key in self._chosen or (key not in self._searches and self.patience.is_over)
+
+    def is_trying(self, values: Sequence[Any]) -> bool:
+        """Whether a search is under way for steps that are fed these values."""
+        return self.key_of(values) in self._searches
 
     def may_measure(self, step: Any) -> bool:
         """Whether a step may be part of a search."""
@@ -184,7 +281,7 @@ class Adaptive(ABC):
 
     def _begin(self, key: Hashable, count: int) -> _SearchUnderWay:
         self.patience.spend()
-        plan = Candidate("plan", self.general)
+        plan = Candidate(PLAN, self.general)
         search = self._searches[key] = _SearchUnderWay(self.search(key), plan, count)
         self._go_on(key, search, None)
         return search
@@ -205,12 +302,17 @@ class Adaptive(ABC):
             raise
         tried = {one.name: one.seconds for one in search.tried}
         chosen, steps = search.candidate, self.describe(key)
+        since = self.steps_before + search.since
         note(
             self._findings,
-            Finding(self.name, self._fetches, steps, tried, chosen.name, search.since, error),
+            Finding(self.name, self._fetches, steps, tried, chosen.name, since, error),
         )
         if len(self._chosen) >= self.most_kept:
-            self._chosen.pop(next(iter(self._chosen)))
+            oldest = next(iter(self._chosen))
+            self._chosen.pop(oldest)
+            self._programs.pop(oldest, None)
+        if chosen.program is not None:
+            self._programs[key] = chosen.program
         self._chosen[key] = chosen.run
         self._counts.pop(key, None)
         self._searches.pop(key, None)

@@ -1,6 +1,10 @@
 """BranchingPlan: the strategy for branches, which runs a graph by one plan, or in stages with branches, whichever is faster.
 
-What is found out holds for feeds of about the same size.
+A compiled plan runs node after node. Where two nodes take long and do not need each other, their branches may run side by
+side. Only a trial tells whether that is faster: it depends on how much kernels leave of the processors and of the
+interpreter's lock. So a BranchingPlan measures the nodes first, and `stages` forms branches from them. Then it measures
+these branches one after the other and side by side. A graph whose expensive nodes form a chain gains nothing, and a short
+step runs as it is. What is found out holds for feeds of about the same size.
 """
 
 from __future__ import annotations
@@ -14,29 +18,15 @@ from typing import Any
 
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
-from opkernel.graph.edit.prune import Needs
-from opkernel.kernel import (
-    ContextParams,
-    OpKernel,
-    Step,
-    global_kernel_registry,
-    intra_op_threads,
-)
+from opkernel.graph.edit.subgraph import Needs
+from opkernel.kernel import ContextParams, OpKernel, Step, global_kernel_registry, intra_op_threads
 from opkernel.records import replace
-from opkernel.runtime.adaptive.adaptive import (
-    Adaptive,
-    Candidate,
-    Patience,
-    Search,
-    take_turns,
-)
-from opkernel.runtime.plan.compiled_plan import CompiledPlan, compile_plan
-from opkernel.runtime.program.executors import Executor
-from opkernel.runtime.program.subgraph import ExecutorArgs, Subgraph
-from opkernel.runtime.staged.candidates import is_independent
-from opkernel.runtime.staged.staged_plan import StagedPlan
-from opkernel.runtime.staged.stages import Stage, find_stages, without_branches
-from opkernel.runtime.step.kernel_watcher import CallWatcher, KernelWatcher, Runner
+from opkernel.runtime.adaptive.adaptive import Adaptive, Candidate, Patience, Search, take_turns
+from opkernel.runtime.adaptive.stages import Stage, StagedPlan, find_stages, without_branches
+from opkernel.runtime.plan.compiled_plan import compile_plan, plan_repr
+from opkernel.runtime.program.executors import Executor, is_independent
+from opkernel.runtime.program.request import ExecutorArgs
+from opkernel.runtime.watch.kernel_watcher import CallWatcher, KernelWatcher, Runner
 from opkernel.runtime.watch.watched_computation import computation
 from opkernel.types import NUMBER_TYPES
 
@@ -66,8 +56,7 @@ class BranchingPlan(Adaptive):
     name, most_kept = "branches", 32
 
     def __init__(self, plan: Executor, args: ExecutorArgs) -> None:
-        names = Subgraph(args.feeds, args.fetches, args.targets).names
-        super().__init__(plan.run, names, args.findings, Patience(repeat(1)))
+        super().__init__(plan.run, args.part.names, args.findings, Patience(repeat(1)))
         self._plan = plan
         self._args = args
         self._made_at = self._versions()
@@ -75,11 +64,8 @@ class BranchingPlan(Adaptive):
         self._faster: dict[StagedPlan, None] = {}
 
     def __repr__(self) -> str:
-        feeds, fetches = len(self._args.feeds), len(self._args.fetches)
-        return (
-            f"<opkernel.BranchingPlan of {len(self._args.order):,} operations: {feeds:,} fed, "
-            f"{fetches:,} fetched; `.source` is its text>"
-        )
+        args = self._args
+        return plan_repr(self, f"{len(args.order):,} operations", args.feeds, args.fetches)
 
     @property
     def source(self) -> str:
@@ -106,7 +92,8 @@ class BranchingPlan(Adaptive):
     def search(self, magnitude: int) -> Search:
         """Try branches out, once steps have taken as long as compiling would."""
         plan = Candidate("plan", self.general)
-        if (yield from self._takes_long(plan)) and self._may_compile():
+        takes_long = yield from self._takes_long(plan)
+        if takes_long and intra_op_threads() > 1 and self._versions() == self._made_at:
             stages = yield from self._find_stages()
             if stages:
                 return (yield from self._fastest(plan, stages))
@@ -130,16 +117,15 @@ class BranchingPlan(Adaptive):
                 return True
         return False
 
-    def _may_compile(self) -> bool:
-        return intra_op_threads() > 1 and self._versions() == self._made_at
-
     def _find_stages(self) -> Generator[Candidate, float, list[Stage]]:
         """Measure the nodes, and cut the graph into stages."""
         seconds: dict[str, float] = {}
-        timed = self._compiled(_Stopwatch(seconds, self._args.watcher))
+        args = self._args
+        watched = replace(args, watcher=_Stopwatch(seconds, args.watcher))
+        with paused_garbage_collection():
+            timed = compile_plan(watched)
         for _ in range(_TIMED):
             yield Candidate("plan with timed nodes", timed.run)
-        args = self._args
         sources = Needs(args.feeds).sources
         return find_stages(args.order, sources, seconds, is_independent, intra_op_threads())
 
@@ -161,12 +147,6 @@ class BranchingPlan(Adaptive):
             staged = self._staged(fewer)
         self._faster[staged] = None
         return Candidate("branches side by side where that is faster", staged.run)
-
-    def _compiled(self, watcher: KernelWatcher) -> CompiledPlan:
-        """The graph as a plan, node after node, whose kernels are watched."""
-        args = self._args
-        with paused_garbage_collection():
-            return compile_plan(replace(args, watcher=watcher, operations=args.order))
 
     def _staged(self, stages: Sequence[Stage]) -> StagedPlan:
         with paused_garbage_collection():

@@ -1,16 +1,19 @@
 """VariableSpecializer: the strategy for variables: while they keep their values, a program of its own for these values.
 
 A program that only reads variables gets, once these have kept their values for some steps, another one
-beside it: that of the graph with constants for the variables, as `freeze_graph` makes it. Passes see the
-values, and kernels prepare the weights. It is used as long as each variable has the very array that it was
-made for. A variable is written to in place only while nobody else has its array (`device/ownership.py`), and
-the program has it; so each assignment, whoever makes it, brings another array.
+beside it: that of the graph with constants for the variables, as `freeze_graph` makes it
+(`VariablesOfProgram`). Passes see the values, and kernels prepare the weights. It is used as long as each
+variable has the very array that it was made for. A variable is written to in place only while nobody else
+has its array (`device/ownership.py`), and the program has it; so each assignment, whoever makes it, brings
+another array.
 
 Steps are not told apart by what they are fed, but by what a look at each variable shows. So this strategy has a way to find
 what runs a step that is cheaper than that of `Adaptive`.
 
-State: `_special` is that program with what it was made for; `_seen` are the variables with their versions, as
-they were last looked at, and `_steps` counts the steps with these.
+State of a VariableSpecializer: `_special` is that program with what it was made for; `_seen` are the variables
+with their versions, as they were last looked at, and `_steps` counts the steps with these.
+
+Source: TensorFlow python/framework/convert_to_constants.py.
 """
 
 from __future__ import annotations
@@ -19,41 +22,37 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from opkernel.errors import OpError
+from opkernel.errors import FailedPreconditionError, OpError, UnimplementedError
+from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph.core.structural_ops import PLACEHOLDER_OPS, VARIABLE_OPS
+from opkernel.graph.freezing.body import HeldValue, declared_value
+from opkernel.graph.freezing.counterparts import READING
+from opkernel.graph.freezing.freeze_graph import ReadingPart
 from opkernel.interrupts import trying
-from opkernel.runtime.adaptive.adaptive import DOUBLING, Patience
-from opkernel.runtime.adaptive.findings import Finding, note
-
-if TYPE_CHECKING:
-    from opkernel.graph import Operation
-    from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-    from opkernel.runtime.calls.program_of_values import MadeProgram, VariablesOfProgram
-    from opkernel.runtime.program.builder import Program
-    from opkernel.runtime.program.executable import Executable
+from opkernel.kernel import (
+    OpKernelContext,
+    ResourceBase,
+    TensorRef,
+    handle_from_input,
+    lookup_resource,
+)
+from opkernel.proto import TensorProto
+from opkernel.records import dataclass, replace
+from opkernel.runtime.adaptive.adaptive import DOUBLING, Finding, Patience, note
+from opkernel.runtime.calls.function_library_runtime import CalledFunctions, FunctionLibraryRuntime
+from opkernel.runtime.plan.keys import tensor_of
+from opkernel.runtime.program.builder import StepProgram, build_program
+from opkernel.runtime.program.executable import Executable
+from opkernel.runtime.program.request import ProgramRequest, Subgraph
+from opkernel.runtime.program.run_step import RunStep
+from opkernel.state.resource_mgr import ResourceMgr
+from opkernel.types import DataType, PartialTensorShape, ResourceHandle, tensor_to_proto
+from opkernel.types.tensor_tokens import LEAST_HELD_BYTES, held_proto
 
 _MOST_PROGRAMS = 6
 _MOST_FAILURES = 3
-
-
-class SpecializedProgram:
-    """A program for certain values of variables.
-
-    Attributes:
-        executable: Runs the steps of the program.
-        kept: The variables, each with the array that it must have.
-        manager: Has the variables that have names.
-        removals: How often it had lost something when the variables were looked up.
-    """
-
-    __slots__ = ("_owners", "executable", "kept", "manager", "removals")
-
-    def __init__(self, executable: Executable, made: MadeProgram, drop: Callable[[], None]) -> None:
-        self.executable, self.kept = executable, made.kept
-        self.manager, self.removals = made.manager, made.removals
-        owners = [owner for reference in made.owners if (owner := reference()) is not None]
-        self._owners = [weakref.ref(owner, lambda _: drop()) for owner in owners]
 
 
 class VariableSpecializer:
@@ -68,9 +67,9 @@ class VariableSpecializer:
 
     def __init__(
         self,
-        general: Program,
+        general: StepProgram,
         runtime: FunctionLibraryRuntime,
-        finish: Callable[[Program, Sequence[int]], Executable],
+        finish: Callable[[StepProgram, Sequence[int]], Executable],
         captured: Callable[[], Mapping[Operation, Any]] = dict,
     ) -> None:
         self._general, self._runtime = general, runtime
@@ -99,6 +98,31 @@ class VariableSpecializer:
             return None
         del special  # or it would not be freed
         return self._look()
+
+    def settled(self) -> StepProgram | None:
+        """The program for the values of now; None where a variable has no value or a node assigns to most of them.
+
+        If no step has needed the program yet, it is made for the caller only.
+        """
+        special = self._special
+        if special is not None and all(one.tensor is array for one, array in special.kept):
+            return special.executable.program
+        try:
+            variables = VariablesOfProgram(self._general, self._runtime, self._captured())
+            return variables.program(self._finish, lambda: None).executable.program
+        except OpError:
+            return None
+
+    @property
+    def special(self) -> Executable | None:
+        """What runs the program for values of variables, where there is one."""
+        special = self._special
+        return None if special is None else special.executable
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is such a program, or will not be one."""
+        return self._special is not None or self._patience.is_over
 
     def _drop(self) -> None:
         """Let go of the program: a variable is gone."""
@@ -139,8 +163,6 @@ class VariableSpecializer:
     def _has_kept_values(self) -> bool:
         """Whether the variables have had their values for as many steps as are wanted."""
         if self._variables is None:
-            from opkernel.runtime.calls.program_of_values import VariablesOfProgram
-
             self._variables = VariablesOfProgram(self._general, self._runtime, self._captured())
         try:
             references = self._variables.references()
@@ -165,10 +187,11 @@ class VariableSpecializer:
             self._patience.give_up()
             return None
         self._patience.spend()
-        made = variables.program()
-        executable = self._finish(made.program, made.feeds)
-        special = self._special = SpecializedProgram(executable, made, self._drop)
+        special = self._special = variables.program(self._finish, self._drop)
         self._note("program for their values")
+        adaptive = special.executable.program.adaptive
+        if adaptive is not None:
+            adaptive.steps_before = self._steps - 1
         self._steps = 0
         return special.executable
 
@@ -200,3 +223,222 @@ def with_selected_values(
         return run(step, *[every[i] for i in taken])
 
     return run_chosen
+
+
+@dataclass(slots=True, eq=False)
+class SpecializedProgram:
+    """A program for certain values of variables, to whose arrays nobody writes as long as this is kept.
+
+    Attributes:
+        executable: Runs the steps of the program.
+        kept: The variables, each with the array that it must have.
+        owners: The resources of those that have handles; they may go.
+        manager: Has the variables that have names.
+        removals: How often it had lost something when the variables were looked up.
+    """
+
+    executable: Executable
+    kept: Sequence[tuple[TensorRef, Any]]
+    owners: Sequence[weakref.ref[ResourceBase]]
+    manager: ResourceMgr
+    removals: int
+
+
+class VariablesOfProgram:
+    """The variables that a program reads.
+
+    Args:
+        general: the program.
+        runtime: gives the functions that it calls.
+        captured: the handles that are fed at every step, by the operations that are fed.
+    """
+
+    def __init__(
+        self,
+        general: StepProgram,
+        runtime: FunctionLibraryRuntime,
+        captured: Mapping[Operation, Any],
+    ) -> None:
+        self._request = general.request
+        self._runtime = runtime
+        for tensor in self._request.part.feeds:
+            if tensor.dtype is DataType.DT_RESOURCE and tensor.op not in captured:
+                raise UnimplementedError(f"{tensor.name!r} may be fed the handle of any variable")
+        handles = [(op, tensor) for op, tensor in captured.items() if _is_variable(tensor)]
+        self._captured = {op: handle_from_input(tensor) for op, tensor in handles}
+        self._constants = {op: one for op, one in captured.items() if one.dtype != object}
+        self._part = self._reading_part()
+        self._kernels = runtime.kernels_of(self._graph)
+        self._check_worth()
+
+    def references(self) -> list[TensorRef]:
+        """The variables.
+
+        Raises:
+            OpError: one is not there, or has no value.
+        """
+        return [one if isinstance(one, TensorRef) else one.tensor_ref for one in self._resources()]
+
+    def program(
+        self, finish: Callable[[StepProgram, Sequence[int]], Executable], drop: Callable[[], None]
+    ) -> SpecializedProgram:
+        """A program for the values that the variables have now.
+
+        Args:
+            finish: Makes an executable of it, given the feeds that it takes of the general program's.
+            drop: Is called when a variable is gone.
+
+        Raises:
+            FailedPreconditionError, UnimplementedError, InvalidArgumentError: as `ReadingPart.frozen`.
+        """
+        manager = self._runtime.device.resource_manager
+        removals = manager.removals
+        part = self._part = self._reading_part()
+        references = self.references()
+        resources = [one for one in self._resources() if isinstance(one, ResourceBase)]
+        owners = [weakref.ref(one, lambda _: drop()) for one in resources]
+        kept = [(reference, tensor_of(reference)) for reference in references]
+        known = {op: array for op, (_, array) in zip(self._variables(), kept, strict=True)}
+        nodes = part.by_name
+        known |= {nodes[op.name]: v for op, v in self._constants.items() if op.name in nodes}
+        frozen = part.frozen(lambda op, held: _proto(held, known[op]))
+        request, feeds = self._request_of(frozen)
+        program = build_program(request)
+        if request.kernels.asks_for_call:
+            raise UnimplementedError("A kernel asks for the call that it is in")
+        return SpecializedProgram(finish(program, feeds), kept, owners, manager, removals)
+
+    @property
+    def _graph(self) -> Graph:
+        graph = self._request.part.graph
+        assert graph is not None
+        return graph
+
+    def _reading_part(self) -> ReadingPart:
+        part = self._request.part
+        elements: list[Tensor | Operation] = [*part.fetches, *part.targets]
+        held = {op: _held(op, handle) for op, handle in self._captured.items()}
+        held |= {op: _held_array(op, array) for op, array in self._constants.items()}
+        feeds = [tensor for tensor in part.feeds if tensor.op not in held]
+        found = ReadingPart(self._graph, elements, feeds, held)
+        assigned = {
+            id(handle.resource) for op, handle in self._captured.items() if op.name in found.kept
+        }
+        for op, handle in self._captured.items():
+            if op.name not in found.kept and id(handle.resource) in assigned:
+                raise UnimplementedError(f"{op.name!r} is assigned to by another name")
+        return found
+
+    def _variables(self) -> list[Operation]:
+        """The operations of the part that stand for variables, not for constants."""
+        names, variables = {op.name for op in self._constants}, self._part.variables
+        return [op for op in variables if op.type not in PLACEHOLDER_OPS or op.name not in names]
+
+    def _check_worth(self) -> None:
+        """Raise UnimplementedError unless most of what variables hold is read and not assigned."""
+        kept = self._part.kept
+        held = [_held(op, handle) for op, handle in self._captured.items()]
+        held += [
+            declared_value(op) for op in self._part.by_name.values() if op.type in VARIABLE_OPS
+        ]
+        sizes = {one.variable: one.shape.num_elements() or 0 for one in held}
+        assigned = sum(size for name, size in sizes.items() if name in kept)
+        if not self._variables() or 2 * assigned > sum(sizes.values()):
+            raise UnimplementedError("The variables are assigned to, or there are none")
+
+    def _resources(self) -> list[Any]:
+        """What the operations stand for: a reference, or the resource that has one."""
+        return [self._resource(op) for op in self._variables()]
+
+    def _resource(self, op: Operation) -> Any:
+        """The variable of an operation, whose handle it is fed or makes."""
+        if op.type in PLACEHOLDER_OPS:
+            return _of_handle(self._runtime, self._captured[self._graph.by_name[op.name]], op)
+        (made,) = OpKernelContext(self._kernels.kernel(op), (), RunStep()).run()
+        if not isinstance(made, TensorRef):
+            return _of_handle(self._runtime, handle_from_input(made), op)
+        if not made.is_initialized:
+            raise FailedPreconditionError(f"Variable {op.name!r} has no value", node=op.name)
+        return made
+
+    def _request_of(self, frozen: Graph) -> tuple[ProgramRequest, list[int]]:
+        """The request for the program of the frozen graph, and the numbers of the feeds that it takes."""
+        general, by_name = self._request, frozen.by_name
+        feeds = [
+            (number, by_name[tensor.op.name].outputs[0])
+            for number, tensor in enumerate(general.part.feeds)
+            if tensor.op.name in by_name and by_name[tensor.op.name].type != "Const"
+        ]
+        targets = general.part.targets
+        if general.part.fetches:  # what only reads a variable need not run
+            targets = [op for op in targets if op.type not in READING]
+        part = Subgraph(
+            [tensor for _, tensor in feeds],
+            [by_name[t.op.name].outputs[t.value_index] for t in general.part.fetches],
+            [by_name[op.name] for op in targets],
+        )
+        runtime = self._runtime.with_library(frozen.function_library)
+        lowers = isinstance(general.library, CalledFunctions) and general.library.lowers
+        own = runtime.request(part, runtime.kernels_of(frozen), lowers=lowers)
+        for op in part.operations:
+            if op.op_def.is_stateful and not op.inputs:  # a handle, of what the kernel may own
+                own.kernels.share(op, general.kernels.kernel(self._graph.by_name[op.name]))
+        return replace(general, part=part, kernels=own.kernels, library=own.library), [
+            number for number, _ in feeds
+        ]
+
+
+def _is_variable(tensor: Any) -> bool:
+    if tensor.dtype != object or not tensor.size:
+        return False
+    handle = tensor.flat[0]
+    return isinstance(handle, ResourceHandle) and hasattr(handle.resource, "tensor_ref")
+
+
+def _held(op: Operation, handle: ResourceHandle) -> HeldValue:
+    """What takes the place of the handle of a variable."""
+    resource: Any = handle.resource
+    shape = PartialTensorShape(resource.tensor_ref.tensor.shape)
+    return HeldValue(resource.dtype, shape, op.name)
+
+
+def _held_array(op: Operation, array: Any) -> HeldValue:
+    """What takes the place of a constant that is captured."""
+    return HeldValue(op.output_types[0].base, PartialTensorShape(array.shape), op.name)
+
+
+def _of_handle(runtime: FunctionLibraryRuntime, handle: ResourceHandle, op: Operation) -> Any:
+    """The resource of the handle of a variable."""
+    resource: Any = lookup_resource(_ResourcePlace(runtime), handle)
+    with resource:
+        if not isinstance(getattr(resource, "tensor_ref", None), TensorRef):
+            raise UnimplementedError(f"{handle.name!r} is no variable", node=op.name)
+        if not resource.is_initialized:
+            raise FailedPreconditionError(f"Variable {handle.name!r} has no value", node=op.name)
+        declared = declared_value(op).dtype if op.type == "VarHandleOp" else resource.dtype
+        if resource.dtype != declared:
+            raise UnimplementedError(f"Variable {handle.name!r} has another type", node=op.name)
+        return resource
+
+
+class _ResourcePlace:
+    """The device whose resources are looked up."""
+
+    def __init__(self, runtime: FunctionLibraryRuntime) -> None:
+        self.device = runtime.device
+        self.resource_manager = runtime.device.resource_manager
+
+
+def _proto(held: HeldValue, array: Any) -> TensorProto:
+    """The value of a variable as a message, which stands for the array itself if that is large.
+
+    Raises:
+        UnimplementedError: it holds handles or variants.
+        InvalidArgumentError: it is of another type.
+    """
+    if held.dtype in (DataType.DT_RESOURCE, DataType.DT_VARIANT):
+        raise UnimplementedError(f"Variable {held.variable!r} holds {held.dtype.tf_name}")
+    is_plain = held.dtype.can_memcpy and array.nbytes == array.size * held.dtype.size
+    if is_plain and array.nbytes >= LEAST_HELD_BYTES:
+        return held_proto(array, held.dtype)
+    return tensor_to_proto(array, held.dtype)

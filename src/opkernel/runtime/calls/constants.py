@@ -16,20 +16,18 @@ from opkernel.device.budget import Budget, current_budget
 from opkernel.device.local_device import CPU
 from opkernel.errors import OpError
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.core.control_flow_ops import LOOP_OPS, LOW_LEVEL_CONTROL_FLOW
-from opkernel.graph.edit.prune import DataNeeds
+from opkernel.graph.core.structural_ops import LOOP_OPS, LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.edit.subgraph import DataNeeds
 from opkernel.kernel import Device, FunctionKernel, OpKernel, create_op_kernel, under_budget
 from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.proto import NodeDef
 from opkernel.records import replace
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS
+from opkernel.runtime.plan.functional_ops import calls_functions
 from opkernel.runtime.program.builder import build_program
-from opkernel.runtime.program.subgraph import Subgraph
-from opkernel.runtime.step.run_step import RunStep
-from opkernel.types import tensor_from_proto
-
-Array = np.ndarray[Any, Any]
+from opkernel.runtime.program.request import Subgraph
+from opkernel.runtime.program.run_step import RunStep
+from opkernel.types import Array, tensor_from_proto
 
 _MAX_BYTES = 10 << 20
 _MOST_WORK = 1 << 30
@@ -65,26 +63,13 @@ def constant_values(
         return nothing
     budget = Budget(_MAX_BYTES, outer=current_budget(), of_each=True, work=_MOST_WORK)
     with np.errstate(all="ignore"), under_budget(budget):
-        if any(_has_functions(op, graph) for op in order):
+        if any(op.type in LOW_LEVEL_CONTROL_FLOW or calls_functions(op) for op in order):
             return _by_plan(part, list(known.values())) or nothing
-        evaluation = _Evaluation(graph, known, device_of or _on_cpu)
+        evaluation = _Evaluation(graph, known, device_of or (lambda _: CPU))
         for op in order:
             budget.check_time("folding constants at", op.name)
             evaluation.compute(op)
         return [evaluation.values.get((t.op, t.value_index)) for t in tensors]
-
-
-def _has_functions(op: Operation, graph: Graph) -> bool:
-    """Whether a node calls functions, or is of control flow."""
-    return (
-        op.type in FUNCTIONAL_OPS
-        or op.type in LOW_LEVEL_CONTROL_FLOW
-        or op.type in graph.function_library
-    )
-
-
-def _on_cpu(op: Operation) -> Device:
-    return CPU
 
 
 class _Evaluation:
@@ -94,10 +79,7 @@ class _Evaluation:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        known: Mapping[Tensor, Array],
-        device_of: Callable[[Operation], Device],
+        self, graph: Graph, known: Mapping[Tensor, Array], device_of: Callable[[Operation], Device]
     ) -> None:
         self.values: dict[tuple[Operation, int], Array] = {
             (tensor.op, tensor.value_index): value for tensor, value in known.items()

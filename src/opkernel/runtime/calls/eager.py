@@ -1,4 +1,4 @@
-"""Eager calls: one op on arrays, at once.
+"""Eager calls: one op on arrays, at once; and kernels as functions, for programs that call them.
 
 Attrs that the caller leaves out are inferred from the inputs or take their defaults; Python numbers
 and text become arrays of the type that the other inputs of the same type attr have.
@@ -6,7 +6,7 @@ Source: TensorFlow python/eager/execute.py, python/framework/op_def_library.py.
 """
 
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -14,36 +14,41 @@ import numpy as np
 
 from opkernel.device import device_factory
 from opkernel.device.budget import current_budget
-from opkernel.device.local_device import LocalDevice, eager_device
+from opkernel.device.local_device import CPU, LocalDevice, eager_device
 from opkernel.device.permissions import OWN_CODE
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.graph.core.definition_site import capture_site, format_site
+from opkernel.graph.core.node import capture_site, format_site
 from opkernel.kernel import (
     ContextParams,
     FunctionKernel,
     OpKernel,
     OpKernelContext,
     ScopedStepContainer,
+    create_op_kernel,
     global_kernel_registry,
 )
-from opkernel.kernel.checked_kernels import read_only
 from opkernel.kernel.context.declared_outputs import check_output, flat_outputs
+from opkernel.kernel.context.op_kernel_context import function_of_step
+from opkernel.kernel.verification import read_only
 from opkernel.messages import did_you_mean
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     CallInputs,
     InputValues,
+    add_defaults_to_node_def,
+    attr_for_op,
     call_result,
+    find_attr,
     global_op_registry,
+    infer_attr_from_python,
+    input_types_for_node,
     is_list_arg,
 )
 from opkernel.proto import NodeDef, OpDef
-from opkernel.runtime.calls.kernel_function import node_of
 from opkernel.runtime.program.error_report import at_node
-from opkernel.runtime.program.feeds import holds_bytes, string_array
+from opkernel.runtime.program.feeds_and_fetches import holds_bytes, owned_of, string_array
 from opkernel.runtime.program.kernels import KernelCache
-from opkernel.runtime.program.results import owned_of
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.program.run_step import RunStep
 from opkernel.types import (
     DataType,
     PartialTensorShape,
@@ -57,6 +62,52 @@ if TYPE_CHECKING:
     from traceback import StackSummary
 
 __all__ = ["execute"]
+
+
+def kernel_function(op: str, /, **attrs: Any) -> Callable[..., Any]:
+    """The function that computes an op on the CPU, as the plans of sessions call it.
+
+        matmul = kernel_function("MatMul", T=opkernel.float32, transpose_b=True)
+        c = matmul(a, b)
+
+    Args:
+        op: its name.
+        attrs: its attrs, as Python objects or AttrValues.
+
+    Returns:
+        A function of the op's inputs, with a list for each list argument. A kernel that has state or looks
+        at the step gives a function of the step and of a tuple of all inputs instead, whose result is a
+        list of all outputs. A result may be an input, or show its memory.
+
+    Raises:
+        NotFoundError: there is no such op, or no kernel for these attrs.
+        InvalidArgumentError: the attrs do not fit the op.
+    """
+    kernel = create_op_kernel(CPU, node_of(global_op_registry().look_up_op_def(op), attrs))
+    return kernel.function if isinstance(kernel, FunctionKernel) else function_of_step(kernel)
+
+
+def node_of(op_def: OpDef, attrs: Mapping[str, Any]) -> NodeDef:
+    """A node of an op by itself, for the CPU.
+
+    Raises:
+        InvalidArgumentError: the attrs do not fit the op.
+    """
+    node = NodeDef(name=op_def.name, op=op_def.name, device=CPU.name)
+    for name, value in attrs.items():
+        declared = find_attr(op_def, name)
+        if declared is None and not name.startswith("_"):
+            raise InvalidArgumentError(f"{op_def.name} has no attr {name!r}", op=op_def.name)
+        found = (
+            infer_attr_from_python(value)
+            if declared is None
+            else attr_for_op(op_def.name, declared, value)
+        )
+        node.attr[name].CopyFrom(found)
+    add_defaults_to_node_def(node, op_def)
+    node.input.extend(f"input_{i}" for i in range(len(input_types_for_node(node, op_def))))
+    return node
+
 
 _step_container = ScopedStepContainer(0, lambda name: eager_device().resource_manager.cleanup(name))
 _MAX_KERNELS = 4096
@@ -206,6 +257,12 @@ class EagerKernels(KernelCache):
             lambda: self._make(node_of(op_def, attrs)),
         )
 
+    def forget(self, attr: str) -> None:
+        """Drop the kernels of ops that have an attr."""
+        for key, kernel in [*self._kernels.items()]:
+            if find_attr(kernel.properties.op_def, attr) is not None:
+                self._kernels.pop(key, None)
+
     def _make(
         self,
         node_def: NodeDef,
@@ -242,6 +299,12 @@ def _current_kernels() -> EagerKernels:
     _kernels_at.clear()
     _kernels_at[version] = kernels
     return kernels
+
+
+def forget_random_kernels() -> None:
+    """Let random operations of eager calls begin their streams anew."""
+    for kernels in _kernels.values():
+        kernels.forget("seed2")
 
 
 _NOTHING = np.empty(0, np.float32)  # an unset tensor, in TensorFlow

@@ -1,7 +1,8 @@
 """FunctionLibraryRuntime: the functions of a library, instantiated and run on one device.
 
-A handle is an InstantiatedFunction. Plans hold the same handles and call them directly. `run` is for all
-other callers: it checks the arguments, and sees to the step.
+A handle is an InstantiatedFunction. Plans hold the same handles and call them directly; `CalledFunctions`
+gives plans the handles for their nodes. `run` is for all other callers: it checks the arguments, and sees to
+the step.
 
 A runtime says how functions are compiled, and never changes. All runtimes that are derived from it are made by
 `replace`: for other kinds of steps (`for_steps`), for the library, device or state that options ask for, and
@@ -9,7 +10,8 @@ so for the functions that a function calls, and clones.
 
 State: the FunctionCache, which the runtimes for all kinds of steps share, and the functions that passes add.
 
-Source: TensorFlow core/common_runtime/function.cc, process_function_library_runtime.cc.
+Source: TensorFlow core/common_runtime/function.cc, process_function_library_runtime.cc,
+lower_functional_ops.cc, graph_execution_state.cc.
 """
 
 from __future__ import annotations
@@ -22,31 +24,99 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel import kernel
 from opkernel.device.local_device import CPU, LocalDevice
-from opkernel.errors import InternalError, NotFoundError
-from opkernel.graph import FunctionLibraryDefinition, Graph
+from opkernel.errors import InternalError, InvalidArgumentError, NotFoundError
+from opkernel.graph import FunctionLibraryDefinition, Graph, Operation
+from opkernel.graph.functions.calls import is_lowered, is_part_of_graph
+from opkernel.graph.functions.function_library import GRADIENT_OP
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.kernel import KernelProvider, OpKernel, create_op_kernel
 from opkernel.opdef import GRAPH_DEF_VERSION, canonicalize_device_name
 from opkernel.proto import AttrValue, NameAttrList, NodeDef
 from opkernel.records import dataclass, field, replace
 from opkernel.runtime import calls  # loaded where there are functions
-from opkernel.runtime.calls.called_functions import CalledFunctions
-from opkernel.runtime.placement.device_set import OneDevice
-from opkernel.runtime.program.kernels import AnyVersion, KernelCache, version_of
-from opkernel.runtime.program.request import NO_JIT, Jit, Passes, ProgramRequest, Variant
-from opkernel.runtime.program.subgraph import Subgraph
-from opkernel.runtime.step.call_frame import FunctionCallFrame, check_args
+from opkernel.runtime.placement.placer import OneDevice
+from opkernel.runtime.program.call_frame import FunctionCallFrame, check_args
+from opkernel.runtime.program.kernels import (
+    AnyVersion,
+    KernelCache,
+    SessionSegment,
+    has_state,
+    version_of,
+)
+from opkernel.runtime.program.request import NO_JIT, Jit, Passes, ProgramRequest, Subgraph, Variant
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
     from opkernel.graph import FunctionBody
     from opkernel.kernel import CallFrame, FunctionDone, FunctionRunOptions, InstantiateOptions
     from opkernel.runtime.calls.instantiated_function import FunctionInstance, InstantiatedFunction
-    from opkernel.runtime.program.op_segment import SessionSegment
-    from opkernel.runtime.step.inter_op_pool import InterOpPool
-    from opkernel.runtime.step.kernel_watcher import KernelWatcher
+    from opkernel.runtime.program.inter_op_pool import InterOpPool
+    from opkernel.runtime.watch.kernel_watcher import KernelWatcher
 
 __all__ = ["FunctionLibraryRuntime"]
+
+
+_PARTITIONED = ("PartitionedCall", "StatefulPartitionedCall")
+"""The ops for which an unknown function is an invalid argument, and not a missing one, as in TensorFlow."""
+
+
+class CalledFunctions:
+    """Gives the functions that nodes call.
+
+    Attributes:
+        runtime: Has the functions.
+        lowers: Whether If, Case and While are lowered in the graph of the nodes.
+    """
+
+    def __init__(self, runtime: FunctionLibraryRuntime, *, lowers: bool = False) -> None:
+        self.runtime = runtime
+        self.lowers = lowers
+
+    def functions(self, op: Operation, attr: str) -> list[InstantiatedFunction]:
+        """The functions of an attr of type `func` or `list(func)` of a node."""
+        value = op.node_def.attr[attr]
+        references = value.list.func if value.HasField("list") else [value.func]
+        options = calls.options_of_call(op.node_def)
+        return [self._called(op, one, options, attr) for one in references]
+
+    def function_of(self, op: Operation) -> InstantiatedFunction | None:
+        """The function that a node calls by having its name as op; None for all other nodes.
+
+        A SymbolicGradient calls the gradient of the function in its attr `f`.
+        """
+        is_gradient, runtime = op.type == GRADIENT_OP, self.runtime
+        if not is_gradient and op.type not in runtime.library_with(op.type):
+            return None
+        reference = NameAttrList(name=op.type, attr=op.node_def.attr)
+        if is_gradient:
+            return calls.handle_of(runtime, reference, kernel.InstantiateOptions())
+        return self._called(op, reference, kernel.InstantiateOptions())
+
+    def add_functions(self, library: FunctionLibraryDefinition) -> None:
+        """Know the functions, too, that a pass has added to a copy of the library."""
+        self.runtime.add_functions(library)
+
+    def _called(
+        self, op: Operation, reference: NameAttrList, options: InstantiateOptions, attr: str = ""
+    ) -> InstantiatedFunction:
+        """The handle of a function that a node calls; it refuses calls with other types than its own."""
+        from opkernel.graph.functions.calls import misfit
+
+        is_pruned = is_part_of_graph(op) or self._is_inlined(op, reference.name, attr)
+        try:
+            function = calls.handle_of(self.runtime, reference, options, is_pruned=is_pruned)
+        except NotFoundError as missing:
+            kind = InvalidArgumentError if op.type in _PARTITIONED else NotFoundError
+            raise kind(missing.message, node=op.name, op=op.type) from None
+        error = misfit(op, attr, function.name, function.instance.types)
+        return function if error is None else function.refusing(error)
+
+    def _is_inlined(self, op: Operation, name: str, attr: str) -> bool:
+        """Whether lowering a node puts the function of one of its attrs into the graph."""
+        if not (self.lowers and attr and is_lowered(op)):
+            return False
+        noinline = self.runtime.library_with(name).get_attr(NodeDef(op=name), "_noinline")
+        return noinline is None or not noinline.b
 
 
 class FunctionCache:
@@ -62,9 +132,7 @@ class FunctionCache:
     def __init__(self) -> None:
         self.instances: dict[Hashable, FunctionInstance] = {}
         self.runtimes: dict[Variant, FunctionLibraryRuntime] = {}
-        self.derived: weakref.WeakValueDictionary[Hashable, FunctionCache] = (
-            weakref.WeakValueDictionary()
-        )
+        self.derived = weakref.WeakValueDictionary[Hashable, FunctionCache]()
         self.lock = threading.Lock()
 
     @property
@@ -261,10 +329,7 @@ class FunctionLibraryRuntime:
 
     def is_stateful(self, name: str) -> bool:
         """Whether the function, or op, of a name has state; false where there is none."""
-        try:
-            return self.library_with(name).look_up(name).op_def.is_stateful
-        except NotFoundError:
-            return False
+        return has_state(self.library_with(name), name)
 
     def create_kernel(self, node_def: NodeDef) -> OpKernel:
         """The kernel of a node: its op's kernel, or one that calls the function of this name.
@@ -311,7 +376,7 @@ class FunctionLibraryRuntime:
         cache = self.cache
         known = cache.runtimes.get(steps)
         if known is None:
-            from opkernel.runtime.watch.checking_watcher import watcher_of_steps
+            from opkernel.runtime.watch.watched_computation import watcher_of_steps
 
             watcher = watcher_of_steps(steps, self.watcher)
             with cache.lock:

@@ -1,10 +1,13 @@
 """InstantiatedFunction: a function with its attrs, ready to be called; the handle of a library.
 
-Plans call it as `function(step, *arguments)` with nothing between them and the function's own plan.
+Plans call it as `function(step, *arguments)` with nothing between them and the function's own plan. A `CallOp` is
+for callers that ask for the kernel of any node.
 
 State: a call runs `_run`. At first `_run` compiles the body, then it is the plan, and after the release of
 the handle it refuses. A FunctionInstance has what all plans of a function share: the body, with its kernels and
 their state. It gives each runtime one handle, and other ones once a kernel has changed.
+
+Source: InstantiatedFunction, CallOp in TensorFlow core/common_runtime/function.cc.
 """
 
 from __future__ import annotations
@@ -17,33 +20,38 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import NotFoundError, OpError
-from opkernel.graph import (
-    FunctionBody,
-    FunctionLibraryDefinition,
-    Operation,
-    instantiate_function,
-)
-from opkernel.graph.functions.call_types import CallTypes, declared_types
+from opkernel.graph import FunctionBody, Operation, instantiate_function
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.functions.calls import CallTypes, declared_types
 from opkernel.graph.functions.function_library import GRADIENT_OP
 from opkernel.graph.inference.tensor_facts import FactsKey, TensorFacts, key_of_facts
-from opkernel.kernel import FunctionRunOptions, Step, global_kernel_registry
-from opkernel.proto import FunctionDef, NameAttrList
+from opkernel.kernel import (
+    AsyncOpKernel,
+    FunctionRunOptions,
+    InstantiateOptions,
+    NodeProperties,
+    OpKernelConstruction,
+    OpKernelContext,
+    Step,
+    global_kernel_registry,
+)
+from opkernel.kernel.node_properties import MemoryTypes, mtype_from_dtype
+from opkernel.proto import FunctionDef, NameAttrList, NodeDef
 from opkernel.records import dataclass, field, replace
-from opkernel.runtime.calls.function_options import executor_type_of
-from opkernel.runtime.calls.function_step import FunctionStep
-from opkernel.runtime.program.builder import build_program
+from opkernel.runtime.calls.function_options import FunctionStep, executor_type_of
+from opkernel.runtime.program.builder import build_program, prepare
+from opkernel.runtime.program.call_frame import CallStep, CallSteps
 from opkernel.runtime.program.executors import Executor
-from opkernel.runtime.program.kernels import KernelCache
-from opkernel.runtime.program.request import ProgramRequest
-from opkernel.runtime.program.subgraph import Subgraph
-from opkernel.runtime.step.call_step import CallStep, CallSteps
+from opkernel.runtime.program.kernels import KernelCache, version_of
+from opkernel.runtime.program.request import ProgramRequest, Subgraph
 
 if TYPE_CHECKING:
-    from opkernel.kernel import GraphCollector, InstantiateOptions
+    from opkernel.kernel import GraphCollector
     from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 
+
 _numbers = itertools.count()
-_NO_OPTIONS = FunctionRunOptions()
+_NO_RUN_OPTIONS = FunctionRunOptions()
 _MAX_VARIANTS = 8
 """A function that calls itself on ever larger arguments has no more plans of its own for them."""
 
@@ -149,7 +157,13 @@ class FunctionInstance:
         with self.lock:
             if self._made is None:
                 self.check_alive()
-                body = self._new_body(self.runtime.known_functions())
+                library, reference = self.runtime.known_functions(), self.reference
+                if reference.name == GRADIENT_OP:
+                    from opkernel.gradients import symbolic_gradient_body  # seldom needed
+
+                    body = symbolic_gradient_body(library, reference)
+                else:
+                    body = instantiate_function(library, self.definition, reference.attr)
                 self._made = body, self.runtime.kernels_of(body.graph)
             return self._made
 
@@ -170,13 +184,6 @@ class FunctionInstance:
             self._made = None
             for one in (handle, *self._handles.values()):  # others, where a kernel has changed
                 one.forget_plans()
-
-    def _new_body(self, library: FunctionLibraryDefinition) -> FunctionBody:
-        if self.reference.name == GRADIENT_OP:
-            from opkernel.gradients import symbolic_gradient_body  # seldom needed
-
-            return symbolic_gradient_body(library, self.reference)
-        return instantiate_function(library, self.definition, self.reference.attr)
 
 
 class InstantiatedFunction:
@@ -255,10 +262,11 @@ class InstantiatedFunction:
         """The executor of the body; raises as `body` and `new_executor` do."""
         with self.instance.lock:
             if self._plan is None:
-                body = self.body
-                part = Subgraph(body.inputs, body.outputs, self.targets)
-                self._plan = self._new_executor(part)
-                self.call_steps = self._new_call_steps()
+                self._plan = self._new_executor(self._part)
+                body, kernels = self._body_and_kernels()
+                if kernels.asks_for_call:
+                    executor_type = self.instance.executor_type or self.runtime.executor_type
+                    self.call_steps = CallSteps(body.arg_types, body.ret_types, executor_type)
             return self._plan
 
     def give_back(self) -> None:
@@ -284,9 +292,10 @@ class InstantiatedFunction:
     def for_arguments(self, facts: Sequence[TensorFacts]) -> InstantiatedFunction:
         """The function with a plan for arguments with these known facts, and the same kernels.
 
-        It is the function itself where nothing is known, or there are enough such plans.
+        It is the function itself where nothing is known, there are enough such plans, or a plan of its
+        own would start state anew.
         """
-        if all(one.are_empty for one in facts):
+        if all(one.are_empty for one in facts) or self._makes_functions_of_state:
             return self
         key, _ = key_of_facts(facts)
         variant = self._variants.get(key)
@@ -294,6 +303,14 @@ class InstantiatedFunction:
             made = InstantiatedFunction(self.instance, self.runtime, facts, self._error)
             variant = self._variants.setdefault(key, made)
         return variant or self
+
+    @property
+    def _makes_functions_of_state(self) -> bool:
+        """Whether passes make functions, other ones for each plan, of what may have kernels with state."""
+        if self.runtime.jit.options is None:
+            return False
+        ops = {node.op for node in self.definition.node_def}
+        return not ops.isdisjoint(LOW_LEVEL_CONTROL_FLOW) and self.runtime.is_stateful(self.name)
 
     def _compile_and_run(self, step: Step, *arguments: Any) -> Sequence[Any]:
         with self.instance.lock:
@@ -308,7 +325,7 @@ class InstantiatedFunction:
 
         def run_within(step: Step, *arguments: Any) -> Sequence[Any]:
             if step.function_library is not runtime:
-                step = FunctionStep(step, _NO_OPTIONS, **runtime.services)
+                step = FunctionStep(step, _NO_RUN_OPTIONS, **runtime.services)
             return run(step, *arguments)
 
         return run_within
@@ -318,21 +335,17 @@ class InstantiatedFunction:
             raise copy.copy(self._error)
         return self.instance.made()
 
-    def _new_call_steps(self) -> CallSteps | None:
-        body, kernels = self._body_and_kernels()
-        if not kernels.asks_for_call:
-            return None
-        executor_type = self.instance.executor_type or self.runtime.executor_type
-        return CallSteps(body.arg_types, body.ret_types, executor_type)
+    @property
+    def _part(self) -> Subgraph:
+        return Subgraph(self.body.inputs, self.body.outputs, self.targets)
 
     def collect_graphs(self, collector: GraphCollector) -> None:
         """Have a collector take the graphs that are made of it; raises as `plan` does."""
         from opkernel.runtime.placement.partition_graphs import collect_graphs  # seldom asked for
 
-        body = self.body
-        part = Subgraph(body.inputs, body.outputs, self.targets)
-        if body.outputs or self.targets:
-            collect_graphs(body.graph, self._request(part), collector)
+        part = self._part
+        if part.fetches or part.targets:
+            collect_graphs(self.body.graph, self._request(part), collector)
 
     def _new_executor(self, part: Subgraph) -> Executor:
         return build_program(self._request(part)).executor
@@ -345,4 +358,50 @@ class InstantiatedFunction:
         request = runtime.request(part, kernels, facts, lowers=self.is_pruned)
         if self.instance.executor_type:
             request = replace(request, executor_type=self.instance.executor_type)
+        if self._facts and request.jit.options is None:  # the bits of the function without facts
+            plain, _ = prepare(replace(request, feed_facts=[TensorFacts() for _ in facts]))
+            request = replace(request, part=plain, keeps_bits=True)
         return request
+
+
+class CallOp(AsyncOpKernel):
+    """Runs a function as part of the step that it is computed in."""
+
+    def __init__(self, construction: OpKernelConstruction, handle: InstantiatedFunction) -> None:
+        super().__init__(construction)
+        self._handle = handle
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Run the function on the thread that calls."""
+        ctx.outputs[:] = self._handle(ctx.step, *ctx.inputs)
+
+    def compute_async(self, ctx: OpKernelContext, done: Callable[[], None]) -> None:
+        """Run the function on another thread."""
+
+        def finish(error: OpError | None, results: Sequence[Any]) -> None:
+            if error is not None:
+                ctx.set_status(error)
+            else:
+                ctx.outputs[:] = results
+            done()
+
+        options = FunctionRunOptions(step=ctx.step)
+        self._handle.runtime.run_async(options, self._handle, ctx.inputs, finish)
+
+
+def create_call_op(handle: InstantiatedFunction, node_def: NodeDef) -> CallOp:
+    """The kernel that calls a function for a node of its name."""
+    runtime, body = handle.runtime, handle.body
+    properties = NodeProperties.of(
+        node_def, body.function_def.signature, body.arg_types, body.ret_types
+    )
+    # Functions take and give int32 tensors, and tensors that no device can hold, on the host.
+    memory = [tuple(map(mtype_from_dtype, types)) for types in (body.arg_types, body.ret_types)]
+    construction = OpKernelConstruction(
+        runtime.device,
+        properties,
+        MemoryTypes(*memory),
+        version_of(runtime.graph_def_version),
+        runtime,
+    )
+    return CallOp(construction, handle)

@@ -17,17 +17,14 @@ from opkernel.graph.tracing.nested_structure import packer
 from opkernel.kernel import global_kernel_registry
 from opkernel.runtime.adaptive.variables import VariableSpecializer, with_selected_values
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-from opkernel.runtime.program.builder import Program, build_program
+from opkernel.runtime.program.builder import StepProgram, build_program
+from opkernel.runtime.program.call_frame import CallSteps
 from opkernel.runtime.program.error_report import report
-from opkernel.runtime.program.executable import Executable
-from opkernel.runtime.program.feeds import converters
-from opkernel.runtime.program.limits import Limits
-from opkernel.runtime.program.request import choose_jit
-from opkernel.runtime.program.results import result_of
-from opkernel.runtime.program.subgraph import Subgraph
-from opkernel.runtime.step.call_step import CallSteps
-from opkernel.runtime.step.run_step import RunStep, SessionServices
-from opkernel.runtime.step.session_state import LocalSessionState
+from opkernel.runtime.program.executable import Executable, Limits
+from opkernel.runtime.program.feeds_and_fetches import converters, result_of
+from opkernel.runtime.program.request import Subgraph, choose_jit
+from opkernel.runtime.program.run_step import RunStep, SessionServices
+from opkernel.runtime.program.session_state import LocalSessionState
 from opkernel.slots import Slot
 
 if TYPE_CHECKING:
@@ -49,7 +46,7 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     _check_free(function)
     if function.graph.jit_compile:
         return _COMPILED_RUNNER.get()(function)
-    body, registry = _Body(function), global_kernel_registry()
+    body, registry = _TracedBody(function), global_kernel_registry()
     new_step = partial(RunStep, None, body.services)
     current = body.built()
 
@@ -68,7 +65,7 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     return call
 
 
-class _Body:
+class _TracedBody:
     """The body of a traced function, with what runs it.
 
     Attributes:
@@ -120,7 +117,7 @@ class _Body:
         )
         return version, executable
 
-    def _finish(self, special: Program, taken: Sequence[int]) -> Executable:
+    def _finish(self, special: StepProgram, taken: Sequence[int]) -> Executable:
         """The executable of the program for values of variables, which takes the arguments alone."""
         run = Limits().applied(
             with_selected_values(special.run, taken, self._count, self._captured)

@@ -13,13 +13,14 @@ from typing import Any
 
 from opkernel.errors import ResourceExhaustedError
 from opkernel.kernel import Step
-from opkernel.runtime.dataflow.function_frames import Requests
-from opkernel.runtime.dataflow.node_item import FrameInfo, Kind, NodeItem, RootInfo
+from opkernel.records import dataclass
+from opkernel.runtime.dataflow.node_item import FrameInfo, Kind, NodeItem, Requests, RootInfo
 from opkernel.runtime.plan.services import DEAD
 
 _MAX_CALLS = 10_000  # in one another: a recursion without end stops there
 
 
+@dataclass(slots=True, eq=False)
 class PendingCall:
     """A node that calls functions, while it does.
 
@@ -28,22 +29,16 @@ class PendingCall:
         iteration: Where it is.
         inputs: Its inputs.
         requests: The calls that it asks for.
-        function: The name of the function that is being run.
         depth: How many calls it is in, itself counted.
+        function: The name of the function that is being run.
     """
 
-    __slots__ = ("depth", "function", "inputs", "item", "iteration", "requests")
-
-    def __init__(
-        self, item: NodeItem, iteration: Iteration, inputs: Sequence[Any], requests: Requests
-    ) -> None:
-        self.item = item
-        self.iteration = iteration
-        self.inputs = inputs
-        self.requests = requests
-        self.function = ""
-        outer = iteration.frame.call
-        self.depth: int = 1 if outer is None else outer.depth + 1
+    item: NodeItem
+    iteration: Iteration
+    inputs: Sequence[Any]
+    requests: Requests
+    depth: int
+    function: str = ""
 
 
 class Iteration:
@@ -119,7 +114,8 @@ class Frame:
         self.call = call
         self.id = 0
         if outer is not None and not isinstance(info, RootInfo):
-            self.id = _hash(outer.frame.id, outer.number, info.name)
+            place = f"{outer.frame.id};{outer.number};{info.name}"
+            self.id = zlib.crc32(place.encode())
         self.last = 0
         self.missing_enters = info.enters
         self.exits = 0
@@ -129,7 +125,7 @@ class Frame:
         self.iterations = {0: Iteration(self, 0)}
 
 
-class Frames:
+class StepFrames:
     """The frames that are under way in a step, and the ready nodes; for one thread.
 
     Attributes:
@@ -216,11 +212,7 @@ class Frames:
             self.clean_up(iteration)
 
     def activate(
-        self,
-        item: NodeItem,
-        outputs: Sequence[Any],
-        iteration: Iteration,
-        is_dead: bool = False,
+        self, item: NodeItem, outputs: Sequence[Any], iteration: Iteration, is_dead: bool = False
     ) -> None:
         """Give outputs to their consumers; consumers that have all inputs become ready."""
         slots, pending, dead = iteration.slots, iteration.pending, iteration.dead
@@ -363,7 +355,3 @@ def _is_done(iteration: Iteration) -> bool:
     if iteration.number == 0:
         return not frame.missing_enters
     return iteration.number - 1 not in frame.iterations
-
-
-def _hash(outer_id: int, iteration: int, name: str) -> int:
-    return zlib.crc32(f"{outer_id};{iteration};{name}".encode())

@@ -1,17 +1,23 @@
 """NodeItem: the facts of a node that the dataflow executor needs.
 
-Source: NodeItem in TensorFlow core/common_runtime/graph_view.h.
+A node under way that calls functions is a generator. It yields the calls that it asks for, is sent the
+results, and returns its outputs. The generator knows neither who runs the function nor for how long.
+
+Source: NodeItem in TensorFlow core/common_runtime/graph_view.h, core/kernels/functional_ops.cc, function_ops.cc.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from enum import IntEnum
 from typing import Any
 
 from opkernel.graph import Operation
 from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel
+from opkernel.records import dataclass, field
+from opkernel.runtime.plan.functional_ops import FunctionLibrary, LibraryFunction
+from opkernel.runtime.plan.services import branch_index, truth
 
 _PARAMS = ContextParams()
 
@@ -40,6 +46,7 @@ Edge = tuple[int, int, "NodeItem"]
 """Where an output goes: the slot of the consumer's input, the consumer's number, the consumer."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class NodeItem:
     """A node. Numbers and slots are those of the frame that it is in.
 
@@ -68,51 +75,33 @@ class NodeItem:
         seconds: What it is believed to cost, where there is a pool.
     """
 
-    __slots__ = (
-        "cleared",
-        "controls",
-        "edges",
-        "enters",
-        "expensive",
-        "frame",
-        "function",
-        "id",
-        "is_constant",
-        "is_simple",
-        "is_transfer",
-        "kernel",
-        "kind",
-        "name",
-        "op",
-        "params",
-        "pending",
-        "refs",
-        "seconds",
-        "start",
-        "stop",
-    )
+    op: Operation
+    frame: FrameInfo
+    name: str = field(default="", init=False)
+    kind: int = field(default=Kind.NOTHING.value, init=False)
+    function: Any = field(default=None, init=False)
+    kernel: OpKernel | AsyncOpKernel | None = field(default=None, init=False)
+    params: ContextParams = field(default=_PARAMS, init=False)
+    id: int = field(default=0, init=False)
+    start: int = field(default=0, init=False)
+    stop: int = field(default=0, init=False)
+    cleared: Sequence[None] = field(default=(), init=False)
+    enters: FrameInfo | None = field(default=None, init=False)
+    pending: int = field(default=0, init=False)
+    edges: Sequence[Sequence[Edge]] = field(default=(), init=False)
+    controls: Sequence[Edge] = field(default=(), init=False)
+    is_simple: bool = field(default=False, init=False)
+    is_transfer: bool = field(default=False, init=False)
+    is_constant: bool = field(default=False, init=False)
+    refs: tuple[int, ...] = field(default=(), init=False)
+    expensive: bool = field(default=False, init=False)
+    seconds: float = field(default=math.inf, init=False)  # not measured
 
-    def __init__(self, op: Operation, frame: FrameInfo) -> None:
-        self.op = op
-        self.name = op.name
-        self.kind: int = Kind.NOTHING.value
-        self.function: Any = None
-        self.kernel: OpKernel | AsyncOpKernel | None = None
-        self.params = _PARAMS
-        self.frame = frame
-        self.id, self.start = frame.add(self, len(op.inputs))
-        self.stop = self.start + len(op.inputs)
-        self.cleared = (None,) * len(op.inputs)
-        self.enters: FrameInfo | None = None
-        self.pending = 0
-        self.edges: Sequence[Sequence[Edge]] = ()
-        self.controls: Sequence[Edge] = ()
-        self.is_simple = False
-        self.is_transfer = False
-        self.is_constant = False
-        self.expensive = False
-        self.refs: tuple[int, ...] = ()
-        self.seconds = math.inf  # not measured
+    def __post_init__(self) -> None:
+        inputs = len(self.op.inputs)
+        self.name = self.op.name
+        self.id, self.start = self.frame.add(self, inputs)
+        self.stop, self.cleared = self.start + inputs, (None,) * inputs
 
     def __repr__(self) -> str:
         return f"<{self.op.type} {self.name!r}>"
@@ -163,3 +152,62 @@ class RootInfo(FrameInfo):
 
     def __init__(self) -> None:
         super().__init__("")
+
+
+Requests = Generator[tuple[LibraryFunction, Sequence[Any]], Sequence[Any], Sequence[Any]]
+"""The calls that a node makes: functions with their arguments."""
+
+
+def requests_of(
+    op: Operation, library: FunctionLibrary
+) -> Callable[[Sequence[Any]], Requests] | None:
+    """The function that makes a node's calls from its inputs; None for nodes that call nothing."""
+    make = _REQUESTS.get(op.traits.calls)
+    if make is not None:
+        return make(op, library)
+    function = library.function_of(op)
+    return None if function is None else _requests_of_call(function)
+
+
+def _call(op: Operation, library: FunctionLibrary) -> Callable[[Sequence[Any]], Requests]:
+    (function,) = library.functions(op, "f")
+    return _requests_of_call(function)
+
+
+def _requests_of_call(function: LibraryFunction) -> Callable[[Sequence[Any]], Requests]:
+    def requests(inputs: Sequence[Any]) -> Requests:
+        return (yield function, inputs)
+
+    return requests
+
+
+def _if(op: Operation, library: FunctionLibrary) -> Callable[[Sequence[Any]], Requests]:
+    (then,), (otherwise,) = (library.functions(op, attr) for attr in ("then_branch", "else_branch"))
+
+    def requests(inputs: Sequence[Any]) -> Requests:
+        return (yield then if truth(inputs[0]) else otherwise, inputs[1:])
+
+    return requests
+
+
+def _case(op: Operation, library: FunctionLibrary) -> Callable[[Sequence[Any]], Requests]:
+    branches = library.functions(op, "branches")
+
+    def requests(inputs: Sequence[Any]) -> Requests:
+        return (yield branches[branch_index(inputs[0], len(branches))], inputs[1:])
+
+    return requests
+
+
+def _while(op: Operation, library: FunctionLibrary) -> Callable[[Sequence[Any]], Requests]:
+    (condition,), (body,) = (library.functions(op, attr) for attr in ("cond", "body"))
+
+    def requests(variables: Sequence[Any]) -> Requests:
+        while truth((yield condition, variables)[0]):
+            variables = yield body, variables
+        return variables
+
+    return requests
+
+
+_REQUESTS = {"case": _case, "function": _call, "if": _if, "while": _while}

@@ -1,27 +1,188 @@
 """PendingCompletions: the nodes of a run that others than its own thread compute.
 
 Kernels that wait, and kernels on threads, report to one queue when they are done. The thread that
-runs the step looks there between nodes, and sleeps on it where nothing else is left to do.
+runs the step looks there between nodes, and sleeps on it where nothing else is left to do. Errors name the
+nodes for which a late, cancelled or stuck step waits.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from opkernel.errors import CancelledError, DeadlineExceededError, OpError
+from opkernel.graph.core.edges import is_head_of_loop
+from opkernel.graph.core.structural_ops import NEXT_ITERATION_OPS
 from opkernel.kernel import OpKernelContext, Step
 from opkernel.runtime.dataflow.frames import Iteration
-from opkernel.runtime.dataflow.node_functions import call
-from opkernel.runtime.dataflow.node_item import NodeItem
-from opkernel.runtime.dataflow.offload import Offload, Report
-from opkernel.runtime.dataflow.stuck import describe_waiting
+from opkernel.runtime.dataflow.graph_view import call
+from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
+from opkernel.runtime.program.inter_op_pool import InterOpPool
+
+_MAX_SHOWN = 5
+
+
+def describe_next(item: NodeItem, iteration: Iteration) -> str:
+    """The node that would have been computed next: `it had come to AddV2 (node 'sum')`."""
+    return f"it had come to {_described(item, iteration)}"
+
+
+def missing_inputs(iterations: Iterable[Iteration]) -> str:
+    """The nodes that did not run: what each lacks, and in which turn of which loop.
+
+    Nodes that wait only for other such nodes are left out.
+    """
+    found = [text for iteration in iterations for text in _stuck(iteration)]
+    return _listed(found, "; ")
+
+
+def _described(item: NodeItem, iteration: Iteration) -> str:
+    return f"{_named(item, iteration)}{_place(iteration)}"
+
+
+def _named(item: NodeItem, iteration: Iteration) -> str:
+    if item.op.type:
+        return f"{item.op.type} (node {item.name!r})"
+    return "the fetches" if iteration.frame.outer is None else "the results"
+
+
+def _stuck(iteration: Iteration) -> list[str]:
+    """The nodes that are stuck in an iteration."""
+    info = iteration.frame.info
+    waiting = [item for item in info.items if iteration.pending[item.id] > 0]
+    stuck = {item.name for item in waiting if not _has_run(item, iteration)}
+    found = []
+    for item in info.items:
+        if item.name not in stuck or not item.op.inputs:
+            continue
+        lacks = _lacks(item, iteration)
+        # What a head of a loop lacks was to come from the turn before.
+        is_head = item.kind == Kind.MERGE and is_head_of_loop(item.op)
+        if lacks and (is_head or not all(name.partition(":")[0] in stuck for name in lacks)):
+            waits = "waits" if item.op.type else "wait"
+            named, place = _named(item, iteration), _place(iteration)
+            found.append(f"{named} {waits} for {', '.join(lacks)}{place}")
+    return found
+
+
+def _has_run(item: NodeItem, iteration: Iteration) -> bool:
+    """Whether a node that is not waiting for all its inputs was ready nevertheless: a dead Merge."""
+    return item.kind == Kind.MERGE and bool(iteration.dead.get(item.id))
+
+
+def _lacks(item: NodeItem, iteration: Iteration) -> list[str]:
+    """The inputs that have not arrived; of the head of a loop those that may still do so."""
+    slots = iteration.slots[item.start : item.stop]
+    found = [t for t, value in zip(item.op.inputs, slots, strict=True) if value is None]
+    if item.kind == Kind.MERGE and is_head_of_loop(item.op):
+        is_first = iteration.number == 0
+        found = [t for t in found if (t.op.type in NEXT_ITERATION_OPS) is not is_first]
+    return [tensor.name for tensor in found]
+
+
+def _place(iteration: Iteration) -> str:
+    """Where an iteration is: ` in turn 3 of the loop 'l' in the function 'f' (node 'call')`."""
+    found = []
+    info, call = iteration.frame.info, iteration.frame.call
+    if not isinstance(info, RootInfo):
+        found.append(f" in turn {iteration.number} of the loop {info.name!r}")
+    while call is not None and len(found) < _MAX_SHOWN:
+        found.append(f" in the function {call.function!r} (node {call.item.name!r})")
+        call = call.iteration.frame.call
+    return "".join(found)
+
+
+def _listed(texts: list[str], separator: str = ", ") -> str:
+    shown = separator.join(texts[:_MAX_SHOWN])
+    more = len(texts) - _MAX_SHOWN
+    return f"{shown}{separator}and {more} more" if more > 0 else shown
+
 
 _GRACE_S = 1.0
 """How long kernels that wait are waited for once they were told that the step has failed."""
+
+
+_WORTH_A_THREAD_S = 50e-6  # several times what handing a kernel to a thread takes
+_WEIGHT = 0.1  # of the newest measurement
+
+_Task = tuple[int, NodeItem, Callable[[], Sequence[Any]]]
+
+Report = tuple[int, Any]
+"""The number of a computation, and its outputs or its error."""
+
+
+def is_worth_a_thread(item: NodeItem) -> bool:
+    """Whether a node has been found to take long, or was never measured."""
+    return item.expensive and item.seconds >= _WORTH_A_THREAD_S
+
+
+class Offload:
+    """The expensive kernels of one run, computed by any free thread.
+
+    A thread of the pool that is free takes a kernel at once. The others stand in a queue for the next
+    thread that is free, or for the thread that runs the step where it has nothing else to do. So a run
+    comes to its end even where all threads are busy, or wait for runs of functions within it.
+
+    Args:
+        pool: The threads.
+        reports: Takes the outcomes.
+    """
+
+    def __init__(self, pool: InterOpPool, reports: SimpleQueue[Report | None]) -> None:
+        self._pool = pool
+        self._reports = reports
+        self._taken: deque[_Task] = deque()  # a thread is on its way to each of these
+        self._waiting: deque[_Task] = deque()
+
+    def start(self, number: int, item: NodeItem, compute: Callable[[], Sequence[Any]]) -> None:
+        """Have a node computed, and reported under a number."""
+        task = number, item, compute
+        # Threads of a pool lack the context variables of this one: NumPy's errstate is one.
+        context = copy_context()
+        self._taken.append(task)
+        take = partial(context.run, self._run_next, self._taken)
+        if not self._pool.submit(take, partial(context.run, self.run_one)):
+            self._taken.remove(task)
+            self._waiting.append(task)
+
+    def run_one(self) -> bool:
+        """Compute the next node that no thread is on its way to; False if there is none."""
+        return self._run_next(self._waiting)
+
+    def drop(self) -> list[int]:
+        """Forget the computations that have not begun; return their numbers."""
+        dropped = []
+        for tasks in (self._taken, self._waiting):
+            while tasks:
+                try:
+                    dropped.append(tasks.popleft()[0])
+                except IndexError:
+                    break
+        return dropped
+
+    def _run_next(self, tasks: deque[_Task]) -> bool:
+        try:
+            number, item, compute = tasks.popleft()
+        except IndexError:
+            return False
+        outcome: Any
+        start = time.perf_counter()
+        try:
+            outcome = compute()
+        except Exception as error:  # whatever a kernel raises belongs to the step
+            outcome = error
+        seconds = time.perf_counter() - start
+        if item.seconds < math.inf:
+            seconds = (1 - _WEIGHT) * item.seconds + _WEIGHT * seconds
+        item.seconds = seconds
+        self._reports.put((number, outcome))
+        return True
 
 
 class Started(NamedTuple):
@@ -133,10 +294,9 @@ class PendingCompletions:
         if self._step.rendezvous is not None and self.reports.empty():
             self._step.rendezvous.flush()
         deadline = self._step.deadline
+        left = None if deadline is None else max(deadline - time.monotonic(), 0)
         try:
-            if deadline is None:
-                return self.reports.get()
-            return self.reports.get(timeout=max(deadline - time.monotonic(), 0))
+            return self.reports.get(timeout=left)
         except Empty:
             return None
 
@@ -162,4 +322,6 @@ class PendingCompletions:
 
 
 def _describe(started: Iterable[Started]) -> str:
-    return describe_waiting((one.item, one.iteration) for one in started)
+    """The nodes whose kernels were started and are not done: `waiting for _Recv (node 'r')`."""
+    names = dict.fromkeys(_described(one.item, one.iteration) for one in started)
+    return f"waiting for {_listed(list(names))}" if names else ""

@@ -1,26 +1,28 @@
-"""DataflowRun: one execution of a graph by the dataflow executor.
+"""DataflowExecutor: runs a graph by dataflow; DataflowRun: one execution of the graph.
 
 One thread decides the order: it takes a ready node, computes it, and hands its outputs on. Kernels that
 wait, and kernels on threads of a pool, report to this thread (`elsewhere`).
 
 A function that dataflow executes, too, runs as a frame of its own: nodes in it that wait, or that are
-computed elsewhere, hold up nothing outside. All other functions are called.
+computed elsewhere, hold up nothing outside. All other functions are called. In a PartialDataflowRun feeds
+come one after the other.
 
 Source: ExecutorState in TensorFlow core/common_runtime/executor.cc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
 from opkernel.errors import CancelledError, DeadlineExceededError, InvalidArgumentError, OpError
 from opkernel.graph import Operation, Tensor
 from opkernel.kernel import Step
-from opkernel.runtime.dataflow.frames import Frames, Iteration, PendingCall
-from opkernel.runtime.dataflow.graph_view import GraphView
-from opkernel.runtime.dataflow.node_functions import (
+from opkernel.runtime.dataflow.frames import Frame, Iteration, PendingCall, StepFrames
+from opkernel.runtime.dataflow.graph_view import (
+    GraphView,
     call,
     check_number,
     context_of,
@@ -28,18 +30,22 @@ from opkernel.runtime.dataflow.node_functions import (
     outputs_of,
 )
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
-from opkernel.runtime.dataflow.offload import Offload, is_worth_a_thread
-from opkernel.runtime.dataflow.pending_completions import PendingCompletions
-from opkernel.runtime.dataflow.stuck import describe_next, missing_inputs
+from opkernel.runtime.dataflow.pending_completions import (
+    Offload,
+    PendingCompletions,
+    describe_next,
+    is_worth_a_thread,
+    missing_inputs,
+)
 from opkernel.runtime.plan.functional_ops import LibraryFunction
 from opkernel.runtime.plan.services import DEAD, check_alive
+from opkernel.runtime.program.call_frame import CallStep
 from opkernel.runtime.program.error_report import describe_value, report
-from opkernel.runtime.step.call_step import CallStep
 
 _STEP, _CONSTANT = int(Kind.STEP), int(Kind.CONSTANT)  # faster than the members
 
 
-class DataflowRun(Frames):
+class DataflowRun(StepFrames):
     """The state of one execution.
 
     Args:
@@ -49,12 +55,7 @@ class DataflowRun(Frames):
             `function:node`.
     """
 
-    def __init__(
-        self,
-        root: RootInfo,
-        step: Step,
-        counts: dict[str, int] | None = None,
-    ) -> None:
+    def __init__(self, root: RootInfo, step: Step, counts: dict[str, int] | None = None) -> None:
         super().__init__(root, step)
         self._step = step
         self._counts = counts
@@ -96,7 +97,8 @@ class DataflowRun(Frames):
                 self._take_report()
             item, iteration = ready.pop()
             if iteration.dead and self._is_dead(item, iteration):
-                self._pass_over(item, iteration)
+                iteration.slots[item.start : item.stop] = item.cleared
+                self.hand_on(item, (DEAD,) * len(item.edges), iteration, is_dead=True)
                 continue
             if counts is not None:
                 _count(item, iteration, counts)
@@ -135,10 +137,6 @@ class DataflowRun(Frames):
             item.id in iteration.dead and not item.is_transfer and item.kind != Kind.CONTROL_TRIGGER
         )
 
-    def _pass_over(self, item: NodeItem, iteration: Iteration) -> None:
-        iteration.slots[item.start : item.stop] = item.cleared
-        self.hand_on(item, (DEAD,) * len(item.edges), iteration, is_dead=True)
-
     def _compute_special(self, item: NodeItem, iteration: Iteration) -> Sequence[Any] | None:
         """The outputs of a node that is not computed by a function; None: they come later."""
         if item.kind == Kind.RETURN:
@@ -150,7 +148,9 @@ class DataflowRun(Frames):
         if item.kind == Kind.MERGE:
             return inputs[0]  # type: ignore[no-any-return]  # the first alive, and its index
         if item.kind == Kind.CALLER:
-            return self._advance(PendingCall(item, iteration, inputs, item.function(inputs)), None)
+            outer, requests = iteration.frame.call, item.function(inputs)
+            depth = 1 if outer is None else outer.depth + 1
+            return self._advance(PendingCall(item, iteration, inputs, requests, depth), None)
         try:
             inputs = inputs_of(item, inputs)
             if item.kind == Kind.SWITCH:
@@ -271,6 +271,67 @@ class DataflowRun(Frames):
         return missing_inputs([*self.unfinished, *self.iterations()])
 
 
+class DataflowExecutor:
+    """Runs a graph node by node; used from any thread.
+
+    Args:
+        view: The graph.
+
+    Attributes:
+        view: The graph.
+        uses_step: Whether any node looks at the step: one may.
+    """
+
+    uses_step = True
+
+    def __init__(self, view: GraphView) -> None:
+        self.view = view
+
+    def run(self, step: Step, *feeds: Any) -> Sequence[Any]:
+        """Run one step; the fetched values.
+
+        Raises:
+            OpError: the first that a node raised.
+            InvalidArgumentError: a fetch is dead.
+        """
+        run = DataflowRun(self.view.root, step)
+        if step.stats_collector is None:
+            return run.run(feeds)
+        from opkernel.runtime.traces.tracing_watcher import run_traced  # rarely needed
+
+        traced: Sequence[Any] = run_traced(run, step.stats_collector, feeds)
+        return traced
+
+    def run_counting(self, step: Step, *feeds: Any) -> tuple[Sequence[Any], dict[str, int]]:
+        """Run one step; the fetched values, and how many times each node was computed, by name.
+
+        The nodes of functions that are executed by dataflow, too, count as `function:node`. Constants
+        outside loops are not computed: steps begin with them. Dead nodes do not count.
+        """
+        counts: dict[str, int] = {}
+        return DataflowRun(self.view.root, step, counts).run(feeds), counts
+
+    def __repr__(self) -> str:
+        loops = len(self.view.frames) - 1
+        return f"<opkernel.DataflowExecutor of {loops:,} loops; `.source` lists its operations>"
+
+    @property
+    def source(self) -> str:
+        """The nodes as text, loop by loop, each with the nodes that it waits for."""
+        lines = ["# Run by the dataflow executor, node by node as inputs arrive."]
+        for frame in self.view.frames.values():
+            lines.append(f"loop {frame.name!r}:" if frame.name else "graph:")
+            lines += [f"    {_described(item)}" for item in frame.items if item.op.type]
+        return "\n".join(lines) + "\n"
+
+
+def _described(item: NodeItem) -> str:
+    op = item.op
+    inputs = [tensor.name for tensor in op.inputs]
+    inputs += [f"^{control.name}" for control in op.control_inputs]
+    return f"{op.name!r} = {op.type}({', '.join(map(repr, inputs))})"
+
+
 _COMPUTING = frozenset(
     function.__code__
     for function in (DataflowRun._call, DataflowRun._compute_special, Offload._run_next)
@@ -305,3 +366,62 @@ def _raise_at_node(error: Exception, item: NodeItem, inputs: Sequence[Any]) -> N
     told = report(error)
     told.add_node(item.name, item.op.type, [describe_value(value) for value in inputs])
     raise told from (error.__cause__ if told is error else error)
+
+
+class PartialDataflowRun(DataflowRun):
+    """Computes, whenever it is asked to, the nodes that it can; each node once. For one thread at a time.
+
+    Args:
+        roots: The graph of each partition, the first with all feeds and fetches.
+        step: The step.
+    """
+
+    def __init__(self, roots: Sequence[RootInfo], step: Step) -> None:
+        self._info, *others = roots
+        super().__init__(self._info, step)
+        self.roots += [Frame(other, step).iterations[0] for other in others]
+        for root, iteration in zip(roots, self.roots, strict=True):
+            self.ready += [(item, iteration) for item in root.roots]
+            iteration.outstanding = len(root.roots)
+
+    def advance(self, feeds: Sequence[tuple[int, Any]], fetches: Sequence[int]) -> list[Any]:
+        """Take some feeds, and compute until some fetches are there.
+
+        Args:
+            feeds: Their numbers and values.
+            fetches: Their numbers.
+
+        Raises:
+            InvalidArgumentError: a fetch is dead.
+            OpError: the first that a node raised; the run is over then.
+        """
+        source, sink = self._info.source, self._info.sink
+        for number, value in feeds:
+            feed = copy.copy(source)
+            feed.edges = (source.edges[number],)
+            self.activate(feed, (value,), self.root)
+        slots = self.root.slots
+        self._compute_until(lambda: all(slots[sink.start + n] is not None for n in fetches))
+        values = []
+        for number in fetches:
+            check_alive(slots[sink.start + number], sink.op.inputs[number].name)
+            values.append(slots[sink.start + number])
+            slots[sink.start + number] = None
+        return values
+
+    def finish(self) -> None:
+        """Compute the remaining nodes; raises as `advance` does."""
+        self._compute_until(lambda: False)
+        self._check_functions()
+
+    def _compute_until(self, is_enough: Callable[[], bool]) -> None:
+        self._compute_ready()
+        while self._elsewhere.started and not is_enough():
+            self._take_report()
+            self._compute_ready()
+
+    def stop(self, error: BaseException) -> None:
+        """Give up: tell waiting computations that the step is over, and wait for their end."""
+        self.ready.clear()
+        self._elsewhere.stop(error)
+        self._elsewhere.forget()

@@ -13,17 +13,22 @@ import numpy as np
 
 from opkernel.errors import OpError
 from opkernel.graph import FunctionBody, Operation, Tensor
-from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.graph.inference.constant_values import constant_value
 from opkernel.records import dataclass
-from opkernel.runtime.engines.engine import CompiledCluster, ResourceUpdate
-from opkernel.types import PartialTensorShape
+from opkernel.runtime.engines.engine import (
+    CompiledCluster,
+    MeasuringCluster,
+    OperationTime,
+    ResourceUpdate,
+)
+from opkernel.types import Array, PartialTensorShape
 
 _Shapes = Sequence[tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Batch:
+class PaddedBatch:
     """Arguments of a function that have a row for each element of a batch, where a larger one serves as well.
 
     Attributes:
@@ -51,15 +56,32 @@ class PaddedProgram:
 
     resource_updates: Sequence[ResourceUpdate] = ()
 
-    def __init__(self, program: CompiledCluster, batch: Batch) -> None:
+    def __init__(self, program: CompiledCluster, batch: PaddedBatch) -> None:
         self._program, self._batch = program, batch
 
     def run(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Run it, as `CompiledCluster.run`."""
-        batch = self._batch
-        results, written = self._program.run(batch.padded(inputs))
-        cut = [one[: batch.size] if i in batch.results else one for i, one in enumerate(results)]
-        return cut, written
+        results, written = self._program.run(self._batch.padded(inputs))
+        return self._cut(results), written
+
+    def prepare_to_measure(self) -> None:
+        """Prepare the program of the larger batch, where it can measure."""
+        if isinstance(self._program, MeasuringCluster):
+            self._program.prepare_to_measure()
+
+    def run_measured(
+        self, inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any], Sequence[OperationTime]]:
+        """Run it, as `MeasuringCluster.run_measured`; without times where the program has none."""
+        if not isinstance(self._program, MeasuringCluster):
+            return *self.run(inputs), ()
+        results, written, times = self._program.run_measured(self._batch.padded(inputs))
+        return self._cut(results), written, times
+
+    def _cut(self, results: Sequence[Any]) -> list[Any]:
+        """The results without the rows that were added."""
+        size, rows = self._batch.size, self._batch.results
+        return [one[:size] if i in rows else one for i, one in enumerate(results)]
 
 
 class BatchSizes:
@@ -73,7 +95,7 @@ class BatchSizes:
         self._body = body
         self._results: dict[frozenset[int], frozenset[int] | None] = {}
 
-    def larger(self, shapes: _Shapes, known: Iterable[_Shapes]) -> Batch | None:
+    def larger(self, shapes: _Shapes, known: Iterable[_Shapes]) -> PaddedBatch | None:
         """The batch to which arguments of some shapes are padded.
 
         None where no other size of the batch has a program, where the size has a program of its own, and where rows
@@ -92,7 +114,7 @@ class BatchSizes:
         padded_size = 1 << max(size - 1, 0).bit_length()
         if results is None or not size or padded_size == size:
             return None
-        return Batch(varying, results, size, padded_size)
+        return PaddedBatch(varying, results, size, padded_size)
 
 
 def _varying(shapes: _Shapes, known: Iterable[_Shapes]) -> frozenset[int]:
@@ -148,8 +170,7 @@ class _Ranks:
 
     def size(self, tensor: Tensor, axis: int) -> int | None:
         """The size of an axis; None where it is not known."""
-        sizes = self._shapes[tensor].as_list()
-        return sizes[axis]
+        return self._shapes[tensor].as_list()[axis]
 
 
 def _has_rows(op: Operation, rows: set[Operation], ranks: _Ranks) -> bool | None:
@@ -257,7 +278,7 @@ def _looked_up(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
     return is_plain and given[1] and not given[0]
 
 
-def _constant(tensor: Tensor) -> np.ndarray[Any, Any] | None:
+def _constant(tensor: Tensor) -> Array | None:
     return constant_value(tensor.op.node_def) if tensor.op.type == "Const" else None
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from opkernel.errors import DeadlineExceededError, OpError, ResourceExhaustedError, as_op_error
 from opkernel.graph import FunctionBody, Tensor
 from opkernel.records import dataclass
-from opkernel.runtime.engines.batches import Batch, BatchSizes, PaddedProgram
+from opkernel.runtime.engines.batches import BatchSizes, PaddedBatch, PaddedProgram
 from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster
 from opkernel.types import DataType, as_dtype
 
@@ -87,16 +87,11 @@ class EngineCluster:
             OpError: the engine cannot compile it.
         """
         self._runs += 1
-        constants, shapes = self._looked_at(inputs)
-        last = self._last
-        if last[2] is not None and last[1] == shapes and _same(last[0], constants):
-            return last[2]
-        key = (constants, shapes)
-        program = self._programs.get(key)
+        key, program = self._find(inputs)
         if program is None:
             with self._lock:
                 program = self._programs.get(key) or self._compiled(key, inputs)
-        self._last = (constants, shapes, program)
+            self._last = (*key, program)
         return program
 
     @property
@@ -109,25 +104,24 @@ class EngineCluster:
 
     def compiled(self, inputs: Sequence[Any]) -> CompiledCluster | None:
         """The program for some arguments if there is one."""
-        constants, shapes = self._looked_at(inputs)
+        return self._find(inputs)[1]
+
+    def _find(self, inputs: Sequence[Any]) -> tuple[_Key, CompiledCluster | None]:
+        """The signature of some arguments, and its program if there is one."""
+        key = constants, shapes = self._looked_at(inputs)
         last = self._last
         if last[2] is not None and last[1] == shapes and _same(last[0], constants):
-            return last[2]
-        program = self._programs.get((constants, shapes))
+            return key, last[2]
+        program = self._programs.get(key)
         if program is not None:
-            self._last = (constants, shapes, program)
-        return program
-
-    def has_failed(self, inputs: Sequence[Any]) -> bool:
-        """Whether the engine could not compile the cluster for such arguments."""
-        return bool(self._failed) and self._looked_at(inputs) in self._failed
+            self._last = (*key, program)
+        return key, program
 
     def drop(self, inputs: Sequence[Any], error: OpError) -> None:
         """Forget the program for some arguments, as if the engine could not compile it."""
         key = self._looked_at(inputs)
-        self._failed[key] = (
-            error  # without the lock, which is held for as long as something is compiled
-        )
+        # Without the lock, which is held for as long as something is compiled.
+        self._failed[key] = error
         self._programs.pop(key, None)
         self._last = (None, None, None)
 
@@ -187,7 +181,7 @@ class EngineCluster:
             failure = ResourceExhaustedError(f"Compiling takes too long: {failure.message}")
         self._failed[key] = failure
 
-    def _larger_batch(self, key: _Key, inputs: Sequence[Any]) -> Batch | None:
+    def _larger_batch(self, key: _Key, inputs: Sequence[Any]) -> PaddedBatch | None:
         """The batch to pad to, where another size has come before and rows do not depend on each other."""
         constants, shapes = key
         known = [others for values, others in self._programs if values == constants]

@@ -1,14 +1,18 @@
 """ClusterKernel: what the kernels that run, or compile, clusters have in common.
 
-Source: XlaLocalLaunchBase in TensorFlow compiler/jit/kernels/xla_ops.cc.
+The variables that a cluster takes are read before its program runs, and assigned to afterwards. Nobody else
+writes to them meanwhile.
+
+Source: XlaLocalLaunchBase in TensorFlow compiler/jit/kernels/xla_ops.cc; VariableInfo, LockVariables in
+compiler/jit/xla_launch_util.cc.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property, partial
 from typing import Any
 
@@ -18,9 +22,11 @@ from opkernel.errors import (
     NotFoundError,
     OpError,
     ResourceExhaustedError,
+    UnimplementedError,
     as_op_error,
 )
 from opkernel.graph import FunctionBody, instantiate_function
+from opkernel.interrupts import holding
 from opkernel.kernel import (
     KernelContract,
     OpKernel,
@@ -30,11 +36,57 @@ from opkernel.kernel import (
 )
 from opkernel.logs import logger
 from opkernel.optimization.clusters.encapsulate_subgraphs import ENGINE, NUM_LASTING_ARGS
-from opkernel.runtime.engines.cluster import EngineCluster
-from opkernel.runtime.engines.engine import CompiledCluster, Engine, engine_named
+from opkernel.runtime.engines.cluster import EngineCluster, Uninitialized
+from opkernel.runtime.engines.compiling import compiling
+from opkernel.runtime.engines.engine import (
+    ClusterArgument,
+    CompiledCluster,
+    Engine,
+    ResourceUpdate,
+    engine_named,
+)
 from opkernel.runtime.engines.late_work import LateWork
-from opkernel.runtime.engines.variables import Variables
 from opkernel.state.resource_handle import handle_from_input
+
+
+class Variables:
+    """The arguments of a cluster of which the last are variables.
+
+    Args:
+        tensors: The other arguments.
+        resources: The variables.
+
+    Raises:
+        UnimplementedError: one is another resource.
+    """
+
+    def __init__(self, tensors: Sequence[Any], resources: Sequence[Any]) -> None:
+        for one in resources:
+            if not hasattr(one, "tensor_ref"):
+                raise UnimplementedError(
+                    f"A compiled function can take variables, and no {type(one).__name__}"
+                )
+        self._tensors, self._resources = tensors, resources
+
+    def locked(self) -> AbstractContextManager[None]:
+        """A scope in which nobody else writes to them."""
+        # In one order, so that no two calls wait for each other.
+        return holding([one.tensor_ref.mutex for one in sorted(set(self._resources), key=id)])
+
+    def inputs(self) -> list[Any]:
+        """All arguments; of a variable its value now, `Uninitialized` where it has none."""
+        values = [
+            one.tensor_ref.tensor if one.is_initialized else Uninitialized(one.dtype)
+            for one in self._resources
+        ]
+        return [*self._tensors, *values]
+
+    def assign(self, updates: Sequence[ResourceUpdate], values: Sequence[Any]) -> None:
+        """Give variables the values that a program computed."""
+        for update, value in zip(updates, values, strict=True):
+            variable = self._resources[update.input_index - len(self._tensors)]
+            variable.assign(value, update.dtype)
+
 
 CLUSTER_CONTRACT = KernelContract(outputs_as_declared=True, may_alias=True, ignores_call=True)
 
@@ -64,7 +116,6 @@ class ClusterKernel(OpKernel):
         self.lock = threading.RLock()
         self._engine = attrs[ENGINE].s.decode() if ENGINE in attrs else "xla"
         self._is_told = False
-        self._uncompiled: Any = None
         self.late = LateWork()
 
     @cached_property
@@ -91,14 +142,14 @@ class ClusterKernel(OpKernel):
             known: EngineCluster | None = vars(self).get("cluster")
             if known is not None:
                 return known
-            body = self.body
-            return EngineCluster(
-                partial(self.engine.compile, body),
-                body.inputs,
-                self.num_constants,
-                self._num_lasting,
-                body,
-            )
+            count, lasting, body = self.num_constants, self._num_lasting, self.body
+            return EngineCluster(self._compile, body.inputs, count, lasting, body)
+
+    def _compile(self, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
+        """The program for some arguments."""
+        engine, body = self.engine, self.body
+        with compiling(engine.name, self.node_def.name, len(body.graph.get_operations())):
+            return engine.compile(body, arguments)
 
     def program(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> CompiledCluster | None:
         """The program for some inputs, compiled if there is none; None where that takes too much of the step's time.
@@ -132,13 +183,26 @@ class ClusterKernel(OpKernel):
         """
         deadline = ctx.step.deadline
         try:
+            run = self._runner(ctx, program)
             if deadline is None:
-                return program.run(inputs)
+                return run(inputs)
             what = f"{self._engine} ran the program of {self.node_def.name}"
-            return self.late.do(partial(program.run, inputs), deadline, what, ctx.step.check)
+            return self.late.do(partial(run, inputs), deadline, what, ctx.step.check)
         except Exception as error:
             self.note_failure(inputs, error)
             return None
+
+    def _runner(
+        self, ctx: OpKernelContext, program: CompiledCluster
+    ) -> Callable[[Sequence[Any]], tuple[list[Any], list[Any]]]:
+        """The function that runs a program; it records what it does where the step is traced."""
+        collector = ctx.step.stats_collector
+        if collector is None:
+            return program.run
+        from opkernel.runtime.engines.traced_run import traced_run  # few steps are traced
+
+        device, engine = self.device.name, self.engine.name
+        return traced_run(collector, self.node_def, device, engine, self.body, program)
 
     def run_and_assign(
         self,
@@ -173,12 +237,28 @@ class ClusterKernel(OpKernel):
 
     def run_uncompiled(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> Sequence[Any]:
         """The results of the function by the kernels of the CPU."""
-        if self._uncompiled is None:
-            with self.lock:
-                name, attrs = self.function.name, self.function.attr
-                self._uncompiled = self.library.instantiate(name, attrs)
-        results: Sequence[Any] = self._uncompiled(ctx.step, *inputs)
+        results: Sequence[Any]
+        if ctx.step.stats_collector is not None:
+            from opkernel.runtime.traces.step_stats_collector import in_call  # few steps are traced
+
+            with in_call(self.node_def.name):
+                results = self._traced_function(ctx.step, *inputs)
+        else:
+            results = self._function(ctx.step, *inputs)
         return results
+
+    @cached_property
+    def _function(self) -> Any:
+        """The function, which kernels compute."""
+        with self.lock:
+            return self.library.instantiate(self.function.name, self.function.attr)
+
+    @cached_property
+    def _traced_function(self) -> Any:
+        """The function, whose kernels tell what they take."""
+        with self.lock:
+            library = self.library.for_steps("traced")
+            return library.instantiate(self.function.name, self.function.attr)
 
     def variables(
         self, ctx: OpKernelContext, inputs: Sequence[Any], held: ExitStack

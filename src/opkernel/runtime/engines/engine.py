@@ -2,6 +2,7 @@
 
 An engine says which operations it takes, compiles a cluster for the types and shapes of its arguments, and runs it.
 All else (marking of clusters, launching, the way back to the kernels of the CPU) is the same for all engines.
+`clusters_of` tells which parts of a graph an engine would compile, and why it leaves out the rest.
 
 State: `_engines` has the registered engines; `_PROVIDED` those of opkernel, which register themselves when imported.
 """
@@ -12,14 +13,15 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Sequence
 from copy import copy
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from opkernel.errors import NotFoundError, UnimplementedError
-from opkernel.graph import FunctionBody, Operation
-from opkernel.graph.edit.jit_options import AutoclusteringPolicy
+from opkernel.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from opkernel.graph import FunctionBody, Graph, Operation, Tensor, instantiate_function
+from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
 from opkernel.messages import did_you_mean
+from opkernel.optimization import Grouping, copy_to_optimize
 from opkernel.records import dataclass
 from opkernel.registrations import Registrations, declaring_site, load_plugins
 from opkernel.slots import NamedSlots
@@ -69,6 +71,14 @@ class ClusterArgument:
         """A variable, whose value is known when the program runs."""
         return cls("resource", dtype, tuple(shape), name=name, is_initialized=is_initialized)
 
+    def check(self, index: int, array: Any) -> None:
+        """Raise InvalidArgumentError where an array has another shape or type than this argument, the one of a number."""
+        if array.shape != self.shape or array.dtype != self.dtype.numpy_dtype:
+            raise InvalidArgumentError(
+                f"Argument {index} of a compiled function is {array.dtype}{list(array.shape)}, and it was "
+                f"compiled for {self.dtype.string}{list(self.shape)}"
+            )
+
     @property
     def key(self) -> Hashable:
         """Equal for arguments that one program serves."""
@@ -112,6 +122,34 @@ class CompiledCluster(Protocol):
             the argument), and the new values of the resources that `resource_updates` lists.
             Nobody else writes to these arrays.
         """
+
+
+@dataclass(frozen=True)
+class OperationTime:
+    """How long an operation of a cluster took in a run.
+
+    Attributes:
+        name: The name of the operation; the engine's own name for what stands for no single one.
+        op: Its op, or the engine's word for what it does.
+        seconds: The time.
+    """
+
+    name: str
+    op: str
+    seconds: float
+
+
+@runtime_checkable
+class MeasuringCluster(CompiledCluster, Protocol):
+    """A compiled cluster that can tell what its operations take."""
+
+    def prepare_to_measure(self) -> None:
+        """Do what takes long before the first measured run, such as compiling the cluster again."""
+
+    def run_measured(
+        self, inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any], Sequence[OperationTime]]:
+        """Run it, as `run`; also gives what operations took, in the order in which they ran."""
 
 
 class Engine(ABC):
@@ -219,3 +257,95 @@ def engine_named(name: str) -> Engine:
             f"There is no engine {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}"
         )
     return engine.in_precision(precision) if precision else engine
+
+
+@dataclass(frozen=True)
+class ClusterNodes:
+    """A cluster.
+
+    Attributes:
+        name: The name of the node that launches it.
+        nodes: The names of its nodes, in the order of the graph.
+    """
+
+    name: str
+    nodes: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """What an engine makes of a graph.
+
+    Attributes:
+        clusters: The clusters, in the order of the graph.
+        outside: Why nodes are in none, by their names.
+        left: How many operations the graph has then, constants and clusters not counted.
+    """
+
+    clusters: Sequence[ClusterNodes]
+    outside: dict[str, str]
+    left: int
+
+
+def clusters_of(
+    graph: Graph,
+    fetches: Sequence[Tensor],
+    feeds: Sequence[Tensor] = (),
+    targets: Sequence[Operation] = (),
+    *,
+    engine: Engine,
+    min_cluster_size: int | None = None,
+) -> Clusters:
+    """The clusters of what computes `fetches`, once all passes have run.
+
+    Nodes of functions whose bodies do not take the place of their calls are named FUNCTION/NODE.
+
+    Raises:
+        OpError: the graph is not in order.
+    """
+    found = Clusters((), {}, 0)
+    waiting: list[tuple[str, Subject]] = [("", (graph, fetches, feeds, targets))]
+    seen: set[str] = set()
+    while waiting:
+        prefix, subject = waiting.pop(0)
+        one, called = _clusters_of(prefix, subject, JitOptions(engine, True, min_cluster_size))
+        outside, left = {**found.outside, **one.outside}, found.left + one.left
+        found = Clusters([*found.clusters, *one.clusters], outside, left)
+        for body in called:
+            if body.name not in seen:
+                seen.add(body.name)
+                part = body.graph, body.outputs, body.inputs, body.targets
+                waiting.append((f"{body.name}/", part))
+    return found
+
+
+Subject = tuple[Graph, Sequence[Tensor], Sequence[Tensor], Sequence[Operation]]
+"""A graph, its fetches, its feeds and its targets."""
+
+
+def _clusters_of(
+    prefix: str, subject: Subject, options: JitOptions
+) -> tuple[Clusters, list[FunctionBody]]:
+    """The clusters of a graph without its functions, and the bodies of those that it still calls."""
+    copied = copy_to_optimize(*subject)
+    copied.editor.jit = options
+    copied.run_passes(Grouping)
+    clusters = [
+        ClusterNodes(one.what.split()[2], [n for n in one.parts if n not in options.outside])
+        for one in copied.changes
+        if one.pass_name == "mark_for_compilation"
+    ]
+    there = {op.name for op in copied.operations}
+    kept = [
+        ClusterNodes(prefix + one.name, [prefix + name for name in one.nodes])
+        for one in clusters
+        if one.name in there
+    ]
+    others = {op.name: op for op in copied.operations if op.type not in ("Const", "XlaLaunch")}
+    outside = {prefix + name: why for name, why in options.outside.items() if name in others}
+    library = copied.graph.function_library
+    called = library.reachable_definitions([op.node_def for op in others.values()])
+    bodies = [
+        instantiate_function(library, one) for one in called.values() if not one.signature.attr
+    ]
+    return Clusters(kept, outside, len(others)), bodies

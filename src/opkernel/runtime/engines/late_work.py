@@ -1,4 +1,4 @@
-"""Work of an engine within a deadline: compiling a cluster, running its program.
+"""Work of an engine within limits of time and memory: compiling a cluster, running its program.
 
 Nothing interrupts a library. So a thread does the work while the step waits for it, no longer than it may. Then the work
 is abandoned: it goes on, and nobody takes its results. The thread holds the inputs until the work is over, so that their memory
@@ -15,27 +15,36 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from opkernel.device.budget import Budget, current_budget
 from opkernel.errors import DeadlineExceededError, ResourceExhaustedError
+from opkernel.graph import Operation
 from opkernel.kernel import under_budget
-from opkernel.runtime.step.inter_op_pool import InterOpPool
+from opkernel.opdef import infer_call
+from opkernel.runtime.program.inter_op_pool import InterOpPool
 
 _T = TypeVar("_T")
 
 _MOST_ABANDONED = 8
 """While so much work is abandoned and under way, no more is begun within deadlines."""
+_MOST_S = 300.0
+"""A graph may make compiling in the background take for ever: the part that is Python is given up after so long."""
 _LOOK_S = 0.05
 """A step that waits looks so often whether it was cancelled."""
 
 _threads = InterOpPool(1 << 16, "engine")
+_background = InterOpPool(1, "compile")
 _under_way: set[object] = set()
 _lock = threading.Lock()
 
@@ -48,7 +57,7 @@ class LateWork:
     """
 
     def __init__(self) -> None:
-        self.abandoned: list[_Task[Any]] = []
+        self.abandoned: list[_LateTask[Any]] = []
 
     @property
     def is_under_way(self) -> bool:
@@ -80,7 +89,7 @@ class LateWork:
                 f"{len(_under_way)} programs of engines that were too slow for their steps are still running: no "
                 "more are begun with a deadline"
             )
-        task = _Task(work)
+        task = _LateTask(work)
         with under_budget(Budget(deadline=deadline, outer=current_budget())):
             _threads.schedule(task.run)
         try:
@@ -95,7 +104,7 @@ class LateWork:
         return task.result()
 
 
-class _Task(Generic[_T]):
+class _LateTask(Generic[_T]):
     """Some work, its end, and its result."""
 
     def __init__(self, work: Callable[[], _T]) -> None:
@@ -148,7 +157,7 @@ class _Task(Generic[_T]):
                 stop()
 
 
-_current: ContextVar[_Task[Any] | None] = ContextVar("late_work", default=None)
+_current: ContextVar[_LateTask[Any] | None] = ContextVar("late_work", default=None)
 
 
 class StoppableWork(Protocol):
@@ -163,20 +172,27 @@ def current_work() -> StoppableWork | None:
     return _current.get()
 
 
-def unattended(work: Callable[[], None]) -> Callable[[], None]:
-    """Work on a thread for which nobody waits, not even the end of the process."""
+def in_background(work: Callable[[], None]) -> Future[None]:
+    """Have a thread compile clusters, say, while steps go on. The work sees to its own errors.
+
+    Nobody waits for it, not even the end of the process.
+    """
+    done: Future[None] = Future()
+    token = object()
 
     def do() -> None:
-        token = object()
         with _lock:
             _under_way.add(token)
         try:
-            work()
+            with under_budget(Budget(deadline=time.monotonic() + _MOST_S)):
+                work()
         finally:
             with _lock:
                 _under_way.discard(token)
+            done.set_result(None)
 
-    return do
+    _background.schedule(do)
+    return done
 
 
 def _leave() -> None:
@@ -201,3 +217,53 @@ def _after_fork() -> None:
 atexit.register(_leave)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+class CompileLimits:
+    """Keeps the compilation of one cluster to the budget of the thread.
+
+    Args:
+        of_each: Each tensor may take what the budget has left; otherwise all of the cluster together may.
+    """
+
+    def __init__(self, *, of_each: bool = False) -> None:
+        self._of_each, self._taken = of_each, 0
+
+    def check_node(self, name: str, outputs: Iterable[Any]) -> None:
+        """Check the time, and the memory for the outputs of a node that was added to a program.
+
+        Args:
+            name: The node.
+            outputs: Values with a shape and a type, which need no memory yet; others are not counted.
+
+        Raises:
+            DeadlineExceededError: time is up.
+            ResourceExhaustedError: there is not so much memory.
+        """
+        budget = current_budget()
+        if budget is None:
+            return
+        budget.check_time("compiling", name)
+        if budget.memory_limit_bytes is None:
+            return
+        for one in outputs:
+            if hasattr(one, "shape") and hasattr(one, "dtype"):
+                size = math.prod(one.shape) * one.dtype.itemsize
+                self._taken = size + (0 if self._of_each else self._taken)
+                what = f"a tensor with shape{list(one.shape)} and type {one.dtype}"
+                budget.check_memory(self._taken, what)
+
+
+def output_shapes(op: Operation, inputs: Sequence[Any]) -> list[tuple[int, ...] | None]:
+    """The shapes of the outputs; None where the inputs' shapes and the constants among them do not tell it."""
+    registration = op.graph.function_library.look_up(op.type)
+    known = [value if isinstance(value, np.ndarray) else None for value in inputs]
+    shapes = [tuple(value.shape) for value in inputs]
+    version = op.graph.graph_def_versions.producer
+    context = infer_call(registration, op.node_def, shapes, known, version)
+    return [
+        tuple(dim.value for dim in shape.dims or ())
+        if shape is not None and context.fully_defined(shape)
+        else None
+        for shape in context.reliable_outputs()
+    ]

@@ -18,8 +18,8 @@ from opkernel.graph.core.node import COLOCATION_ATTR, COLOCATION_PREFIX
 from opkernel.kernel import supported_device_types_for_node
 from opkernel.opdef import DeviceName
 from opkernel.records import dataclass, field, replace
-from opkernel.runtime.placement.device_set import DeviceSet, asked_device
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, RUN_BY_EXECUTORS
+from opkernel.runtime.placement.placer import DeviceSet, asked_device
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, calls_functions
 from opkernel.types import DataType
 
 
@@ -54,10 +54,7 @@ class ColocationGraph:
     """
 
     def __init__(
-        self,
-        operations: Sequence[Operation],
-        devices: DeviceSet,
-        placed: Mapping[str, LocalDevice],
+        self, operations: Sequence[Operation], devices: DeviceSet, placed: Mapping[str, LocalDevice]
     ) -> None:
         self._devices = devices
         self._given = placed
@@ -102,12 +99,10 @@ class ColocationGraph:
         ordered = self._found.get(key)
         if ordered is None:
             found = [d for d in self._devices.mgr.matching(asked) if d.device_type in group.types]
-            ordered = sorted(found, key=lambda d: (-group.types[d.device_type], self._rank(d)))
-            self._found[key] = ordered
+            types, ranks = group.types, self._ranks
+            found.sort(key=lambda d: (-types[d.device_type], ranks[d.device_type], d.index))
+            ordered = self._found[key] = found
         return ordered
-
-    def _rank(self, device: LocalDevice) -> tuple[int, int]:
-        return self._ranks[device.device_type], device.index
 
     @cached_property
     def _ranks(self) -> dict[str, int]:
@@ -118,7 +113,7 @@ class ColocationGraph:
         there = self._given.get(op.name)
         if there is None:
             asked, types = asked_device(op), self._types(op)
-            if asked.type not in types and self._is_call(op):
+            if asked.type not in types and calls_functions(op):
                 asked = replace(asked, type=None, id=None)
             return _Group(op, asked, types, members=[op])
         asked = DeviceName.parse_full_name(there.name)
@@ -127,7 +122,7 @@ class ColocationGraph:
     def _types(self, op: Operation) -> dict[str, int]:
         """The device types that can run an operation, with the priorities of their kernels."""
         types = self._devices.types_by_priority
-        if self._is_call(op):
+        if calls_functions(op):  # which stay on the device of the caller
             return {self._devices.client_device.device_type: 0}  # its nodes are placed as one
         if op.type in RUN_BY_EXECUTORS:
             return dict.fromkeys(types, 0)
@@ -135,10 +130,6 @@ class ColocationGraph:
             types, op.node_def, op_registry=op.graph.op_registry
         )
         return dict(found) or dict.fromkeys(types, 0)  # its kernel will be missed when it is needed
-
-    def _is_call(self, op: Operation) -> bool:
-        """Whether an operation runs functions, which stay on the device of the caller."""
-        return op.type in FUNCTIONAL_OPS or op.type in op.graph.function_library
 
     def _join_with_sources(self, op: Operation) -> None:
         """Have an operation run where the references and resources are that it is given."""
@@ -165,11 +156,7 @@ class ColocationGraph:
         first, second = self._groups[one], self._groups[other]
         if first is second:
             return
-        types = {
-            name: max(priority, second.types[name])
-            for name, priority in first.types.items()
-            if name in second.types
-        }
+        types = {n: max(p, second.types[n]) for n, p in first.types.items() if n in second.types}
         if not types:
             raise InvalidArgumentError(
                 f"Cannot colocate nodes '{one.name}' and '{other.name}' because no device type "

@@ -41,7 +41,7 @@ def memory_type_for_output(
         InternalError: there is no such output.
         InvalidArgumentError: as `memory_types_for_node` does.
     """
-    _, outputs = _memory_types(device_type, op, registry)
+    _, outputs = memory_types_on(device_type, op, registry)
     if not 0 <= index < len(outputs):
         raise InternalError(
             f"Trying to get the memory type for {index}'th output of node "
@@ -105,9 +105,10 @@ def ensure_memory_types(
     validate_memory_types(device_type, graph, registry=registry)
 
 
-def _memory_types(
-    device_type: str, op: Operation, registry: KernelRegistry | None
+def memory_types_on(
+    device_type: str, op: Operation, registry: KernelRegistry | None = None
 ) -> tuple[list[MemoryType], list[MemoryType]]:
+    """The memory that the inputs and the outputs of an operation are in, on a device of a type."""
     library = op.graph.function_library
     return memory_types_for_node(library, device_type, op.node_def, registry=registry)
 
@@ -119,7 +120,7 @@ def _mismatches(
     if not has_own_memory(device_type):
         return
     operations = graph.get_operations()
-    types = {op: _memory_types(device_type, op, registry) for op in operations}
+    types = {op: memory_types_on(device_type, op, registry) for op in operations}
     for op in operations:
         for index, (tensor, wanted_in) in enumerate(zip(op.inputs, types[op][0], strict=True)):
             is_in = types[tensor.op][1][tensor.value_index]

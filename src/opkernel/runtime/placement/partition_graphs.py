@@ -11,18 +11,16 @@ from collections.abc import Mapping, Sequence
 
 from opkernel.errors import OpError
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.edit.prune import Needs
+from opkernel.graph.edit.subgraph import Needs
 from opkernel.kernel import GraphCollector
 from opkernel.opdef import attr_from_python
 from opkernel.proto import GraphDef
-from opkernel.runtime.placement.partition import Partition, arg_name, partition
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, FunctionLibrary, LibraryFunction
-from opkernel.runtime.program.builder import Program, prepare
-from opkernel.runtime.program.request import ProgramRequest
-from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.runtime.program.builder import StepProgram, partition, prepare
+from opkernel.runtime.program.request import Partition, ProgramRequest, Subgraph, arg_name
 
 
-def partition_graphs(program: Program) -> list[GraphDef]:
+def partition_graphs(program: StepProgram) -> list[GraphDef]:
     """The graphs of the devices that the steps of a program run something on."""
     return [partition_graph(one, program.part) for one in program.partitions]
 
@@ -42,7 +40,7 @@ def collect_graphs(body: Graph, request: ProgramRequest, collector: GraphCollect
         collector.collect_partitioned_graph(partition_graph(one, part))
 
 
-def graphs_of_functions(program: Program) -> list[GraphCollector]:
+def graphs_of_functions(program: StepProgram) -> list[GraphCollector]:
     """The graphs of the functions that nodes of a program call, of each function once.
 
     A function without a possible program has no graphs: no node can have called it.
@@ -114,15 +112,11 @@ class _Written:
             tensor = whole.fetches[index]
             name = f"_retval_{tensor.op.name}_{tensor.value_index}_{index}"
             self._add(name, "_Retval", [self._input(computed)], tensor, index)
-        self._add_functions(graph)
-
-    def _add_functions(self, graph: Graph) -> None:
         library = graph.function_library
-        if self._devices is None:
+        if devices is not None and len(library):
+            library = library.reachable_definitions(self.graph_def.node)
+        if devices is None or len(library):
             self.graph_def.library.CopyFrom(library.to_proto())
-        elif len(library):
-            needed = library.reachable_definitions(self.graph_def.node)
-            self.graph_def.library.CopyFrom(needed.to_proto())
 
     def _copy(self, op: Operation) -> None:
         node = self.graph_def.node.add()

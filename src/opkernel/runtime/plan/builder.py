@@ -1,5 +1,8 @@
 """PlanBuilder: turns nodes into the statements of a plan's tree.
 
+Nothing of a model becomes code: names of nodes enter texts as identifiers cut down to ASCII letters,
+digits and underscores (`Identifiers`), or through `repr`.
+
 State: `_values` maps each tensor to the name that holds it: a local of the plan or, for a constant, a
 global. `_aliases` holds the tensors that are other names for tensors. `_globals` holds the meanings of
 global names, and `_bound` these names by the ids of the objects. `_hints` holds the texts that names were
@@ -10,36 +13,57 @@ and `_path` the branches that it is on. `_bound_on` tells the branches on which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import builtins
+import keyword
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opkernel.device.work_clock import in_time
+from opkernel.errors import UnimplementedError
 from opkernel.graph import Operation, Tensor
 from opkernel.kernel import FunctionKernel, OpKernel
 from opkernel.kernel.context.op_kernel_context import function_of_step
 from opkernel.runtime.plan import tree
-from opkernel.runtime.plan.forwarding import ArraysOfPlan
-from opkernel.runtime.plan.keys import Key, RequiredOutputs, key_of, keys_of_inputs
-from opkernel.runtime.plan.lifetimes import mark_lifetimes
-from opkernel.runtime.plan.names import Names
-from opkernel.runtime.plan.operators import (
+from opkernel.runtime.plan.keys import (
+    Key,
+    RequiredOutputs,
+    function_of_references,
+    key_of,
+    keys_of_inputs,
+    referred_value,
+)
+from opkernel.runtime.plan.lifetimes import ArraysOfPlan, mark_lifetimes
+from opkernel.runtime.plan.pointwise import (
     as_number,
     fills_out,
     operator_of,
     takes_out_by_keyword,
     ufunc_of,
 )
-from opkernel.runtime.plan.references import function_of_references, referred_value
 from opkernel.runtime.plan.tree import Block, Expression, Item, Name, Path, Statement
 
 if TYPE_CHECKING:
-    from opkernel.runtime.step.kernel_watcher import Computer, KernelWatcher
+    from opkernel.runtime.watch.kernel_watcher import Computer, KernelWatcher
+
 
 _OF_OUTPUT = 1 << 13
 """The work that naming an output is."""
+
+
+class NotRaisedError(UnimplementedError):
+    """The control flow of a graph has no form in Python: the dataflow executor runs it."""
+
+    def __init__(self, reason: str, op: Operation) -> None:
+        super().__init__(
+            f"{op.type}: plans do not run this control flow, the dataflow executor does: {reason} "
+            f"(node {op.name!r})",
+            node=op.name,
+            op=op.type,
+        )
 
 
 class PlanBuilder:
@@ -62,7 +86,7 @@ class PlanBuilder:
         self._globals: dict[Name, tree.Global] = {}
         self._aliases = aliases
         self._watcher = watcher
-        self._names = Names(["step", "plan", "__plan__"])
+        self._names = Identifiers(["step", "plan", "__plan__"])
         self._hints: dict[Name, str] = {}
         self._bound: dict[int, Name] = {}
         self._values: dict[Key, Name] = {}
@@ -345,3 +369,36 @@ class PlanBuilder:
 def _function_name(kernel: FunctionKernel) -> str:
     function = getattr(kernel.unchecked, "func", kernel.unchecked)
     return getattr(function, "__name__", kernel.type_string)
+
+
+NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
+_MAX_NAME = 60
+_IDENTIFIER = re.compile(rf"[A-Za-z](?:[A-Za-z0-9_]{{0,{_MAX_NAME - 2}}}[A-Za-z0-9])?")
+
+
+class Identifiers:
+    """Unique identifiers made from the names of nodes and ops.
+
+    Attributes:
+        taken: The names in use.
+    """
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self.taken = {*reserved, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
+        self._next: dict[str, int] = {}
+
+    def unique(self, hint: str) -> str:
+        """An identifier like `hint` that was not given out before."""
+        name = hint
+        if not _IDENTIFIER.fullmatch(hint):
+            name = NOT_IDENTIFIER.sub("_", hint)[-_MAX_NAME:].strip("_") or "t"
+            if name[0].isdigit():
+                name = "t" + name
+        if name in self.taken:
+            base, count = name, self._next.get(name, 0)
+            while name in self.taken:
+                count += 1
+                name = f"{base}_{count}"
+            self._next[base] = count
+        self.taken.add(name)
+        return name

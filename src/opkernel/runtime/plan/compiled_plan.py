@@ -9,16 +9,17 @@ reports cost nothing until there is an error. `plan.source` is the model as read
         ...
         return (softmax,)
 
-Functional control flow becomes calls of the functions' own plans (`control_flow`). Control flow of
-TensorFlow 1 becomes `if` and `while` statements (`functionalize`); graphs without such a form are
-refused.
+Functional control flow becomes calls of the functions' own plans (`functional_ops`). Control flow of
+TensorFlow 1 becomes `if` and `while` statements (`functionalization`); graphs without such a form are
+refused. A plan that is too long or nested too deeply is cut into several functions (`parts`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ from opkernel.device.budget import check_time
 from opkernel.device.work_clock import check_seconds
 from opkernel.errors import UnimplementedError
 from opkernel.graph import Operation, Tensor
-from opkernel.graph.core.control_flow_ops import (
+from opkernel.graph.core.node import types_given
+from opkernel.graph.core.structural_ops import (
     ENTER_OPS,
     EXIT_OPS,
     LOW_LEVEL_CONTROL_FLOW,
@@ -34,22 +36,27 @@ from opkernel.graph.core.control_flow_ops import (
     NEXT_ITERATION_OPS,
     SWITCH_OPS,
 )
-from opkernel.graph.core.node import types_given
 from opkernel.kernel import FunctionKernel, OpKernel, forward_input
-from opkernel.runtime.plan import functionalize
 from opkernel.runtime.plan.builder import PlanBuilder
-from opkernel.runtime.plan.elementwise import FEWEST, PointwiseFunction, pointwise_function
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, call_by_name
-from opkernel.runtime.plan.functions import plan_functions
-from opkernel.runtime.plan.keys import Key, RequiredOutputs, key_of
-from opkernel.runtime.plan.references import runner_of_references
+from opkernel.runtime.plan.keys import Key, RequiredOutputs, key_of, runner_of_references
+from opkernel.runtime.plan.pointwise import FEWEST, PointwiseFunction, pointwise_function
 from opkernel.runtime.plan.text import Line, Writer
-from opkernel.runtime.plan.tree import Item, Name, PlanTree, statements
-from opkernel.runtime.program.subgraph import ExecutorArgs
+from opkernel.runtime.plan.tree import (
+    Block,
+    Item,
+    Name,
+    PlanFunction,
+    PlanTree,
+    Statement,
+    blocks_of,
+    statements,
+)
+from opkernel.runtime.program.request import ExecutorArgs
 
 if TYPE_CHECKING:
-    from opkernel.runtime.plan.functionalize import Arrangement
-    from opkernel.runtime.step.kernel_watcher import KernelWatcher
+    from opkernel.runtime.watch.kernel_watcher import KernelWatcher
+
 
 _PASSING_ON = SWITCH_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"LoopCond"}
 """Ops whose outputs are their first input."""
@@ -96,11 +103,8 @@ class CompiledPlan:
         self.run = names["plan"]
 
     def __repr__(self) -> str:
-        feeds, fetches = len(self.tree.parameters) - 1, len(self.tree.results)
-        return (
-            f"<opkernel.CompiledPlan of {sum(1 for _ in statements(self.tree.block)):,} statements: "
-            f"{feeds:,} fed, {fetches:,} fetched; `.source` is its text>"
-        )
+        count = f"{sum(1 for _ in statements(self.tree.block)):,} statements"
+        return plan_repr(self, count, self.tree.parameters[1:], self.tree.results)
 
     @property
     def source(self) -> str:
@@ -119,6 +123,12 @@ class CompiledPlan:
             return None
         plan = frame.f_globals.get("__plan__")
         return plan if isinstance(plan, CompiledPlan) else None
+
+
+def plan_repr(plan: object, size: str, feeds: Sequence[Any], fetches: Sequence[Any]) -> str:
+    """A plan by its class, its size and the numbers of its feeds and fetches."""
+    of = f"<opkernel.{type(plan).__name__} of {size}"
+    return f"{of}: {len(feeds):,} fed, {len(fetches):,} fetched; `.source` is its text>"
 
 
 def _text(lines: Sequence[Line]) -> str:
@@ -141,10 +151,10 @@ def compile_plan(
         NotRaisedError: there is no form for the control flow of the graph.
         KernelMayWaitError: a kernel is asynchronous, and the plan may not wait.
     """
-    return CompiledPlan(_Compiler(args, in_groups, may_wait).tree(args.fetches))
+    return CompiledPlan(_PlanCompiler(args, in_groups, may_wait).tree(args.fetches))
 
 
-class _Compiler:
+class _PlanCompiler:
     """Finds out how each node is computed, and builds that.
 
     `_computed` are the kernels of nodes that are calls of them, by the names of the operations;
@@ -198,29 +208,28 @@ class _Compiler:
     def _with_control_flow(self, fetches: Sequence[Tensor]) -> tuple[PlanBuilder, list[Name]]:
         """The builder of conditionals, loops and groups, and the parameters."""
         from opkernel.runtime.plan.control_flow import ControlFlowBuilder  # for such graphs alone
-        from opkernel.runtime.plan.grouped_nodes import NodesOfGroups
+        from opkernel.runtime.plan.functionalization import arrange
+        from opkernel.runtime.plan.v1_control_flow import ALWAYS, Arrangement
 
-        arrangement = self._arrange(fetches)
-        constants = {(op.name, 0) for op, _ in self._constants}
-        groups = NodesOfGroups(
-            self._order, self._pointwise, self._aliases, constants, self._feeds, fetches
-        )
+        order, feeds, aliases, groups = self._order, self._feeds, self._aliases, None
+        if self._ops & LOW_LEVEL_CONTROL_FLOW:
+            arranged = arrange(order, feeds, fetches, aliases, self._is_written)
+        else:
+            written = [*filter(self._is_written, order)]
+            always = [ALWAYS] * len(fetches)
+            arranged = Arrangement(written, always, [])
+        if len(self._pointwise) >= FEWEST:
+            from opkernel.runtime.plan.grouping import GroupsOfPlan  # for large arrays
+
+            constants = {(op.name, 0) for op, _ in self._constants}
+            groups = GroupsOfPlan(order, self._pointwise, aliases, constants, feeds, fetches)
         builder = ControlFlowBuilder(
-            self._aliases, arrangement.predicates, self._required, groups, self._watcher
+            aliases, arranged.predicates, self._required, groups, self._watcher
         )
         parameters = self._begin(builder)
-        builder.items(arrangement.items, partial(self._build_node, builder))
-        builder.check_alive(fetches, arrangement.fetched_in)
+        builder.items(arranged.items, partial(self._build_node, builder))
+        builder.check_alive(fetches, arranged.fetched_in)
         return builder, parameters
-
-    def _arrange(self, fetches: Sequence[Tensor]) -> Arrangement:
-        """The operations as a program; without control flow, the operations as they are."""
-        if self._ops & LOW_LEVEL_CONTROL_FLOW:
-            return functionalize.arrange(
-                self._order, self._feeds, fetches, self._aliases, self._is_written
-            )
-        written = [op for op in self._order if self._is_written(op)]
-        return functionalize.Arrangement(written, [functionalize.ALWAYS] * len(fetches), [])
 
     def _is_written(self, op: Operation) -> bool:
         return op.name in self._computed or op.name in self._build
@@ -304,3 +313,31 @@ class _Compiler:
                 op, builder.bind(run, op.type, "kernel", kernel), builder.inputs(op)
             )
         return op.name in self._build
+
+
+LINES_A_PART = 1200  # compiling time and memory grow faster than linearly beyond
+MAX_DEPTH = 10  # of blocks in one function: Python allows 20 loops
+
+
+def plan_functions(plan: PlanTree) -> list[PlanFunction]:
+    """The functions that run a plan; the last, `plan`, is the one to call."""
+    if _size(plan.block) <= LINES_A_PART and _depth(plan.block) <= MAX_DEPTH:
+        return [plan]
+    from opkernel.runtime.plan.parts import cut  # most plans are short
+
+    return cut(plan)
+
+
+def _size(block: Block) -> int:
+    """How many statements there are in a block."""
+    return len(block) + sum(map(_size, inner_blocks(block)))
+
+
+def _depth(block: Block) -> int:
+    """How deeply blocks are nested, this one included."""
+    return 1 + max(map(_depth, inner_blocks(block)), default=0)
+
+
+def inner_blocks(block: Block) -> Iterator[Block]:
+    """The blocks in the items of a block."""
+    return chain.from_iterable(blocks_of(i) for i in block if not isinstance(i, Statement))

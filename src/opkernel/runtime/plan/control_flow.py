@@ -13,24 +13,22 @@ from opkernel.graph import Operation, Tensor
 from opkernel.kernel import one_blas_thread
 from opkernel.runtime.plan import services, tree
 from opkernel.runtime.plan.builder import PlanBuilder
-from opkernel.runtime.plan.functionalize import (
+from opkernel.runtime.plan.keys import Key, RequiredOutputs, key_of
+from opkernel.runtime.plan.tree import Block, Condition, Expression, Name, Path
+from opkernel.runtime.plan.v1_control_flow import (
     ALWAYS,
+    BranchPredicate,
     Choose,
     Conditional,
     Context,
     FirstAlive,
     Item,
-    Key,
     Loop,
-    Predicate,
-    key_of,
 )
-from opkernel.runtime.plan.grouped_nodes import GroupedNodes, NodesOfGroups
-from opkernel.runtime.plan.keys import RequiredOutputs
-from opkernel.runtime.plan.tree import Block, Condition, Expression, Name, Path
 
 if TYPE_CHECKING:
-    from opkernel.runtime.step.kernel_watcher import KernelWatcher
+    from opkernel.runtime.plan.grouping import GroupedNodes, GroupsOfPlan
+    from opkernel.runtime.watch.kernel_watcher import KernelWatcher
 
 
 class ControlFlowBuilder(PlanBuilder):
@@ -40,16 +38,16 @@ class ControlFlowBuilder(PlanBuilder):
         aliases: The tensors that are other names for tensors.
         predicates: The predicates that decide between branches; their places are their numbers.
         required: The outputs that somebody takes.
-        groups: Finds the element-wise nodes that are computed together.
+        groups: Finds the element-wise nodes that are computed together, if any may be.
         watcher: Watches the nodes that call functions, where given.
     """
 
     def __init__(
         self,
         aliases: Mapping[Key, Tensor],
-        predicates: Sequence[Predicate],
+        predicates: Sequence[BranchPredicate],
         required: RequiredOutputs,
-        groups: NodesOfGroups,
+        groups: GroupsOfPlan | None,
         watcher: KernelWatcher | None = None,
     ) -> None:
         super().__init__(aliases, required, watcher)
@@ -60,19 +58,19 @@ class ControlFlowBuilder(PlanBuilder):
 
     def items(self, items: Sequence[Item], build: Callable[[Operation], None]) -> None:
         """The statements of items; `build` adds those of an operation."""
-        for item in self._groups.find(items):
+        for item in items if self._groups is None else self._groups.find(items):
             if isinstance(item, Operation):
                 build(item)
-            elif isinstance(item, GroupedNodes):
-                self._group(item, build)
             elif isinstance(item, Choose):
                 self._choose(item)
             elif isinstance(item, FirstAlive):
                 self._first_alive(item)
             elif isinstance(item, Conditional):
                 self._conditional(item, build)
-            else:
+            elif isinstance(item, Loop):
                 self._loop(item, build)
+            else:
+                self._group(item, build)
 
     def check_alive(self, fetches: Sequence[Tensor], fetched_in: Sequence[Context | None]) -> None:
         """Add the statements that refuse dead fetches.
@@ -85,10 +83,8 @@ class ControlFlowBuilder(PlanBuilder):
             if context != ALWAYS:
                 known = self._name_at(key_of(tensor)) or "DEAD"
                 value, reads = self._value_in(tensor, known, context)
-                check, arguments = (
-                    self.service(services.check_alive),
-                    (value, tree.Plain(tensor.name)),
-                )
+                check = self.service(services.check_alive)
+                arguments = value, tree.Plain(tensor.name)
                 self._state(tree.Call(tensor.op, (), (), check, arguments, ()), reads)
 
     def _result(self, key: Key) -> Name:
@@ -106,7 +102,7 @@ class ControlFlowBuilder(PlanBuilder):
 
     def _group(self, item: GroupedNodes, build: Callable[[Operation], None]) -> None:
         """Element-wise nodes: together where they are big, else one by one."""
-        from opkernel.runtime.plan.elementwise import BIG  # for large arrays
+        from opkernel.runtime.plan.tiled import BIG  # for large arrays
 
         inputs = tuple([self._value_at(key) for key in item.inputs])
         sized = [self._value_at(key) for key in item.sized]
@@ -196,11 +192,11 @@ class ControlFlowBuilder(PlanBuilder):
             return Condition(name, "" if branch else "not", check=self.service(services.scalar_of))
         return Condition(self._switch_index(predicate), "==", tree.Plain(branch))
 
-    def _switch_index(self, predicate: Predicate) -> tree.Apply:
+    def _switch_index(self, predicate: BranchPredicate) -> tree.Apply:
         name, outputs = self.value(predicate.tensor), tree.Plain(predicate.branches)
         return tree.Apply(self.service(services.switch_index), (name, outputs))
 
-    def _decider(self, predicate: Predicate) -> tuple[Name, Callable[[int], Condition]]:
+    def _decider(self, predicate: BranchPredicate) -> tuple[Name, Callable[[int], Condition]]:
         """The name that tells what a predicate says, and the tests of it for branches."""
         name = self.value(predicate.tensor)
         if predicate.kind == "alive":

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 from opkernel.graph import FunctionLibraryDefinition, Operation
-from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.kernel import Step, one_blas_thread
 from opkernel.opdef import global_op_registry
@@ -184,6 +184,12 @@ FUNCTIONAL_OPS: dict[str, Emitter] = {
     "While": _while,
 }
 """The functions that build the plan's statements for ops that call functions, by op."""
+
+
+def calls_functions(op: Operation) -> bool:
+    """Whether a node calls functions of its graph's library: by its op, or by the name of one as op."""
+    return op.type in FUNCTIONAL_OPS or op.type in op.graph.function_library
+
 
 RUN_BY_EXECUTORS = LOW_LEVEL_CONTROL_FLOW | FUNCTIONAL_OPS.keys() | {"NoOp"}
 """The ops that executors run themselves, without kernels."""

@@ -1,14 +1,25 @@
-"""Where the locals of a plan die: each is deleted as soon as nothing reads it any more.
+"""Where the locals of a plan die, and which of them functions may then write their results into.
 
-A local is read only after it is set, within one turn of a loop. Only the variables of the loop live on to
-the next turn. So a local dies at its last mention. If that is an `if` statement, the local dies on each
-branch: at its last mention there, or at the start of the branch. A local from outside of a loop dies
-behind the loop. A local that is set on a branch may be unbound elsewhere, and is deleted on that branch
-only.
+A local is deleted as soon as nothing reads it any more. It is read only after it is set, within one turn of a
+loop. Only the variables of the loop live on to the next turn. So a local dies at its last mention. If that is an
+`if` statement, the local dies on each branch: at its last mention there, or at the start of the branch. A local
+from outside of a loop dies behind the loop. A local that is set on a branch may be unbound elsewhere, and is
+deleted on that branch only.
+
+`y = add(x, b, x)` where x dies saves taking memory and giving it back, a quarter of what tiny ops cost. A result
+may take the place of an operand that nothing reads any more, that is an array of the same shape and type, and that
+nobody else can see (rule 2 of `device/ownership.py`). Only what is certain counts, whatever shape
+functions say: element-wise functions give arrays of their own, of rank 1 or more where an operand is;
+and their shape is that of their operands broadcast together. A shape is known as the set of the locals, and shapes of constants, that it was broadcast
+from; where adding an operand changes nothing in this set, it changes nothing in the shape.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from opkernel.kernel import FunctionKernel
 from opkernel.runtime.plan import tree
 from opkernel.runtime.plan.tree import Block, Branches, Name, Path, Statement, While
 
@@ -67,9 +78,8 @@ class _Lifetimes:
         return found
 
     def _statement(self, item: Statement, path: Path, later: tuple[Collection[str], ...]) -> _Names:
-        if (
-            isinstance(item, tree.Assign) and item.is_turn
-        ):  # locals that it sets live on, at the head of the loop
+        if isinstance(item, tree.Assign) and item.is_turn:
+            # Locals that it sets live on, at the head of the loop.
             names = dict.fromkeys(item.reads)
             later = (item.sets, *later)
         else:
@@ -119,3 +129,62 @@ class _Lifetimes:
                 if self._bound_on[name] <= path:
                     dying.append(name)
         return tuple(dying)
+
+
+_Shape = frozenset[str | tuple[int, ...]]
+
+_LARGEST_SHAPE = 8
+"""The most members of a shape: a shape broadcast from more counts as a new one, so that sets stay small."""
+
+
+class ArraysOfPlan:
+    """Certain facts about the locals and constants of a plan, by their names.
+
+    State: `_shapes` are those of arrays of rank 1 or more, and that of constants of rank 0, which is
+    empty; `_own` are the arrays that no name but their own refers to.
+    """
+
+    def __init__(self) -> None:
+        self._shapes: dict[str, _Shape] = {}
+        self._own: set[str] = set()
+
+    def constant(self, name: str, value: Any) -> None:
+        """A constant of this value."""
+        self._shapes[name] = frozenset([value.shape] if value.ndim else ())
+
+    def has_array(self, names: Iterable[str]) -> bool:
+        """Whether one of some values is an array of rank 1 or more."""
+        return any(map(self._shapes.get, names))
+
+    def share(self, names: Iterable[str]) -> None:
+        """Something else may refer to these values from here on."""
+        self._own.difference_update(names)
+
+    def compute(self, name: str, kernel: FunctionKernel, inputs: Sequence[str]) -> Sequence[str]:
+        """Note the result of an element-wise function of arrays; the inputs it may be written into.
+
+        These have its shape and type, and are no one else's.
+        """
+        shape = self._shape_of(inputs)
+        dtype = kernel.output_types[0]
+        places = tuple(
+            [
+                place
+                for place, of_place in zip(inputs, kernel.input_types, strict=True)
+                if place in self._own and self._shapes[place] == shape and of_place == dtype
+            ]
+        )
+        self._shapes[name] = shape if len(shape) <= _LARGEST_SHAPE else frozenset([name])
+        self._own.add(name)
+        return places
+
+    def _shape_of(self, inputs: Sequence[str]) -> _Shape:
+        """The shape that inputs are broadcast to."""
+        whole: _Shape = frozenset()
+        for name in inputs:
+            shape = self._shapes.get(name)
+            if shape is None:
+                shape = frozenset([name])
+            if not shape <= whole:
+                whole = shape if whole <= shape else whole | shape
+        return whole

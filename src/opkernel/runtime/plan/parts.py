@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from copy import copy
 from itertools import count
 
-from opkernel.runtime.plan import functions, tree
+from opkernel.runtime.plan import compiled_plan, tree
 from opkernel.runtime.plan.lifetimes import first_mentions
 from opkernel.runtime.plan.text import deletions
 from opkernel.runtime.plan.tree import Block, Item, Name, PlanFunction, Statement, blocks_of
@@ -30,7 +30,7 @@ class _Cutter:
         self._conditional = frozenset(_set_on_branches(plan.block))
         self._kept = set(plan.results)
         self._depth = 0
-        self._lines = functions.LINES_A_PART  # that the block under way may have
+        self._lines = compiled_plan.LINES_A_PART  # that the block under way may have
         self._inside: set[Name] = set()  # the locals that parts set and do not return
         self._handed_on: set[Name] = set()  # those that parts are given
         self._first_mention: dict[Name, int] = {}  # of locals that are set on branches
@@ -41,7 +41,7 @@ class _Cutter:
     def block(self, block: Block) -> Block:
         """A block that is small enough, in which parts may be called."""
         depth, limit = self._depth, self._lines
-        is_deep = depth == functions.MAX_DEPTH
+        is_deep = depth == compiled_plan.MAX_DEPTH
         self._depth = 1 if is_deep else depth + 1
         calls: Block = []
         chunk: Block = []
@@ -50,7 +50,7 @@ class _Cutter:
         for item in block:
             cut = self._item(item)
             lines = self._length(cut)
-            if chunk and length + lines > functions.LINES_A_PART:
+            if chunk and length + lines > compiled_plan.LINES_A_PART:
                 calls.append(self._call(chunk, together))
                 chunk, together, length = [], [], 0
             chunk.append(item)
@@ -158,7 +158,7 @@ def _set_on_branches(block: Block) -> Iterator[Name]:
         if isinstance(item, tree.Branches):
             for branch in item.branches:
                 yield from tree.names_set(branch.block).keys() - _dying(branch.block)
-    for inner in functions.inner_blocks(block):
+    for inner in compiled_plan.inner_blocks(block):
         yield from _set_on_branches(inner)
 
 

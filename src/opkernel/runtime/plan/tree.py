@@ -21,13 +21,15 @@ TiledCall also say what is called.
 A name (`Name`) stands for a local of the plan, for `step`, the step that runs, or for one of
 `PlanTree.globals`. It is an identifier of ASCII. A local is set before it is read, on the same branches
 or on all. `releases` of a statement names the locals that the plan lets go behind it: nothing reads them
-any more.
+any more. A program chooses other names: `names_in` lists those of a part of the tree, `renamed` copies it
+with others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from copy import copy
+from typing import Any, Literal, TypeVar, cast
 
 from opkernel.graph import Operation
 from opkernel.kernel import OpKernel
@@ -116,7 +118,7 @@ Results = Name | tuple[Name | tuple[Name, ...], ...]
 
 
 @dataclass(slots=True, eq=False)
-class _Item(Node):
+class _TreeItem(Node):
     """The fields of all statements.
 
     Attributes:
@@ -134,7 +136,7 @@ class _Item(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Statement(_Item):
+class Statement(_TreeItem):
     """A statement without others in it.
 
     Attributes:
@@ -267,7 +269,7 @@ class Branch(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Branches(_Item):
+class Branches(_TreeItem):
     """An `if` statement: the first branch whose test holds is run.
 
     Attributes:
@@ -278,7 +280,7 @@ class Branches(_Item):
 
 
 @dataclass(slots=True, eq=False)
-class While(_Item):
+class While(_TreeItem):
     """A loop: in every turn `condition`, a way out unless `test` holds, the step's deadline, `body`.
 
     Attributes:
@@ -364,3 +366,37 @@ def statements(block: Block) -> Iterator[Statement]:
 def names_set(block: Block) -> dict[Name, None]:
     """The locals that a block sets, in order."""
     return {name: None for item in statements(block) for name in item.sets}
+
+
+_T = TypeVar("_T")
+
+
+def names_in(part: Any) -> Iterator[Name]:
+    """The names that a part of a tree has, over and over; other texts may be among them."""
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, list | tuple | frozenset):
+        for one in part:
+            yield from names_in(one)
+    elif isinstance(part, Node) and not isinstance(part, Plain):
+        for name in _fields(part):
+            if name != "inputs":  # of the node, wherever the statement has them from
+                yield from names_in(getattr(part, name))
+
+
+def renamed(part: _T, names: Mapping[Name, Name]) -> _T:
+    """A copy of a part of a tree, with some names replaced by others."""
+    found: Any = part
+    if isinstance(part, str):
+        found = names.get(part, part)
+    elif isinstance(part, list | tuple | frozenset):
+        found = type(part)([renamed(one, names) for one in part])
+    elif isinstance(part, Node) and not isinstance(part, Plain):
+        found = copy(part)
+        for name in _fields(part):
+            setattr(found, name, renamed(getattr(part, name), names))
+    return cast(_T, found)
+
+
+def _fields(part: Node) -> list[str]:
+    return [name for cls in type(part).__mro__ for name in vars(cls).get("__slots__", ())]

@@ -2,10 +2,14 @@
 
 InvalidArgumentError: MatMul: Matrix size-incompatible: In[0]: [2,3], In[1]: [5,4]
 (node 'dense/MatMul', inputs float32[2,3], float32[5,4])
+
+The error of a step that needs a variable without value, or a table that is not filled, tells what would set it.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -19,6 +23,7 @@ from opkernel.errors import (
     as_op_error,
 )
 from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.kernel.context.declared_outputs import kind_of
 from opkernel.runtime.plan.compiled_plan import CompiledPlan
 from opkernel.types import as_dtype
@@ -47,8 +52,6 @@ def raise_reported(error: Exception, graph: Graph | None = None) -> NoReturn:
     """
     raised = report(error)
     if raised.resource is not None and graph is not None:
-        from opkernel.runtime.program.initializers import tell_initializer  # rarely needed
-
         tell_initializer(raised, graph)
     raise raised from (error.__cause__ if raised is error else error)
 
@@ -120,3 +123,99 @@ def _failing_node(traceback: TracebackType | None) -> tuple[Operation, list[str]
                 found = op, _described(values[name] for name in names if name in values)
         traceback = traceback.tb_next
     return found
+
+
+_VARIABLE_OPS = frozenset({"VarHandleOp", "VariableV2", "Variable"})
+_ASSIGN_OPS = frozenset({"AssignVariableOp", "Assign"})
+_RESTORE_OPS = frozenset({"RestoreV2", "Restore", "RestoreSlice"})
+_MAX_ASSIGNMENTS = 20
+"""So many assignments are looked at, which are more than initialise one variable."""
+
+
+def tell_initializer(error: OpError, graph: Graph) -> None:
+    """Say in an error about a resource without value what of the graph would give it one."""
+    variable = None if error.resource is None else _variable(graph, error.resource)
+    if variable is None:
+        return
+    hint = "; or ".join(_ways(variable, error))
+    if hint not in error.message:
+        error.message = f"{error.message.rstrip('.')}; {hint}"
+        error.args = (error.message,)
+
+
+def initializer_of(graph: Graph, resource: str) -> Operation | None:
+    """The operation to run before a variable or table is used; None where the graph has none."""
+    variable = _variable(graph, resource)
+    found = None if variable is None else next(_initializing(variable), None)
+    return None if found is None else _group(found)
+
+
+def _variable(graph: Graph, name: str) -> Operation | None:
+    """The variable, or the table that the graph fills, of a name; None where it is something else."""
+    for op in graph.get_operations():
+        if op.type in _VARIABLE_OPS and name in (op.name, op.attr["shared_name"].s.decode()):
+            return op
+        if op.name == name and any(_sets(one) for out in op.outputs[:1] for one in out.consumers()):
+            return op
+    return None
+
+
+def _sets(op: Operation) -> bool:
+    """Whether an operation sets the variable, or fills the table, that is its first input."""
+    return op.type in _ASSIGN_OPS or op.traits.initializes_table
+
+
+def _ways(variable: Operation, error: OpError) -> Iterator[str]:
+    """What would help: a clause each."""
+    assign = next(_initializing(variable), None)
+    if assign is not None:
+        first = _group(assign)
+        by = "" if first is assign else f" (by {assign.name!r})"
+        yield f"run {first.name!r} first, which sets {variable.name!r}{by}"
+    restoring = next(_restoring(variable), None)
+    if restoring is not None:
+        assign, restore = restoring
+        yield (
+            f"run {_group(assign).name!r} first with the path of a checkpoint fed as "
+            f"{restore.inputs[0].name!r}, which restores {variable.name!r} (allow the session to read it: "
+            "Permissions(read=[...]))"
+        )
+    elif assign is None:
+        yield f"freeze the graph with its values: nothing in it sets {variable.name!r}"
+    if variable.type in _VARIABLE_OPS - {"VarHandleOp"}:
+        yield f"feed {variable.outputs[0].name!r}"
+    elif error.op == "ReadVariableOp":
+        yield f"feed '{error.node}:0'"
+
+
+def _initializing(variable: Operation) -> Iterator[Operation]:
+    """The operations that set a variable to a value that comes neither from itself nor from a checkpoint."""
+    for assign, needed in _assignments(variable):
+        if all(op is not variable and op.type not in _RESTORE_OPS for op in needed):
+            yield assign
+
+
+def _restoring(variable: Operation) -> Iterator[tuple[Operation, Operation]]:
+    """The operations that set a variable from a checkpoint, each with the one that reads it."""
+    for assign, needed in _assignments(variable):
+        yield from [(assign, op) for op in needed if op.type in _RESTORE_OPS]
+
+
+def _assignments(variable: Operation) -> Iterator[tuple[Operation, list[Operation]]]:
+    """The operations that set a variable, each with what its value needs."""
+    handle = variable.outputs[0]
+    takers = [op for op in handle.consumers() if _sets(op) and op.inputs[0] == handle]
+    for op in takers[:_MAX_ASSIGNMENTS]:
+        yield op, prune_and_order([op.inputs[1]], (), ())
+
+
+def _group(op: Operation) -> Operation:
+    """The NoOp that waits for an operation, maybe with others, as `tf.group` makes them; or itself."""
+    seen = {op}
+    while True:
+        waiting = (other for other, at in op.consumer_edges() if at < 0)
+        above = next((one for one in waiting if one.type == "NoOp" and one not in seen), None)
+        if above is None:
+            return op
+        seen.add(above)
+        op = above

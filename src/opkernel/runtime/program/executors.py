@@ -7,7 +7,7 @@
 | COMPILED_PLAN | the compiled plan |
 | DATAFLOW | the dataflow executor |
 
-With the default one a plan may run its branches side by side (`branches`).
+With the default one a plan may run its branches side by side (`adaptive/branches`).
 
 Source: TensorFlow core/common_runtime/executor_factory.cc, single_threaded_executor.cc.
 """
@@ -15,20 +15,24 @@ Source: TensorFlow core/common_runtime/executor_factory.cc, single_threaded_exec
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from opkernel.device.budget import current_budget
 from opkernel.errors import FailedPreconditionError, NotFoundError, UnimplementedError
-from opkernel.graph import Operation
-from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
-from opkernel.graph.core.node import types_given
+from opkernel.graph import FunctionLibraryDefinition, Operation
+from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
+from opkernel.kernel import global_kernel_registry
+from opkernel.proto import FunctionDef
 from opkernel.registrations import Registrations, declaring_site
-from opkernel.runtime.plan import functionalize
+from opkernel.runtime.plan.builder import NotRaisedError
 from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, RUN_BY_EXECUTORS
-from opkernel.runtime.program.subgraph import ExecutorArgs
-from opkernel.runtime.staged.candidates import may_branch
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, FunctionLibrary, calls_functions
+from opkernel.runtime.program.kernels import KernelCache, has_state
+from opkernel.runtime.program.request import ExecutorArgs
+from opkernel.types import DataType
+from opkernel.types.device_types import DEVICE_CPU
 
 
 class Executor(Protocol):
@@ -48,12 +52,6 @@ class Executor(Protocol):
 
 
 ExecutorFactory = Callable[[ExecutorArgs], Executor]
-
-_MOST_NODES = 4000
-"""The most nodes of a plan without control flow of TensorFlow 1; larger tables fit no cache."""
-
-_NODES_A_PIECE = 1000
-"""The nodes of each piece of a longer plan: one function each."""
 
 _factories = Registrations[ExecutorFactory]("An executor of type")
 
@@ -89,25 +87,9 @@ def new_executor(name: str, args: ExecutorArgs) -> Executor:
     return factory(args)
 
 
-def _compiled_plan(args: ExecutorArgs, *, may_wait: bool = True) -> Executor:
-    if len(args.order) > _MOST_NODES and _may_be_cut(args.order):
-        from opkernel.runtime.staged.staged_plan import StagedPlan  # for large graphs
-        from opkernel.runtime.staged.stages import Branch
-
-        pieces = range(0, len(args.order), _NODES_A_PIECE)
-        stages = [[Branch(args.order[start : start + _NODES_A_PIECE], 0.0)] for start in pieces]
-        return StagedPlan(stages, args, may_wait=may_wait)
-    return compile_plan(args, may_wait=may_wait)
-
-
-def _may_be_cut(order: Sequence[Operation]) -> bool:
-    """Whether any node may stand in another plan than the next: that takes values, and an order."""
-    ops = {op.type for op in order}
-    return LOW_LEVEL_CONTROL_FLOW.isdisjoint(ops) and not any(t.is_ref for t in types_given(order))
-
-
 def _dataflow(args: ExecutorArgs) -> Executor:
-    from opkernel.runtime.dataflow import DataflowExecutor, GraphView  # most graphs are plans
+    from opkernel.runtime.dataflow.graph_view import GraphView  # most graphs are plans
+    from opkernel.runtime.dataflow.run import DataflowExecutor
 
     return DataflowExecutor(GraphView(args))
 
@@ -116,11 +98,13 @@ def _default(args: ExecutorArgs) -> Executor:
     if args.pool is not None or _may_wait(args):
         return _dataflow(args)
     try:
-        plan = _compiled_plan(args, may_wait=False)
-    except (KernelMayWaitError, functionalize.NotRaisedError):
+        plan = compile_plan(args, may_wait=False)
+    except (KernelMayWaitError, NotRaisedError):
         return _dataflow(args)
     is_plain = args.watcher is None or args.watcher.may_branch
-    if is_plain and not _memory_is_limited() and may_branch(args.order, args.kernels):
+    budget = current_budget()  # side by side, nodes take more memory than one after the other
+    is_limited = budget is not None and budget.memory_limit_bytes is not None
+    if is_plain and not is_limited and may_branch(args.order, args.kernels):
         from opkernel.runtime.adaptive.branches import BranchingPlan  # most graphs have none
 
         return BranchingPlan(plan, args)
@@ -130,28 +114,17 @@ def _default(args: ExecutorArgs) -> Executor:
 def _may_wait(args: ExecutorArgs) -> bool:
     """Whether any node calls a function that may wait."""
     examples = {op.type: op for op in args.order}
-    calling = {
-        name
-        for name, op in examples.items()
-        if name in FUNCTIONAL_OPS or name in op.graph.function_library
-    }
+    calling = {name for name, op in examples.items() if calls_functions(op)}
     if not calling:
         return False
-    from opkernel.runtime.program.asynchronous import any_call_waits  # most graphs call nothing
 
     return any_call_waits([op for op in args.order if op.type in calling], args.library)
-
-
-def _memory_is_limited() -> bool:
-    """Whether a step must not take more memory than one node after the other takes."""
-    budget = current_budget()
-    return budget is not None and budget.memory_limit_bytes is not None
 
 
 def _single_threaded(args: ExecutorArgs) -> Executor:
     for op in args.order:
         _check_single_threaded(op)
-    return _compiled_plan(args)
+    return compile_plan(args)
 
 
 def _check_single_threaded(op: Operation) -> None:
@@ -181,5 +154,111 @@ def _check_single_threaded(op: Operation) -> None:
 
 register_executor("DEFAULT", _default)
 register_executor("SINGLE_THREADED_EXECUTOR", _single_threaded)
-register_executor("COMPILED_PLAN", _compiled_plan)
+register_executor("COMPILED_PLAN", compile_plan)
 register_executor("DATAFLOW", _dataflow)
+
+
+_never_wait = WeakKeyDictionary[FunctionLibrary, tuple[int, dict[str, FunctionDef]]]()
+"""Functions of which nothing waits, whatever they call, and the version of the kernels they had."""
+
+
+class _KnownFunctions:
+    """The names of functions of a library that are known: no others of these names."""
+
+    def __init__(
+        self, known: Mapping[str, FunctionDef], library: FunctionLibraryDefinition
+    ) -> None:
+        self._known = known
+        self._library = library
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._known.get(name) is self._library[name]
+
+
+def any_call_waits(calls: Sequence[Operation], library: FunctionLibrary) -> bool:
+    """Whether an op may wait in the functions that some nodes call, or in those that these call.
+
+    A fact about a function holds for all graphs whose nodes call functions of `library`. Operations of
+    functions that have no kernel are passed over: perhaps no step ever runs them.
+    """
+    definitions, version = calls[0].graph.function_library, global_kernel_registry().version
+    known_at, known = _never_wait.get(library, (version, {}))
+    if known_at != version:
+        known = {}
+    without = _KnownFunctions(known, definitions)
+    reached = definitions.reachable_definitions((op.node_def for op in calls), without)
+    ops = {node.op for name in reached for node in reached[name].node_def} - RUN_BY_EXECUTORS
+    if any(map(_has_asynchronous_kernel, ops)):
+        return True
+    known.update({name: reached[name] for name in reached})
+    _never_wait[library] = version, known
+    return False
+
+
+def _has_asynchronous_kernel(op: str) -> bool:
+    """Whether a kernel of an op is asynchronous, as far as one can tell without making it."""
+    registry = global_kernel_registry()
+    is_known = bool(registry.candidates(op, DEVICE_CPU, ""))  # plugins are slow to look for
+    registrations = registry.registered_for(op) if is_known else registry.registrations_for(op)
+    from opkernel.kernel import AsyncOpKernel, FunctionKernelFactory  # for graphs with functions
+
+    return any(
+        one.is_coroutine
+        if isinstance(one, FunctionKernelFactory)
+        else isinstance(one, type) and issubclass(one, AsyncOpKernel)
+        for one in (registration.factory for registration in registrations)
+    )
+
+
+_WITH_STATE = frozenset({DataType.DT_RESOURCE, DataType.DT_VARIANT})
+
+
+def may_branch(order: Sequence[Operation], kernels: KernelCache) -> bool:
+    """Whether two nodes that may take long do not need each other: the others are in a chain.
+
+    Graphs with control flow of TensorFlow 1 have an order of their own.
+    """
+    examples = {op.type: op for op in order}
+    if not LOW_LEVEL_CONTROL_FLOW.isdisjoint(examples):
+        return False
+    heavy = {name for name, op in examples.items() if _may_take_long(op, kernels)}
+    count = sum([op.type in heavy for op in order])
+    return count > 1 and _longest_chain(order, heavy) < count
+
+
+def _longest_chain(order: Sequence[Operation], types: Collection[str]) -> int:
+    """The most nodes of some types that need each other in turn."""
+    lengths: dict[Operation, int] = {}
+    for op in order:
+        before = [lengths.get(source, 0) for source in op.edges[::2]]
+        lengths[op] = max(before, default=0) + (op.type in types)
+    return max(lengths.values())
+
+
+def _may_take_long(op: Operation, kernels: KernelCache) -> bool:
+    """Whether nodes like this one may take so long that a thread is worthwhile.
+
+    Element-wise ones share their work out themselves where they are big.
+    """
+    if calls_functions(op):
+        return not op.op_def.is_stateful
+    if op.type in RUN_BY_EXECUTORS or op.op_def.is_stateful:
+        return False
+    kernel = kernels.kernel(op)
+    is_light = kernel.const_tensor is not None or kernel.contract.elementwise
+    return kernel.is_expensive and not is_light
+
+
+def is_independent(op: Operation) -> bool:
+    """Whether it is all the same to others when a node runs, its inputs and results aside."""
+    if op.op_def.is_stateful or op.type in TRANSFER_OPS or op.type in LOW_LEVEL_CONTROL_FLOW:
+        return False
+    types = (*op.output_types, *(tensor.dtype for tensor in op.inputs))
+    if any(dtype.is_ref or dtype in _WITH_STATE for dtype in types):
+        return False
+    if calls_functions(op):
+        library = op.graph.function_library
+        reached = library.reachable_definitions([op.node_def])
+        ops = {node.op for name in reached for node in reached[name].node_def}
+        return not any(has_state(library, name, if_unknown=True) for name in ops)
+    return True

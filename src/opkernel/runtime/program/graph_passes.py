@@ -1,4 +1,4 @@
-"""GraphPasses: takes what a program needs through the optimisation passes, stage by stage."""
+"""GraphPasses: the passes that edit the graph of a program while it is built."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.kernel import supported_device_types_for_node
 from opkernel.runtime.placement.placer import Assignment
 from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, FunctionLibrary
-from opkernel.runtime.program.request import Passes
-from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.runtime.program.request import Passes, Subgraph
 
 if TYPE_CHECKING:
     from opkernel.graph.edit.jit_options import JitOptions
     from opkernel.kernel import Device
     from opkernel.optimization import OptimizedGraph
+
 
 _Grouping = Literal["PRE_PLACEMENT", "POST_PLACEMENT", "POST_REWRITE_FOR_EXEC", "POST_PARTITIONING"]
 
@@ -38,6 +38,7 @@ class GraphPasses:
         feed_facts: The known facts of the feeds; the shapes that the graph knows if None.
         placed: The devices of nodes that are placed already, by name.
         jit: How clusters are formed, where they are.
+        keeps_bits: Whether passes that round otherwise do not run.
 
     Attributes:
         part: The part that is needed by now.
@@ -51,11 +52,13 @@ class GraphPasses:
         feed_facts: Sequence[TensorFacts] | None = None,
         placed: Mapping[str, LocalDevice] = MappingProxyType({}),
         jit: JitOptions | None = None,
+        *,
+        keeps_bits: bool = False,
     ) -> None:
         self.part = part
         self._placed = placed
         self._passes = _with_clustering(passes) if jit is not None else passes
-        self._jit = jit
+        self._jit, self._keeps_bits = jit, keeps_bits
         self._library = library
         self._feed_facts = feed_facts
         self._copied: OptimizedGraph | None = None
@@ -97,6 +100,7 @@ class GraphPasses:
             if self._copied is None and self._placed:
                 self._tell_places(copied)
             copied.editor.device_of, copied.editor.jit = self._device_of(), self._jit
+            copied.editor.keeps_bits = self._keeps_bits
             copied.run_passes(wanted, names)
             self._check_kernels(copied)
         except DeadlineExceededError:  # without passes it would take no less

@@ -1,14 +1,21 @@
-"""The kernels of a graph's nodes, or of calls without a graph, made once and kept."""
+"""The kernels of a graph's nodes, or of calls without a graph, made once and kept.
+
+Those with state may be shared by the graphs of a session (`OpSegment`).
+
+Source: TensorFlow core/framework/op_segment.{h,cc}.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from opkernel.device.local_device import CPU
-from opkernel.graph import Operation
+from opkernel.errors import NotFoundError
+from opkernel.graph import FunctionLibraryDefinition, Operation
+from opkernel.graph.core.structural_ops import TRANSFER_OPS
 from opkernel.kernel import (
     Device,
     FunctionKernel,
@@ -19,10 +26,118 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import OpRegistry
 from opkernel.proto import NodeDef
+from opkernel.records import dataclass, field
+from opkernel.state.keyed_lock import KeyedLock
 from opkernel.types import PartialTensorShape
 
-if TYPE_CHECKING:
-    from opkernel.runtime.program.op_segment import SessionSegment
+
+@dataclass(slots=True)
+class _Session:
+    """The kernels of a session by node, and how many holds keep them."""
+
+    num_holds: int = 0
+    kernels: dict[str, OpKernel] = field(default_factory=dict)
+
+
+class OpSegment:
+    """Keeps kernels by session and node while somebody holds the session; used from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: dict[str, _Session] = {}
+        self._creating = KeyedLock()
+
+    def add_hold(self, session_handle: str) -> None:
+        """Keep the kernels of a session until the matching `remove_hold`."""
+        with self._lock:
+            self._sessions.setdefault(session_handle, _Session()).num_holds += 1
+
+    def remove_hold(self, session_handle: str) -> None:
+        """Take back a hold; with the last one the kernels go. No hold, nothing to do."""
+        dropped = None
+        with self._lock:
+            session = self._sessions.get(session_handle)
+            if session is not None:
+                session.num_holds -= 1
+                if session.num_holds == 0:
+                    dropped = self._sessions.pop(session_handle)
+        del dropped  # kernels end outside of the lock
+
+    def find_or_create(
+        self, session_handle: str, node_name: str, create_fn: Callable[[], OpKernel]
+    ) -> OpKernel:
+        """The kernel of a node in a session, made by `create_fn` if there is none.
+
+        Of several threads that ask for a kernel one makes it, and the others wait.
+
+        Raises:
+            NotFoundError: nobody holds the session.
+            Exception: what `create_fn` raises; nothing is kept then.
+        """
+        kernel = self._find(session_handle, node_name)
+        if kernel is not None:
+            return kernel
+        with self._creating.hold((session_handle, node_name)):
+            kernel = self._find(session_handle, node_name)
+            if kernel is None:
+                kernel = create_fn()
+                with self._lock:
+                    self._session(session_handle).kernels[node_name] = kernel
+            return kernel
+
+    def _find(self, session_handle: str, node_name: str) -> OpKernel | None:
+        with self._lock:
+            return self._session(session_handle).kernels.get(node_name)
+
+    def _session(self, session_handle: str) -> _Session:
+        session = self._sessions.get(session_handle)
+        if session is None:
+            raise NotFoundError(f"Session {session_handle} is not found.")
+        return session
+
+
+class SessionSegment:
+    """The part of an OpSegment that belongs to a session, which it holds until it is closed.
+
+    Args:
+        segment: The segment.
+        session_handle: The name of the session.
+    """
+
+    def __init__(self, segment: OpSegment, session_handle: str) -> None:
+        self._segment = segment
+        self._handle = session_handle
+        segment.add_hold(session_handle)
+
+    def kernel_of(self, op: Operation, create_fn: Callable[[], OpKernel]) -> OpKernel:
+        """The kernel of a node: that of the session where it has state, else a new one.
+
+        A node gets its own kernel where the session's was made for another node of its name. So do sends
+        and receives: each partition of a graph has its own.
+        """
+        is_shared = op.type not in TRANSFER_OPS
+        if not is_shared or not should_own_kernel(op.graph.function_library, op.type):
+            return create_fn()
+        kernel = self._segment.find_or_create(self._handle, op.name, create_fn)
+        return kernel if is_kernel_of(op, kernel) else create_fn()
+
+    def close(self) -> None:
+        """Give up the hold."""
+        self._segment.remove_hold(self._handle)
+
+
+def should_own_kernel(library: FunctionLibraryDefinition, node_op: str) -> bool:
+    """Whether kernels of an op belong in an OpSegment: the op is stateful, and no function."""
+    return node_op not in library and has_state(library, node_op)
+
+
+def has_state(library: FunctionLibraryDefinition, name: str, *, if_unknown: bool = False) -> bool:
+    """Whether the function, or op, of a name has state."""
+    try:
+        return library.look_up(name).op_def.is_stateful
+    except NotFoundError:
+        return if_unknown
+
 
 _PLACES = ("_scoped_allocator", "_forward_input")
 """The attrs that say in which memory outputs are to be."""
@@ -132,14 +247,13 @@ class KernelCache:
     def _make_for(self, op: Operation) -> OpKernel:
         node_def, registration = op.node_def, op.signature.registration
         is_plain = registration is not None and len(node_def.attr) == len(registration.op_def.attr)
-        make = partial(
-            self._make, node_def, op.signature if is_plain else None, _ShapesOfInputs(op)
-        )
+        signature = op.signature if is_plain else None
+        make = partial(self._make, node_def, signature, _ShapesOfInputs(op))
         kernel = make() if self._op_segment is None else self._op_segment.kernel_of(op, make)
         if not kernel.contract.ignores_call and not isinstance(kernel, FunctionKernel):
             self.asks_for_call = True
         if not is_plain and any(name in node_def.attr for name in _PLACES):
-            from opkernel.kernel.scoped_outputs import with_scoped_outputs  # few nodes have them
+            from opkernel.kernel.stand_in import with_scoped_outputs
 
             kernel = with_scoped_outputs(kernel)
         if op.definition_site is not None:

@@ -1,27 +1,179 @@
-"""ProgramRequest: what a program must compute, and the services for building it."""
+"""ProgramRequest: what a program must compute, and the services for building it.
+
+A `Subgraph` is what certain feeds, fetches and targets need of a graph, a `Partition` the part of it that a device
+runs, and `ExecutorArgs` are what an executor runs it with.
+
+Source: TensorFlow core/graph/subgraph.cc, graph_partition.cc.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, MutableSequence, Sequence
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from opkernel.device.budget import current_budget
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.graph import FunctionLibraryDefinition, Graph, Operation, Tensor
+from opkernel.graph.core.structural_ops import ASSIGNMENTS, VARIABLE_OPS
+from opkernel.graph.edit.effects import Effect, effect_of
+from opkernel.graph.edit.subgraph import Needs, prune_and_order
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.messages import did_you_mean
+from opkernel.proto import NodeDef
 from opkernel.records import dataclass, field
-from opkernel.runtime.placement.device_set import DeviceSet
-from opkernel.runtime.plan.functional_ops import FunctionLibrary
+from opkernel.runtime.placement.placer import DeviceSet
+from opkernel.runtime.plan.functional_ops import FunctionLibrary, calls_functions
 from opkernel.runtime.program.kernels import KernelCache
-from opkernel.runtime.program.subgraph import Subgraph
 
 if TYPE_CHECKING:
     from opkernel.graph.edit.jit_options import JitOptions
-    from opkernel.runtime.adaptive.findings import Finding
-    from opkernel.runtime.step.inter_op_pool import InterOpPool
-    from opkernel.runtime.step.kernel_watcher import KernelWatcher
+    from opkernel.runtime.adaptive.adaptive import Finding
+    from opkernel.runtime.program.inter_op_pool import InterOpPool
+    from opkernel.runtime.watch.kernel_watcher import KernelWatcher
+
+
+_TAKES_SHAPES = "BroadcastGradientArgs"
+"""An op of shapes, whose own shape is not what counts."""
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """A part of a graph.
+
+    Attributes:
+        feeds: The tensors that are given.
+        fetches: Those that are computed.
+        targets: The operations that run for their effects.
+        kind: Says what an operation needs.
+        order: All that is needed, inputs before consumers, if that is known.
+    """
+
+    feeds: Sequence[Tensor]
+    fetches: Sequence[Tensor]
+    targets: Sequence[Operation] = ()
+    kind: type[Needs] = Needs
+    order: list[Operation] | None = None
+
+    @property
+    def graph(self) -> Graph | None:
+        """The graph; None where nothing is fetched or run."""
+        graphs = [tensor.graph for tensor in self.fetches] + [op.graph for op in self.targets]
+        return graphs[0] if graphs else None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of what is fetched and run."""
+        return [tensor.name for tensor in self.fetches] + [op.name for op in self.targets]
+
+    @cached_property
+    def operations(self) -> list[Operation]:
+        """All that is needed, inputs before consumers.
+
+        Raises:
+            InvalidArgumentError: the operations depend on each other in a cycle.
+        """
+        if self.order is not None:
+            return self.order
+        return prune_and_order(self.fetches, self.targets, self.feeds, self.kind)
+
+    @property
+    def knows_shapes(self) -> bool:
+        """Whether the shapes of all feeds are known."""
+        return all(tensor.shape.is_fully_defined() for tensor in self.feeds)
+
+    @property
+    def has_variables(self) -> bool:
+        """Whether operations stand for variables."""
+        return not VARIABLE_OPS.isdisjoint([op.type for op in self.operations])
+
+    @property
+    def acts(self) -> bool:
+        """Whether operations have effects, but for calls, assignments, and what watches over values."""
+        signatures = {op.signature for op in self.operations if op.type not in ASSIGNMENTS}
+        acting = [one for one in signatures if effect_of(one) is Effect.ACTS]
+        return not all(one.traits.calls or one.traits.debug_only for one in acting)
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether a step may change what outlives it: variables, tables, files, the state of random numbers."""
+        ops = self.operations
+        for signature in {op.signature for op in ops}:
+            traits, is_assignment = signature.traits, signature.op_type in ASSIGNMENTS
+            is_quiet = traits.calls or traits.debug_only
+            if is_assignment or (effect_of(signature) is Effect.ACTS and not is_quiet):
+                return True
+        calls = [*filter(calls_functions, ops)]
+        library = calls[0].graph.function_library if calls else FunctionLibraryDefinition()
+        nodes = [op.node_def for op in calls]
+        bodies = library.reachable_definitions(nodes).values() if calls else ()
+        return any(_may_act(library, one.op) for body in bodies for one in body.node_def)
+
+    @cached_property
+    def reads_shapes(self) -> bool:
+        """Whether operations, or functions that they call, ask for the shapes of tensors."""
+        ops = self.operations
+        if any(op.traits.reads_shapes_only or op.type == _TAKES_SHAPES for op in ops):
+            return True
+        calls = [*filter(calls_functions, ops)]
+        nodes = [op.node_def for op in calls]
+        return bool(calls) and read_shapes(calls[0].graph.function_library, nodes)
+
+
+@dataclass(frozen=True)
+class ExecutorArgs:
+    """The arguments from which an executor is made.
+
+    Attributes:
+        part: What it computes: `run` gets values for its feeds.
+        kernels: The kernels of the nodes.
+        library: The functions that nodes call.
+        watcher: Watches the kernels, where given.
+        pool: The threads that steps have for expensive kernels, if they have any.
+        findings: Take what the executor finds out about its steps.
+    """
+
+    part: Subgraph
+    kernels: KernelCache
+    library: FunctionLibrary
+    watcher: KernelWatcher | None = None
+    pool: InterOpPool | None = None
+    findings: MutableSequence[Finding] = field(default_factory=list)
+
+    @property
+    def feeds(self) -> Sequence[Tensor]:
+        """The tensors that `run` gets values for."""
+        return self.part.feeds
+
+    @property
+    def fetches(self) -> Sequence[Tensor]:
+        """The tensors that it computes."""
+        return self.part.fetches
+
+    @property
+    def order(self) -> list[Operation]:
+        """The operations that are needed, inputs before consumers."""
+        return self.part.operations
+
+
+def _may_act(library: FunctionLibraryDefinition, op: str) -> bool:
+    """Whether nodes of functions with an op may have effects, calls of further functions aside."""
+    op_def, traits = library.look_up(op).op_def, library.traits(op)
+    is_quiet = traits.has_no_effect or traits.only_reads_state or traits.state_of_step
+    makes_handle = not op_def.input_arg and bool(op_def.output_arg)
+    is_call = traits.calls or traits.debug_only or op in library
+    return op_def.is_stateful and not (is_quiet or is_call or makes_handle)
+
+
+def read_shapes(library: FunctionLibraryDefinition, nodes: Sequence[NodeDef]) -> bool:
+    """Whether nodes, or the functions that they need, ask for shapes."""
+    bodies = [function.node_def for function in library.reachable_definitions(nodes).values()]
+    types = {node.op for node in chain(nodes, *bodies)}
+    return _TAKES_SHAPES in types or any(library.traits(op).reads_shapes_only for op in types)
+
 
 Passes = bool | Collection[str]
 """All optimisation passes, none, or those of these names."""
@@ -93,6 +245,7 @@ class ProgramRequest:
         pool: The threads that steps have for expensive kernels, if they have any.
         feed_facts: All that is known of what will be fed. None where whoever runs the program sees to
             it that feeds have the shapes that the graph says.
+        keeps_bits: Whether it gives the bits that `part` gives as it is: only passes that round alike run.
         is_current: Whether the graph and the kernels are still those of the request.
         logs_placement: Whether it is logged where each node is placed.
         jit: The engines that compile parts of it.
@@ -109,6 +262,7 @@ class ProgramRequest:
     watcher: KernelWatcher | None = None
     pool: InterOpPool | None = None
     feed_facts: Sequence[TensorFacts] | None = None
+    keeps_bits: bool = False
     is_current: Callable[[], bool] = lambda: True
     logs_placement: bool = False
     jit: Jit = NO_JIT
@@ -121,8 +275,12 @@ class ProgramRequest:
 
     @property
     def follows_variables(self) -> bool:
-        """Whether the program may have others beside it, for values that variables turn out to have."""
-        return self._has_pass(_FOLDING) and self.watcher is None and self.devices.is_one
+        """Whether the program may have others beside it, for values that variables turn out to have.
+
+        These fold the values into each other, and so round otherwise.
+        """
+        is_plain = self.watcher is None and self.devices.is_one
+        return self._has_pass(_FOLDING) and is_plain and not is_deterministic()
 
     @property
     def tries_engines(self) -> bool:
@@ -188,3 +346,31 @@ def choose_jit(
 def is_deterministic() -> bool:
     """Whether results must be the same at each step and in each process (OPKERNEL_DETERMINISTIC=1)."""
     return os.environ.get("OPKERNEL_DETERMINISTIC", "0") not in ("", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The part of a graph that one device runs.
+
+    Attributes:
+        device: The device.
+        part: The operations, with their feeds, fetches and targets. Sends to other partitions are
+            targets; receives have no inputs.
+        feed_indices: Which of the program's feeds those of the part are.
+        fetch_indices: Which of the program's fetches those of the part are.
+    """
+
+    device: LocalDevice
+    part: Subgraph
+    feed_indices: Sequence[int] = ()
+    fetch_indices: Sequence[int] = ()
+
+    @classmethod
+    def of_all(cls, device: LocalDevice, whole: Subgraph) -> Partition:
+        """The partition of a program that runs on one device."""
+        return cls(device, whole, range(len(whole.feeds)), range(len(whole.fetches)))
+
+
+def arg_name(feed: Tensor, index: int) -> str:
+    """The name of the node that stands for a feed of a program in its partition."""
+    return f"_arg_{feed.op.name}_{feed.value_index}_{index}"

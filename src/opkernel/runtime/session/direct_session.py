@@ -1,13 +1,16 @@
 """DirectSession: a session in the form of TensorFlow's C++ API, which takes GraphDefs and names.
 
-Source: TensorFlow core/common_runtime/direct_session.cc, core/public/session.h.
+It checks a whole graph before any of it runs, as TensorFlow does: devices, functions, kernels.
+
+Source: TensorFlow core/common_runtime/direct_session.cc, core/public/session.h, and for the checks
+core/common_runtime/placer.cc, colocation_graph.cc, inspecting_placer.cc.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,23 +21,31 @@ from opkernel.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
 )
-from opkernel.graph import Graph, Tensor, import_graph_def
+from opkernel.graph import Graph, Operation, Tensor, import_graph_def
 from opkernel.graph.core.tensor_name import CONTROL_SLOT, format_input, parse_input
+from opkernel.graph.functions.calls import is_lowered
 from opkernel.graph.io.versions import merge_versions
+from opkernel.interrupts import Closing
+from opkernel.kernel import get_registered_kernels_for_op, supported_device_types_for_node
+from opkernel.kernel.registry.lookup import no_supported_device_error
 from opkernel.proto import GraphDef, Message
-from opkernel.runtime.placement.graph_checks import check_placement
-from opkernel.runtime.session.callable_options import AnyCallableOptions, CallableOptions
-from opkernel.runtime.session.lru_cache import LruCache
-from opkernel.runtime.session.run_options import AnyRunOptions
+from opkernel.runtime.placement.placer import DeviceSet
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
+from opkernel.runtime.session.executables import LruCache
 from opkernel.runtime.session.session import Session
-from opkernel.runtime.session.session_config import AnyConfig, SessionConfig
-from opkernel.runtime.session.step_signature import StepSignature
-from opkernel.runtime.session.tensor_connections import connected
+from opkernel.runtime.session.session_config import (
+    AnyCallableOptions,
+    AnyConfig,
+    AnyRunOptions,
+    CallableOptions,
+    SessionConfig,
+)
+from opkernel.runtime.session.step_signature import StepSignature, connected
 
 Feeds = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
 
-class DirectSession:
+class DirectSession(Closing):
     """Runs a graph that is given as a message, by the names in the message.
 
         session = opkernel.DirectSession()
@@ -251,12 +262,6 @@ class DirectSession:
         """Cancel the steps under way and free what the session holds; it cannot run any more."""
         self._session.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def _signature(
         self, inputs: Sequence[str], outputs: Sequence[str], targets: Sequence[str]
     ) -> StepSignature:
@@ -276,7 +281,7 @@ class DirectSession:
             check_placement(graph.get_operations(), self._session._devices)
 
     def _check_open(self) -> None:
-        if self._session._steps.is_closed:
+        if self._session._runtime.is_closed:
             raise CancelledError("Session has been closed.")
 
     def _check_created(self, method: str) -> None:
@@ -336,3 +341,42 @@ def _inputs(graph: Graph, graph_def: GraphDef) -> dict[str, Any]:
             key = format_input(node, index) if index == CONTROL_SLOT else f"{node}:{index}"
             found[key] = op if index == CONTROL_SLOT else op.outputs[index]
     return found
+
+
+_PARTITIONED_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall", "TPUPartitionedCall"})
+
+
+def check_placement(ops: Collection[Operation], devices: DeviceSet) -> None:
+    """Raise InvalidArgumentError where a node lacks its device, its function or its kernel."""
+    devices.include(ops)
+    for op in ops:
+        devices.candidates(op)
+        if op.type in _PARTITIONED_CALLS or is_lowered(op):
+            _check_functions(op)
+        elif op.type not in RUN_BY_EXECUTORS:
+            _check_kernel(op, devices.types_by_priority)
+
+
+def _check_functions(op: Operation) -> None:
+    library = op.graph.function_library
+    for value in op.node_def.attr.values():
+        for function in (value.func, *value.list.func):
+            if function.name and function.name not in library:
+                known = ", ".join(one.signature.name for one in library.to_proto().function)
+                raise InvalidArgumentError(
+                    f'Failed to find function "{function.name}" in function library: {known}',
+                    node=op.name,
+                    op=op.type,
+                )
+
+
+def _check_kernel(op: Operation, types: Sequence[str]) -> None:
+    """Refuse a node that no kernel of its op on devices of some types fits.
+
+    An op without any kernel is refused by the steps that need it: TensorFlow may have one.
+    """
+    if op.type in op.graph.function_library or not get_registered_kernels_for_op(op.type).kernel:
+        return
+    registry = op.graph.op_registry
+    if not supported_device_types_for_node(types, op.node_def, op_registry=registry):
+        raise no_supported_device_error(op.node_def, types)

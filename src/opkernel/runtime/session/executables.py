@@ -1,104 +1,83 @@
-"""Executables: what a session has compiled, one for each combination of feeds and fetches."""
+"""Executables: what a session has compiled for each combination of feeds and fetches.
+
+Source: DirectSession::Run and RunInternal in TensorFlow core/common_runtime/direct_session.cc.
+"""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from opkernel.device.budget import Budget, current_budget
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Graph, Tensor
-from opkernel.graph.edit.prune import Needs
-from opkernel.kernel import KernelProvider, choose_providers, global_kernel_registry
+from opkernel.graph.edit.subgraph import Needs
+from opkernel.kernel import global_kernel_registry
+from opkernel.logs import logger
 from opkernel.messages import short_repr
-from opkernel.records import dataclass, replace
-from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
+from opkernel.records import replace
+from opkernel.runtime.calls.function_library_runtime import CalledFunctions, FunctionLibraryRuntime
 from opkernel.runtime.placement.placer import place
-from opkernel.runtime.program.builder import Program
-from opkernel.runtime.program.executable import Executable, LimitedExecutable
-from opkernel.runtime.program.feeds import converters
-from opkernel.runtime.program.fetches import FetchPlan
-from opkernel.runtime.program.limits import Limits
-from opkernel.runtime.program.request import NO_JIT, Jit, Passes, Variant
-from opkernel.runtime.program.subgraph import Subgraph
-from opkernel.runtime.session.lru_cache import LruCache
-from opkernel.runtime.session.target import TargetOptions, TargetSession
-from opkernel.runtime.step.session_state import LocalSessionState
+from opkernel.runtime.program.builder import StepProgram, watched_program
+from opkernel.runtime.program.executable import Executable, LimitedExecutable, Run
+from opkernel.runtime.program.feeds_and_fetches import FetchPlan, converters
+from opkernel.runtime.program.request import NO_JIT, Subgraph, Variant
+from opkernel.runtime.session.session_runtime import SessionRuntime
 
 if TYPE_CHECKING:
-    from opkernel.runtime.adaptive.findings import Finding
-    from opkernel.runtime.step.inter_op_pool import InterOpPool
-    from opkernel.runtime.watch.sanitizer import Sanitizer
-
-_MOST_FINDINGS = 1000
+    from opkernel.runtime.adaptive.adaptive import Finding
 
 
-@dataclass(frozen=True)
-class ExecutableParams:
-    """The parameters of executables, and the objects that their steps share.
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
-    Attributes:
-        target: Where programs run.
-        state: The tensors that the session keeps.
-        limits: What the kernels may take.
-        executor_type: The registered name of the executor; empty for the default one.
-        sanitizer: Checks the kernels, where given.
-        pool: The threads that steps have for expensive kernels, if they have any.
-        logs_placement: Whether it is logged where each node is placed.
-        optimize: The optimisation passes that run; none where kernels are checked.
-        providers: Who is asked for kernels; `default_providers` if None.
-        max_executables: How many are kept.
-        jit: The engines that compile parts of programs.
-        lowers: Whether If, Case and While are lowered before it is looked what is needed.
+
+class LruCache(dict[K, V]):
+    """A dict of bounded size, which drops the entries that were not used for longest.
+
+    Finding an entry again costs no more than in any dict: nothing is noted. Instead there are two generations. New
+    entries, and entries found in the older generation, go to the younger one, which is this dict and may be read from
+    any thread; all else takes a lock. When the younger generation holds half of the allowed entries it becomes the
+    older one, and the entries left in the old generation are dropped. The half that was used last is always there.
+
+    Args:
+        most: how many values are kept of both generations together; at least 1.
     """
 
-    target: TargetSession
-    state: LocalSessionState
-    limits: Limits
-    executor_type: str = ""
-    sanitizer: Sanitizer | None = None
-    pool: InterOpPool | None = None
-    logs_placement: bool = False
-    optimize: Passes = False
-    providers: Sequence[KernelProvider] | None = None
-    max_executables: int = 1000
-    lowers: bool = True
-    jit: Jit = NO_JIT
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self._older: dict[K, V] = {}
 
-    @classmethod
-    def of(
-        cls,
-        options: TargetOptions,
-        target: TargetSession,
-        state: LocalSessionState,
-        pool: InterOpPool | None,
-    ) -> Self:
-        """The parameters for a session; where others run programs, they have the limits, watchers and engines."""
-        config, is_here, budget, sanitizer = options.config, not target.is_remote, None, None
-        if options.memory_limit_bytes is not None and is_here:
-            budget = Budget(options.memory_limit_bytes, outer=current_budget())
-        if options.sanitize and is_here:
-            from opkernel.runtime.watch.sanitizer import Sanitizer  # rarely needed
+    def find(self, key: K) -> V | None:
+        """The value of a key, of whichever generation; None if there is none. It is young again."""
+        if key in self._older:
+            self.keep(key, self._older.pop(key))
+        return self.get(key)
 
-            sanitizer = Sanitizer()
-        return cls(
-            target=target,
-            state=state,
-            limits=Limits(budget, target.devices.client_device.intra_op_threads),
-            executor_type=config.executor_type,
-            sanitizer=sanitizer,
-            pool=pool,
-            logs_placement=config.log_device_placement,
-            optimize=config.optimize,
-            providers=None if config.providers is None else choose_providers(config.providers),
-            max_executables=config.max_executables,
-            lowers=not config.place_pruned_graph,
-            jit=config.new_jit() if is_here else NO_JIT,
-        )
+    def keep(self, key: K, value: V) -> V:
+        """Keep a new value, and drop others where these are too many."""
+        if len(self) >= max(self._most // 2, 1):
+            self._older = self.copy() if self._most > 1 else {}
+            super().clear()
+        self[key] = value
+        return value
+
+    def stop_dropping(self) -> None:
+        """Keep all that is there, and whatever comes."""
+        self._most = sys.maxsize
+
+    def clear(self) -> None:
+        """Drop all."""
+        super().clear()
+        self._older.clear()
+
+
+_MOST_FINDINGS = 1000
 
 
 class Executables:
@@ -109,35 +88,37 @@ class Executables:
 
     Args:
         graph: The graph, which may grow.
-        params: What they are made with.
+        session: How they are made, and where they run.
 
     Attributes:
         library: The functions of the graph.
         findings: What programs have found out about their steps, the last thousand.
     """
 
-    def __init__(self, graph: Graph, params: ExecutableParams) -> None:
+    def __init__(self, graph: Graph, session: SessionRuntime) -> None:
+        config, devices, sanitizer = session.config, session.target.devices, session.sanitizer
         self.findings = deque["Finding"](maxlen=_MOST_FINDINGS)
         self._graph = graph
-        self._params = params
+        self._session = session
         self._lock = threading.RLock()
         self._registry = global_kernel_registry()
-        self._made = LruCache[Hashable, Executable](params.max_executables)
+        self._made = LruCache[Hashable, Executable](config.max_executables)
         self._made_at = self._versions()
+        self._traced = LruCache[Hashable, tuple[StepProgram, Executable]](config.max_executables)
         self._is_finalized = False
         self.library = FunctionLibraryRuntime(
             graph.function_library,
             lambda: graph.graph_def_versions.producer,  # an import may lower it
-            device=params.target.devices.client_device,
-            watcher=params.sanitizer,
-            executor_type=params.executor_type,
-            inter_op_pool=params.pool,
-            devices=params.target.devices.mgr.all,
-            optimize=params.optimize if params.sanitizer is None else False,
-            providers=params.providers,
-            jit=params.jit if params.sanitizer is None else NO_JIT,
+            device=devices.client_device,
+            watcher=sanitizer,
+            executor_type=config.executor_type,
+            inter_op_pool=session.pool(),
+            devices=devices.mgr.all,
+            optimize=config.optimize if sanitizer is None else False,
+            providers=session.providers,
+            jit=session.jit if sanitizer is None else NO_JIT,
         )
-        self._kernels = self.library.kernels_of(graph, params.target.op_segment)
+        self._kernels = self.library.kernels_of(graph, session.target.op_segment)
         self._placed: tuple[tuple[int, int], Mapping[str, LocalDevice]] = (-1, 0), {}
 
     def find(self, fetches: Any, feeds: tuple[Any, ...], variant: Variant = "") -> Executable:
@@ -164,9 +145,37 @@ class Executables:
             raise
         return self._make_once(key, fetches, feeds, variant) if executable is None else executable
 
+    def traced(self, plain: Executable, values: Sequence[Any]) -> Executable:
+        """What runs steps on these values now, with nodes that tell the step's `stats_collector` what they took."""
+        special = None if plain.variables is None else plain.variables.current()
+        running = plain if special is None else special
+        program = running.program_for(values)
+        shapes = tuple([v.shape for v in values]) if running.program.adaptive is not None else ()
+        key = id(plain), shapes
+        with self._lock:
+            known = self._traced.find(key)
+            if known is None or known[0] is not program:
+                if program.request.tries_engines and not running.is_settled(values):
+                    logger("opkernel.engines").info(
+                        "Traced steps try no engines: Session.warm_up has them tried before"
+                    )
+                with self._session.limits.working():
+                    known = self._traced.keep(key, (program, self._tracing(running, program)))
+        return known[1]
+
+    def _tracing(self, running: Executable, program: StepProgram) -> Executable:
+        library = program.request.library
+        assert isinstance(library, CalledFunctions)
+        runtime, target = library.runtime.cache.plain.for_steps("traced"), self._session.target
+        traced, watcher = CalledFunctions(runtime, lowers=library.lowers), runtime.watcher
+        if target.is_remote:
+            request = replace(program.request, library=traced, watcher=watcher)
+            return running.with_program(target.build_program(request))
+        return running.with_program(watched_program(program, traced, watcher))
+
     def for_graph(self, graph: Graph) -> Executables:
         """Executables of another graph, made in the same way."""
-        other = Executables(graph, self._params)
+        other = Executables(graph, self._session)
         other._is_finalized = self._is_finalized
         return other
 
@@ -182,6 +191,7 @@ class Executables:
         """Drop them all."""
         with self._lock:
             self._made.clear()
+            self._traced.clear()
 
     def _versions(self) -> tuple[int, int]:
         """A value that changes when executables become stale: by an edit, or a new kernel."""
@@ -196,6 +206,7 @@ class Executables:
             if self._made_at != versions:
                 self._made_at = versions
                 self._made.clear()
+                self._traced.clear()
             executable = self._made.find(key)
             if executable is None:
                 if self._is_finalized:
@@ -203,54 +214,66 @@ class Executables:
                     if variant == "stoppable" and plain is not None:
                         return plain
                     raise FailedPreconditionError("Session has been finalized.")
-                with self._params.limits.working():
+                with self._session.limits.working():
                     executable = self._made.keep(key, self._make(fetches, feeds, variant))
         return executable
 
     def _devices_of_nodes(self) -> Mapping[str, LocalDevice]:
         """Where the nodes of the whole graph are, so that a resource is in one place for all steps."""
-        devices, edits = self._params.target.devices, self._graph.edits
+        session, edits = self._session, self._graph.edits
+        devices = session.target.devices
         if self._placed[0] != (edits, len(devices.mgr.all)):
             operations, found = self._graph.get_operations(), {}
             devices.include(operations)
             if not devices.is_one:
-                assignment = place(operations, devices, is_logged=self._params.logs_placement)
+                assignment = place(
+                    operations, devices, is_logged=session.config.log_device_placement
+                )
                 found = {op.name: assignment.device_of(op) for op in operations}
             self._placed = (edits, len(devices.mgr.all)), found
         return self._placed[1]
 
+    def _applied(self, run: Run) -> Run:
+        """The function of a program as the session runs it: within its limits, under its sanitizer."""
+        sanitizer = self._session.sanitizer
+        return self._session.limits.applied(run if sanitizer is None else sanitizer.watched(run))
+
     def _make(self, fetches: Any, feeds: Sequence[Any], variant: Variant) -> Executable:
-        params, versions = self._params, self._versions()
-        fetch_plan = FetchPlan(self._graph, fetches, params.state)
+        session, versions = self._session, self._versions()
+        config, target, limits = session.config, session.target, session.limits
+        fetch_plan = FetchPlan(self._graph, fetches, session.state)
         tensors = [as_tensor(self._graph, feed) for feed in feeds]
         part = Subgraph(tensors, fetch_plan.tensors, fetch_plan.targets)
         _check_feeds(part)
         request = replace(
-            self.library.for_steps(variant).request(part, self._kernels, lowers=params.lowers),
-            devices=params.target.devices,
+            self.library.for_steps(variant).request(
+                part, self._kernels, lowers=not config.place_pruned_graph
+            ),
+            devices=target.devices,
             placed=self._devices_of_nodes(),
-            logs_placement=params.logs_placement,
+            logs_placement=config.log_device_placement,
             is_current=lambda: not self._is_finalized and self._versions() == versions,
             findings=self.findings,
         )
         if variant == "partial":
             request = replace(request, passes=False, executor_type="DATAFLOW", jit=NO_JIT)
-        program = params.target.build_program(request)
-        run = program.run if params.sanitizer is None else params.sanitizer.watched(program.run)
-        feeds, limits = converters(tensors, params.state), params.limits
+        program = target.build_program(request)
+        feeds = converters(tensors, session.state)
         new = partial(LimitedExecutable, limits=limits) if limits.budget else Executable
-        executable = new(program, feeds, limits.applied(run), fetch_plan.answer(), fetch_plan.kept)
-        is_plain = bool(variant) or params.target.is_remote or not request.follows_variables
+        answer, kept, run = fetch_plan.answer(), fetch_plan.kept, self._applied(program.run)
+        executable = new(program, feeds, run, answer, kept, applied=self._applied)
+        is_plain = bool(variant) or target.is_remote or not request.follows_variables
         if is_plain or limits.budget or not part.has_variables or part.acts:
             return executable
-        from opkernel.runtime.adaptive.variables import (  # for some graphs
-            VariableSpecializer,
-            with_selected_values,
-        )
+        # For some graphs.
+        from opkernel.runtime.adaptive.variables import VariableSpecializer, with_selected_values
 
-        def finish(special: Program, taken: Sequence[int]) -> Executable:
-            run = limits.applied(with_selected_values(special.run, taken, len(tensors)))
-            return replace(executable, program=special, run=run)
+        def finish(special: StepProgram, taken: Sequence[int]) -> Executable:
+            def applied(run: Run) -> Run:
+                return self._applied(with_selected_values(run, taken, len(tensors)))
+
+            run = applied(special.run)
+            return replace(executable, program=special, run=run, taken=taken, applied=applied)
 
         variables = VariableSpecializer(program, self.library, finish)
         return replace(executable, variables=variables)

@@ -8,24 +8,23 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from opkernel.errors import CancelledError, InvalidArgumentError
 from opkernel.graph import Graph, Tensor
-from opkernel.graph.edit.prune import Needs
-from opkernel.runtime.dataflow import DataflowExecutor
+from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.runtime.dataflow.node_item import RootInfo
-from opkernel.runtime.dataflow.partial import PartialDataflowRun
+from opkernel.runtime.dataflow.run import DataflowExecutor, PartialDataflowRun
 from opkernel.runtime.plan.keys import Key, key_of
 from opkernel.runtime.program.error_report import raise_reported
-from opkernel.runtime.program.executable import Executable
+from opkernel.runtime.program.executable import Executable, Limits
 from opkernel.runtime.program.executors import Executor
-from opkernel.runtime.program.fetches import FetchPlan
-from opkernel.runtime.program.limits import Limits
+from opkernel.runtime.program.feeds_and_fetches import FetchPlan
+from opkernel.runtime.program.run_step import RunStep
 from opkernel.runtime.session.executables import as_tensor
+from opkernel.runtime.session.session_runtime import SessionRuntime
 from opkernel.runtime.session.step_runner import StepRunner
-from opkernel.runtime.step.run_step import RunStep
-from opkernel.runtime.step.session_state import LocalSessionState
 
 _NO_SETUP = "Must run 'setup' before performing partial runs!"
 
@@ -36,17 +35,11 @@ class PartialRuns:
     Args:
         graph: What they run parts of.
         runner: Compiles it, and makes steps.
-        state: The tensors that the session keeps.
-        limits: What their kernels may take.
+        session: What all steps of the session share.
     """
 
-    def __init__(
-        self, graph: Graph, runner: StepRunner, state: LocalSessionState, limits: Limits
-    ) -> None:
-        self._graph = graph
-        self._runner = runner
-        self._state = state
-        self._limits = limits
+    def __init__(self, graph: Graph, runner: StepRunner, session: SessionRuntime) -> None:
+        self._graph, self._runner, self._session = graph, runner, session
         self._numbers = itertools.count()
         self._runs: dict[str, _PartialRun] = {}
 
@@ -61,12 +54,10 @@ class PartialRuns:
         part = executable.program.part
         if not part.fetches and not part.targets:
             raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
-        names = [
-            ",".join(element.name for element in elements)
-            for elements in (part.feeds, part.fetches, part.targets)
-        ]
+        parts = part.feeds, part.fetches, part.targets
+        names = [",".join(element.name for element in elements) for elements in parts]
         handle = "{}->{}/{}/1/;{}".format(*names, next(self._numbers))
-        self._runs[handle] = _PartialRun(executable, self._runner.new_step(), self._limits)
+        self._runs[handle] = _PartialRun(executable, self._runner.new_step(), self._session.limits)
         return handle
 
     def go_on(self, handle: str, fetches: Any, feeds: Mapping[Any, Any]) -> Any:
@@ -74,7 +65,7 @@ class PartialRuns:
         run = self._runs.get(handle)
         if run is None:
             raise InvalidArgumentError(_NO_SETUP)
-        fetch_plan = FetchPlan(self._graph, fetches, self._state)
+        fetch_plan = FetchPlan(self._graph, fetches, self._session.state)
         fed = [(as_tensor(self._graph, feed), value) for feed, value in feeds.items()]
         with run.lock:
             values = run.check(fed, fetch_plan)  # a mistake of the caller's ends nothing
@@ -103,7 +94,7 @@ class _PartialRun:
     def __init__(self, executable: Executable, step: RunStep, limits: Limits) -> None:
         self.lock = threading.Lock()
         self.is_over = False
-        part = executable.program.part
+        part = self._part = executable.program.part
         roots = [_root(executor) for executor in executable.program.executors]
         self._step = step
         self._run = PartialDataflowRun(roots, step)
@@ -113,7 +104,6 @@ class _PartialRun:
         self._feeds = {key_of(tensor): number for number, tensor in enumerate(part.feeds)}
         self._fetches = {key_of(tensor): number for number, tensor in enumerate(part.fetches)}
         self._targets = {op.name for op in part.targets}
-        self._needs = Needs(part.feeds)
         self._unfed = set(self._feeds)
         self._unfetched = set(self._fetches)
 
@@ -173,22 +163,14 @@ class _PartialRun:
     def _check_computable(self, fetches: Sequence[Tensor], fed: set[Key]) -> None:
         """Raise InvalidArgumentError where a fetch depends on a feed that is missing yet."""
         missing = self._unfed - fed
-        tensors, seen = list(fetches), set()
-        while tensors:
-            tensor = tensors.pop()
+        needed = prune_and_order(fetches, (), self._part.feeds)
+        for tensor in chain(fetches, *(op.inputs for op in needed)):
             if key_of(tensor) in missing:
                 raise InvalidArgumentError(
                     f"Fetch {tensor.name} can't be computed from the feeds that have been fed so "
                     "far.",
                     node=tensor.op.name,
                 )
-            ops = [] if self._needs.is_fed(tensor) else [tensor.op]
-            while ops:
-                op = ops.pop()
-                if op.name not in seen:
-                    seen.add(op.name)
-                    tensors += op.inputs
-                    ops += self._needs.controls(op)
 
 
 def _root(executor: Executor) -> RootInfo:

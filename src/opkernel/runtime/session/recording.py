@@ -13,12 +13,10 @@ from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
 from opkernel.kernel import GraphCollector
 from opkernel.proto import Message, RunMetadata
 from opkernel.runtime.placement.partition_graphs import graphs_of_functions, partition_graphs
-from opkernel.runtime.program.builder import Program
+from opkernel.runtime.program.builder import StepProgram
 from opkernel.runtime.program.executable import Executable
-from opkernel.runtime.session.lru_cache import LruCache
-from opkernel.runtime.session.run_options import RunOptions, TraceLevel
-from opkernel.runtime.session.session_config import SessionConfig
-from opkernel.runtime.session.step_options import Recording
+from opkernel.runtime.session.executables import LruCache
+from opkernel.runtime.session.session_config import Recording, RunOptions, SessionConfig, TraceLevel
 
 if TYPE_CHECKING:
     from opkernel.runtime.traces import CostModel
@@ -76,7 +74,12 @@ class _RunRecording(Recording):
         if metadata is not None:
             self._metadata.session_metadata.name = metadata.name
             self._metadata.session_metadata.version = metadata.version
-        super().__init__(self._metadata.step_stats if self._is_traced() else None)
+        is_traced = (
+            options.trace_level > TraceLevel.NO_TRACE
+            or options.report_tensor_allocations_upon_oom
+            or recorder.config.build_cost_model > 0
+        )
+        super().__init__(self._metadata.step_stats if is_traced else None)
         self.graph_collector = GraphCollector() if options.output_partition_graphs else None
 
     def explain(self, error: ResourceExhaustedError) -> None:
@@ -94,7 +97,7 @@ class _RunRecording(Recording):
         if self._run_metadata is not None:
             self._run_metadata.ParseFromString(self._metadata.SerializeToString())
 
-    def _add_graphs(self, program: Program) -> None:
+    def _add_graphs(self, program: StepProgram) -> None:
         """Add the graphs that run: one for each device, and for each function that nodes call."""
         self._metadata.partition_graphs.extend(partition_graphs(program))
         collectors = [*graphs_of_functions(program), self.graph_collector]
@@ -105,15 +108,6 @@ class _RunRecording(Recording):
                     pre_optimization_graph=collector.raw_graph,
                     post_optimization_graph=collector.optimized_graph,
                 )
-
-    def _is_traced(self) -> bool:
-        """Whether the statistics of nodes are needed."""
-        options = self._options
-        return (
-            options.trace_level > TraceLevel.NO_TRACE
-            or options.report_tensor_allocations_upon_oom
-            or self._recorder.config.build_cost_model > 0
-        )
 
     def _build_cost_model(self, executable: Executable) -> None:
         config = self._recorder.config

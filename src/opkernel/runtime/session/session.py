@@ -17,33 +17,30 @@ from typing import TYPE_CHECKING, Any, Self
 from opkernel.device.allocation import current_allocation_limit
 from opkernel.device.local_device import DeviceAttributes
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
-from opkernel.errors import (
-    FailedPreconditionError,
-    UnimplementedError,
-)
+from opkernel.errors import FailedPreconditionError, UnimplementedError
 from opkernel.graph import Graph, get_default_graph
 from opkernel.graph.core.graph import DRAWING
 from opkernel.interrupts import contextmanager, setting
-from opkernel.proto import GraphDef, Message
+from opkernel.proto import Message
 from opkernel.records import replace
 from opkernel.runtime.program.executors import Executor
-from opkernel.runtime.program.feeds import as_feed_dict, as_feed_list
+from opkernel.runtime.program.feeds_and_fetches import as_feed_dict, as_feed_list
 from opkernel.runtime.program.request import Passes
-from opkernel.runtime.session.session_config import AnyConfig, SessionConfig
-from opkernel.runtime.session.session_runtime import SessionRuntime
-from opkernel.runtime.session.target import (
+from opkernel.runtime.session.executables import Executables
+from opkernel.runtime.session.session_config import AnyConfig, AnyRunOptions, SessionConfig
+from opkernel.runtime.session.session_runtime import (
+    SessionRuntime,
     SessionTarget,
     TargetOptions,
     TargetSession,
 )
+from opkernel.runtime.session.step_runner import StepRunner
 
 if TYPE_CHECKING:
     from opkernel.kernel import CollectiveExecutor
-    from opkernel.runtime.adaptive.findings import Finding
-    from opkernel.runtime.program.builder import Shapes
+    from opkernel.runtime.adaptive.adaptive import Finding
+    from opkernel.runtime.program.builder import Shapes, StepProgram
     from opkernel.runtime.session.partial_run import PartialRuns
-    from opkernel.runtime.session.registered_graph import RegisteredGraph
-    from opkernel.runtime.session.run_options import AnyRunOptions
 
 __all__ = ["Session"]
 
@@ -120,7 +117,7 @@ class Session:
         )
         options = TargetOptions(config, permissions, memory_limit_bytes, sanitize)
         self._runtime = SessionRuntime(options, target, collective_executor)
-        self._steps, self._devices = self._runtime.steps, self._runtime.target.devices
+        self._devices = self._runtime.target.devices
         self._set_graph(get_default_graph() if graph is None else graph)
         _open_sessions.add(self)
 
@@ -129,7 +126,7 @@ class Session:
         if not isinstance(graph, Graph):
             raise TypeError(f"graph must be a Graph, not a {type(graph).__name__}")
         self.graph = graph
-        self._runner = self._runtime.runner(graph)
+        self._runner = StepRunner(self._runtime, Executables(graph, self._runtime))
 
     # Steps.
 
@@ -163,11 +160,39 @@ class Session:
             FailedPreconditionError: the session is closed; or it was finalized, and has not run
                 these feeds and fetches before.
         """
-        steps = self._steps
-        if steps.is_closed:
-            steps.check_open()
-        feeds = feed_dict if type(feed_dict) is dict else as_feed_dict(feed_dict)
-        return self._runner.run(fetches, feeds, steps.options(options, run_metadata))
+        runtime = self._runtime
+        try:
+            if runtime.is_closed:
+                runtime.check_open()
+            feeds = feed_dict if type(feed_dict) is dict else as_feed_dict(feed_dict)
+            return self._runner.run(fetches, feeds, runtime.options(options, run_metadata))
+        except Exception as error:
+            from opkernel.tracebacks import hide_frames
+
+            hide_frames(error)
+            raise
+
+    def warm_up(
+        self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, *, seconds: float = 60.0
+    ) -> int | None:
+        """Run steps until the session has found out how such steps are the fastest.
+
+        It compiles, makes plans for the shapes that are fed and programs for the values of variables, and
+        with `jit="auto"` tries the engines. `report` tells what was found out.
+
+        Args:
+            fetches: as for `run`.
+            feed_dict: as for `run`.
+            seconds: no step begins later than this.
+
+        Returns:
+            How many steps were run. None where steps change variables or other state, and so none was run.
+
+        Raises:
+            As `run` does.
+        """
+        self._runtime.check_open()
+        return self._runner.warm_up(fetches, as_feed_dict(feed_dict), seconds)
 
     def run_saver(
         self,
@@ -185,12 +210,12 @@ class Session:
             saves: the prefix of a checkpoint to write.
             restores: the prefix of a checkpoint to read.
         """
-        steps = self._steps
-        steps.check_open()
-        permissions = steps.services.permissions
+        runtime = self._runtime
+        runtime.check_open()
+        permissions = runtime.services.permissions
         permissions = permissions if saves is None else permissions.saving(saves)
         permissions = permissions if restores is None else permissions.restoring(restores)
-        options = replace(steps.defaults, services={"permissions": permissions})
+        options = replace(runtime.defaults, services={"permissions": permissions})
         return self._runner.run(fetches, as_feed_dict(feed_dict), options)
 
     def make_callable(
@@ -206,7 +231,7 @@ class Session:
             InvalidArgumentError, NotFoundError, FailedPreconditionError: as `run` does; the
                 function raises them too.
         """
-        self._steps.check_open()
+        self._runtime.check_open()
         return self._runner.make_callable(fetches, as_feed_list(feed_list))
 
     def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] = ()) -> str:
@@ -225,7 +250,7 @@ class Session:
             UnimplementedError: some of the nodes are on another device than that of the caller, or in other
                 processes.
         """
-        self._steps.check_open()
+        self._runtime.check_open()
         if self._runtime.target.is_remote:
             raise UnimplementedError("Steps on a cluster cannot be run in parts")
         return self._partial_runs.set_up(fetches, as_feed_list(feeds))
@@ -242,7 +267,7 @@ class Session:
             InvalidArgumentError: there is no such step, something was not set up, is fed or fetched
                 for the second time, or cannot be computed yet.
         """
-        self._steps.check_open()
+        self._runtime.check_open()
         return self._partial_runs.go_on(handle, fetches, as_feed_dict(feed_dict))
 
     def plan(
@@ -250,12 +275,37 @@ class Session:
     ) -> Executor:
         """The plan that runs the fetches for the feeds, or for feeds of these shapes.
 
+        It is the plan of now: once the session has made another program for the values of variables, or has
+        chosen an engine for these shapes, it is that program's. Without shapes, it is the plan of the shapes
+        that were decided about last.
+
         The `source` of a plan is the model as Python text, that of the dataflow executor a list of
         the nodes, loop by loop.
         """
-        self._steps.check_open()
+        self._runtime.check_open()
         executable = self._runner.executables.find(fetches, as_feed_list(feeds))
-        return executable.program.executor_for(shapes)
+        return executable.executor_for(shapes)
+
+    def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> StepProgram:
+        """The program that steps come to run: variables that no node assigns to are constants in it.
+
+        A session makes it when variables have kept their values for a few steps. Before, and where a node assigns to
+        a variable or a variable has no value, the program that reads variables is given.
+
+        Args:
+            fetches: as for `run`.
+            feeds: the tensors that steps will feed.
+
+        Returns:
+            The program, to be looked at while the variables keep their values: its constants share their memory.
+            Its `request.part` is the graph with constants for variables, its `part` what passes made of
+            that graph, its `executor` the plan.
+
+        Raises:
+            InvalidArgumentError, NotFoundError: as `run` does.
+        """
+        self._runtime.check_open()
+        return self._runner.executables.find(fetches, as_feed_list(feeds)).settled_program
 
     def report(self) -> list[Finding]:
         """What the session has found out about its steps: what was tried, how long it took, what runs steps since.
@@ -265,13 +315,18 @@ class Session:
         """
         return [*self._runner.executables.findings]
 
+    @property
+    def tries_engines(self) -> bool:
+        """Whether steps try the engines (`jit="auto"`), unless their time or memory is limited."""
+        return self._runtime.jit.tries_all
+
     # The session.
 
     def __repr__(self) -> str:
         names = [device.name.rpartition("/")[2] for device in self._devices.mgr.all]
         devices = ", ".join(names).replace("device:", "")
         place = repr(self._runtime.target) if self._runtime.target.is_remote else devices
-        state = "closed, " if self._steps.is_closed else ""
+        state = "closed, " if self._runtime.is_closed else ""
         return f"<opkernel.Session {state}on {place} of {self.graph!r}>"
 
     def _repr_html_(self) -> str:
@@ -285,8 +340,8 @@ class Session:
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices that nodes may be placed on."""
-        self._steps.check_open()
-        budget = self._runtime.params.limits.budget
+        self._runtime.check_open()
+        budget = self._runtime.limits.budget
         limit = (budget and budget.memory_limit_bytes) or current_allocation_limit()
         return [
             DeviceAttributes(device.name, device.device_type, limit, device.incarnation)
@@ -299,7 +354,7 @@ class Session:
         Raises:
             FailedPreconditionError: it was called before, or the session is closed.
         """
-        self._steps.check_open()
+        self._runtime.check_open()
         self._runner.executables.finalize()
 
     def close(self) -> None:
@@ -336,34 +391,18 @@ class Session:
         finally:
             self.close()
 
-    def register_graph(self, graph_def: GraphDef) -> RegisteredGraph:
-        """A part of a graph that several sessions run together, ready for its steps.
-
-        It has the devices, resources and kernels with state of this session.
-
-        Raises:
-            InvalidArgumentError, NotFoundError: as RegisteredGraph says.
-            FailedPreconditionError: the session is closed.
-        """
-        from opkernel.runtime.session.registered_graph import RegisteredGraph  # of clusters alone
-
-        self._steps.check_open()
-        return RegisteredGraph(graph_def, self._runner.for_graph)
-
     @cached_property
     def _partial_runs(self) -> PartialRuns:
         """The partial runs under way."""
         from opkernel.runtime.session.partial_run import PartialRuns  # rarely needed
 
-        return PartialRuns(
-            self.graph, self._runner, self._runtime.state, self._runtime.params.limits
-        )
+        return PartialRuns(self.graph, self._runner, self._runtime)
 
 
 def run_in_default_session(graph: Graph, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
     """The body of `Operation.run` and `Tensor.eval` without a session."""
     for session in reversed(_default_sessions.get()):
-        if session.graph is graph and not session._steps.is_closed:
+        if session.graph is graph and not session._runtime.is_closed:
             return session.run(fetches, feed_dict)
     raise FailedPreconditionError(
         "Cannot run: no default session for this graph. Use `with Session(graph)`, "

@@ -1,20 +1,30 @@
-"""SessionConfig: how a session is set up.
+"""How a session is set up (SessionConfig), and what may be asked of its steps (RunOptions, CallableOptions).
 
-Source: ConfigProto in TensorFlow core/protobuf/config.proto.
+Source: TensorFlow core/protobuf/config.proto.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
+from opkernel.kernel import CancellationManager
+from opkernel.proto import CallableOptions as CallableOptionsProto
 from opkernel.proto import ConfigProto, GraphOptions, Message, OptimizerOptions, RewriterConfig
+from opkernel.proto import RunOptions as RunOptionsProto
 from opkernel.records import dataclass, field
-from opkernel.runtime.program.request import GlobalJitLevel, Jit, Passes, choose_jit
+from opkernel.runtime.program.request import GlobalJitLevel, Jit, Passes, Variant, choose_jit
 
 if TYPE_CHECKING:
-    from opkernel.runtime.step.inter_op_pools import InterOpPools, ThreadPoolOption
+    from opkernel.kernel import GraphCollector
+    from opkernel.proto import StepStats
+    from opkernel.runtime.program.executable import Executable
+    from opkernel.runtime.program.inter_op_pool import InterOpPools, ThreadPoolOption
+    from opkernel.runtime.traces import StepStatsCollector
+
 
 _SWITCHES = {
     "arithmetic_optimization": ("arithmetic", "transposes"),
@@ -137,9 +147,7 @@ class SessionConfig:
         """
         if isinstance(config, SessionConfig):
             return config
-        if not hasattr(config, "SerializeToString"):
-            raise TypeError(f"config must be a SessionConfig, not a {type(config).__name__}")
-        return _from_proto(ConfigProto.FromString(config.SerializeToString()))
+        return _from_proto(ConfigProto.FromString(_message(config, "config", cls)))
 
     def new_pools(self) -> InterOpPools | None:
         """The pools of a session with these options; None where steps run in their callers' threads.
@@ -149,14 +157,12 @@ class SessionConfig:
         """
         if not self.session_inter_op_thread_pool and self.inter_op_parallelism_threads <= 0:
             return None
-        from opkernel.runtime.step.inter_op_pools import InterOpPools  # few sessions have pools
+        from opkernel.runtime.program.inter_op_pool import InterOpPools  # few sessions have pools
 
-        if self.session_inter_op_thread_pool:
-            return InterOpPools(
-                self.inter_op_parallelism_threads, pools=self.session_inter_op_thread_pool
-            )
         return InterOpPools(
-            self.inter_op_parallelism_threads, per_session=self.use_per_session_threads
+            self.inter_op_parallelism_threads,
+            per_session=self.use_per_session_threads,
+            pools=self.session_inter_op_thread_pool,
         )
 
     def new_jit(self) -> Jit:
@@ -172,8 +178,16 @@ class SessionConfig:
 AnyConfig = SessionConfig | Message
 
 
+def _message(given: Any, name: str, kind: type) -> bytes:
+    """A message of any library as bytes; raises TypeError for what is no message."""
+    if not hasattr(given, "SerializeToString"):
+        raise TypeError(f"{name} must be a {kind.__name__}, not a {type(given).__name__}")
+    written: bytes = given.SerializeToString()
+    return written
+
+
 def _from_proto(proto: ConfigProto) -> SessionConfig:
-    from opkernel.runtime.step.inter_op_pools import ThreadPoolOption  # few sessions have pools
+    from opkernel.runtime.program.inter_op_pool import ThreadPoolOption  # few sessions have pools
 
     experimental = proto.experimental
     metadata = None
@@ -222,3 +236,178 @@ def _passes(options: GraphOptions) -> Passes:
     from opkernel.optimization import optimization_passes  # only where a switch is set
 
     return frozenset(one.name for one in optimization_passes()) - off
+
+
+class TraceLevel(IntEnum):
+    """The amount that is recorded of a step."""
+
+    NO_TRACE = 0
+    SOFTWARE_TRACE = 1
+    HARDWARE_TRACE = 2
+    FULL_TRACE = 3
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of one step. The message `RunOptions` of TensorFlow is taken wherever this is.
+
+    Attributes:
+        timeout_in_ms: The step fails with DeadlineExceededError at the first check after this time; 0
+            stands for the session's `operation_timeout_in_ms`.
+        trace_level: Above NO_TRACE the step's statistics are recorded in its RunMetadata.
+        inter_op_thread_pool: Which of the session's pools computes; -1 for the calling thread.
+        output_partition_graphs: Put what is run into the RunMetadata, a graph for each device.
+        report_tensor_allocations_upon_oom: Record the step's memory, to tell it where there is not
+            enough.
+        cancellation_manager: Its cancellation cancels the step. One may serve many steps, and is
+            spent when it was cancelled.
+    """
+
+    timeout_in_ms: int = 0
+    trace_level: int = TraceLevel.NO_TRACE
+    inter_op_thread_pool: int = 0
+    output_partition_graphs: bool = False
+    report_tensor_allocations_upon_oom: bool = False
+    cancellation_manager: CancellationManager | None = None
+
+    NO_TRACE: ClassVar = TraceLevel.NO_TRACE
+    SOFTWARE_TRACE: ClassVar = TraceLevel.SOFTWARE_TRACE
+    HARDWARE_TRACE: ClassVar = TraceLevel.HARDWARE_TRACE
+    FULL_TRACE: ClassVar = TraceLevel.FULL_TRACE
+
+    @classmethod
+    def of(cls, options: AnyRunOptions | None) -> RunOptions:
+        """The options from what a caller gave: these, the message of any library, or none.
+
+        Raises:
+            TypeError: it is something else.
+        """
+        if options is None:
+            return _NONE
+        if isinstance(options, RunOptions):
+            return options
+        given = RunOptionsProto.FromString(_message(options, "options", cls))
+        return cls(
+            timeout_in_ms=given.timeout_in_ms,
+            trace_level=given.trace_level,
+            inter_op_thread_pool=given.inter_op_thread_pool,
+            output_partition_graphs=given.output_partition_graphs,
+            report_tensor_allocations_upon_oom=given.report_tensor_allocations_upon_oom,
+        )
+
+
+AnyRunOptions = RunOptions | Message
+
+_NONE = RunOptions()
+
+
+@dataclass(frozen=True)
+class CallableOptions:
+    """Feeds, fetches and targets by name. TensorFlow's message is taken wherever this is.
+
+    Attributes:
+        feed: The tensors that are fed, in the order of the callable's arguments.
+        fetch: The tensors that it returns.
+        target: The nodes that it runs besides.
+        run_options: The options of its steps.
+        tensor_connection: Pairs of tensors; what reads the second one gets the first.
+        feed_devices: Where fed tensors are, by name; the first device where nothing is said.
+        fetch_devices: Where fetched tensors are to be.
+    """
+
+    feed: Sequence[str] = ()
+    fetch: Sequence[str] = ()
+    target: Sequence[str] = ()
+    run_options: AnyRunOptions | None = None
+    tensor_connection: Sequence[tuple[str, str]] = ()
+    feed_devices: Mapping[str, str] = field(default_factory=dict)
+    fetch_devices: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: AnyCallableOptions) -> CallableOptions:
+        """The options from what a caller gave: these, or the message of any library.
+
+        Raises:
+            TypeError: it is neither.
+        """
+        if isinstance(options, CallableOptions):
+            return options
+        given = CallableOptionsProto.FromString(_message(options, "callable_options", cls))
+        return cls(
+            tuple(given.feed),
+            tuple(given.fetch),
+            tuple(given.target),
+            given.run_options if given.HasField("run_options") else None,
+            [(one.from_tensor, one.to_tensor) for one in given.tensor_connection],
+            dict(given.feed_devices),
+            dict(given.fetch_devices),
+        )
+
+
+AnyCallableOptions = CallableOptions | Message
+
+
+class Recording:
+    """The records of one step.
+
+    Args:
+        step_stats: Takes the statistics of nodes, where given.
+
+    Attributes:
+        collector: Takes the statistics of nodes, where they are asked for.
+        graph_collector: Takes the graphs of functions that kernels instantiate, where graphs are asked
+            for.
+    """
+
+    collector: StepStatsCollector | None = None
+    graph_collector: GraphCollector | None = None
+
+    def __init__(self, step_stats: StepStats | None = None) -> None:
+        if step_stats is not None:
+            from opkernel.runtime.traces import StepStatsCollector  # few steps are recorded
+
+            self.collector = StepStatsCollector(step_stats)
+
+    def explain(self, error: ResourceExhaustedError) -> None:
+        """Add to an error which nodes hold the memory, if that is asked for."""
+
+    def finish(self, executable: Executable) -> None:
+        """End the records of a step that has succeeded."""
+        if self.collector is not None:
+            self.collector.finalize()
+
+
+_NOTHING = Recording()
+
+
+@dataclass(slots=True, eq=False)
+class StepOptions:
+    """The options of one step.
+
+    Attributes:
+        timeout_s: The time that the step has, in seconds; None for no limit.
+        cancellation_manager: Its cancellation cancels the step, where given.
+        inter_op_thread_pool: Which of the session's pools computes; -1 for the calling thread.
+        recording: Takes the step's records.
+        services: The services that replace the session's, by the names of SessionServices.
+    """
+
+    timeout_s: float | None = None
+    cancellation_manager: CancellationManager | None = None
+    inter_op_thread_pool: int = 0
+    recording: Recording = _NOTHING
+    services: Mapping[str, Any] = MappingProxyType({})
+
+    def variant(self, seconds_left: float | None) -> Variant:
+        """The kind of the step, if it has so much time."""
+        return "traced" if self.is_traced else self.untraced_variant(seconds_left)
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the statistics of nodes are recorded."""
+        return self.recording.collector is not None
+
+    def untraced_variant(self, seconds_left: float | None) -> Variant:
+        """The kind that the step would be if it were not traced."""
+        can_stop = seconds_left is not None or self.cancellation_manager is not None
+        return "stoppable" if can_stop else ""

@@ -1,108 +1,32 @@
-"""StepRunner: runs the steps of a session, whichever way they were asked for.
+"""StepRunner: runs the steps of one graph of a session by what is compiled of it.
 
 Source: DirectSession::Run and RunInternal in TensorFlow core/common_runtime/direct_session.cc.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opkernel.device.budget import current_budget
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
+from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
 from opkernel.graph import Graph
 from opkernel.proto import Message
 from opkernel.records import replace
-from opkernel.runtime.program.executable import Executable
-from opkernel.runtime.program.limits import step_time
+from opkernel.runtime.program.executable import Executable, step_time
 from opkernel.runtime.program.request import Variant
+from opkernel.runtime.program.run_step import RunStep
 from opkernel.runtime.session.executables import Executables
-from opkernel.runtime.session.session_config import SessionConfig
-from opkernel.runtime.step.run_step import RunStep, SessionServices
+from opkernel.runtime.session.session_runtime import SessionRuntime
 
 if TYPE_CHECKING:
-    from opkernel.runtime.session.recording import Recorder
-    from opkernel.runtime.session.run_options import AnyRunOptions
-    from opkernel.runtime.session.step_options import StepOptions
-    from opkernel.runtime.step.inter_op_pool import InterOpPool
-    from opkernel.runtime.step.inter_op_pools import InterOpPools
+    from opkernel.runtime.session.session_config import AnyRunOptions, StepOptions
 
-
-class SessionSteps:
-    """What all steps of a session share.
-
-    Args:
-        config: The options of the session.
-
-    Attributes:
-        pools: The threads for expensive kernels, where there are any.
-        timeout_s: The time that steps have by default, in seconds; None for no limit.
-        is_closed: Whether the session runs no more steps.
-        services: The services of the session; set with its first graph.
-    """
-
-    services: SessionServices
-
-    def __init__(self, config: SessionConfig) -> None:
-        self._config = config
-        self.pools: InterOpPools | None = config.new_pools()
-        self.timeout_s = config.operation_timeout_in_ms / 1000 or None
-        self.is_closed = False
-
-    @cached_property
-    def defaults(self) -> StepOptions:
-        """The options of steps that have none."""
-        from opkernel.runtime.session.step_options import StepOptions  # most steps need none
-
-        return StepOptions(self.timeout_s)
-
-    def pool(self, index: int) -> InterOpPool | None:
-        """The pool for a step (`RunOptions.inter_op_thread_pool`); None: the caller's thread."""
-        pools = self.pools
-        if pools is None:
-            if index == 0:
-                return None
-            from opkernel.runtime.step.inter_op_pools import InterOpPools  # few steps choose
-
-            pools = InterOpPools.none()
-        return pools.choose(index)
-
-    def options(
-        self, options: AnyRunOptions | None, run_metadata: Message | None
-    ) -> StepOptions | None:
-        """The options of a step that the caller has given; None where there are none.
-
-        Raises:
-            InvalidArgumentError: the session does not allow what is asked for.
-            TypeError: one of the arguments is something else.
-        """
-        if options is None and run_metadata is None:
-            return None
-        from opkernel.runtime.session.run_options import RunOptions  # most steps have none
-        from opkernel.runtime.session.step_options import StepOptions
-
-        chosen = RunOptions.of(options)
-        timeout_ms = chosen.timeout_in_ms
-        return StepOptions(
-            timeout_ms / 1000 if timeout_ms > 0 else self.timeout_s,
-            chosen.cancellation_manager,
-            chosen.inter_op_thread_pool,
-            self._recorder.begin(chosen, run_metadata),
-            {"run_all_kernels_inline": True} if chosen.inter_op_thread_pool < 0 else {},
-        )
-
-    def check_open(self) -> None:
-        """Raise FailedPreconditionError where the session is closed."""
-        if self.is_closed:
-            raise FailedPreconditionError("Attempted to use a closed Session.")
-
-    @cached_property
-    def _recorder(self) -> Recorder:
-        """Records what the options of steps ask for."""
-        from opkernel.runtime.session.recording import Recorder  # rarely needed
-
-        return Recorder(self._config)
+_MOST_STEPS = 64
+"""So many steps warm a session up where no trial is under way."""
+_PAUSE_S = 0.005
 
 
 class StepRunner:
@@ -117,11 +41,11 @@ class StepRunner:
         new_step: Makes a step that has no options.
     """
 
-    def __init__(self, session: SessionSteps, executables: Executables) -> None:
+    def __init__(self, session: SessionRuntime, executables: Executables) -> None:
         self._session = session
         self.executables = executables
         self.new_step: Callable[[], RunStep] = partial(
-            RunStep, None, session.services, session.pool(0), executables.library
+            RunStep, None, session.services, session.pool(), executables.library
         )
 
     def for_graph(self, graph: Graph) -> StepRunner:
@@ -143,9 +67,31 @@ class StepRunner:
             options = session.defaults
         with step_time(options.timeout_s) as seconds_left:
             variant = options.variant(seconds_left)
-            executable = self.executables.find(fetches, tuple(feeds), variant)
+            untraced = options.untraced_variant(seconds_left)
+            executable = self.executables.find(fetches, tuple(feeds), untraced)
             converted = executable.converted(feeds.values())
+            if options.is_traced:  # what this one runs
+                executable = self.executables.traced(executable, converted)
             return self._run(executable, converted, options, variant, seconds_left)
+
+    def warm_up(self, fetches: Any, feeds: Mapping[Any, Any], seconds: float) -> int | None:
+        """Run steps as `Session.warm_up` says."""
+        until, steps = time.monotonic() + seconds, 0
+        is_limited = self._session.timeout_s is not None or current_budget() is not None
+        variant: Variant = "stoppable" if is_limited else ""
+        while True:
+            executable = self.executables.find(fetches, tuple(feeds), variant)
+            if not steps and executable.program.request.part.has_effects:
+                return None
+            values = executable.converted(feeds.values())
+            is_trying = executable.is_trying(values)
+            is_over = time.monotonic() >= until or (steps >= _MOST_STEPS and not is_trying)
+            if is_over or executable.is_settled(values):
+                return steps
+            if is_trying:
+                time.sleep(_PAUSE_S)  # another thread may compile
+            self.run(fetches, feeds)
+            steps += 1
 
     def make_callable(self, fetches: Any, feed_list: tuple[Any, ...]) -> Callable[..., Any]:
         """The function that `Session.make_callable` promises."""
@@ -155,9 +101,7 @@ class StepRunner:
         executable = self.executables.find(fetches, feed_list, variant)
 
         def call(
-            *values: Any,
-            options: AnyRunOptions | None = None,
-            run_metadata: Message | None = None,
+            *values: Any, options: AnyRunOptions | None = None, run_metadata: Message | None = None
         ) -> Any:
             if session.is_closed or len(values) != count:
                 session.check_open()

@@ -2,7 +2,7 @@
 
 `tracing_watcher` has nodes tell the `step_stats_collector`, which writes StepStats. `timeline` finds
 out from StepStats, ours or TensorFlow's, what happened one within the other and side by side;
-`perfetto_trace`, `chrome_trace` and `profile` show it. `cost_model` sums it up as TensorFlow does.
+`trace_files` and `profile` show it. A `CostModel` sums it up as TensorFlow does.
 
 Nothing here is imported before a step is traced.
 """

@@ -1,40 +1,127 @@
 """NodeExecStatsWrapper: the statistics of one execution of a node, while they are taken.
 
-Taking them must cost little: all that is not lost afterwards is worked out when the step is over.
+Taking them must cost little: all that is not lost afterwards is worked out when the step is over. `LiveMemory`
+has the arrays that the step has brought forth, from their node to their collection.
 
 Source: NodeExecStatsWrapper in TensorFlow core/common_runtime/step_stats_collector.cc.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opkernel.device.ownership import counts_mean_ownership, others
 from opkernel.kernel import MemoryRecord, OpKernelContext, TensorRef
 from opkernel.proto import NodeDef, NodeExecStats
-from opkernel.runtime.traces.live_memory import Allocation
-from opkernel.types import DataType, as_dtype
+from opkernel.records import dataclass, field
+from opkernel.types import Array, DataType, as_dtype
 
 if TYPE_CHECKING:
     from opkernel.runtime.traces.step_stats_collector import StepStatsCollector
 
+
+_now = time.perf_counter_ns
+
+
+_ids = itertools.count(1)
+
+
+class LiveArray(weakref.ref[Array]):
+    """An array that owns its memory; times are those of `time.perf_counter_ns`.
+
+    Attributes:
+        id: A number that no other array has.
+        size: Its bytes.
+        is_new: Whether it seems that a node brought it forth; False once a node has claimed it.
+        since: When the node had done so.
+        until: When it was collected; 0 while it is alive.
+    """
+
+    __slots__ = ("id", "is_new", "key", "since", "size", "until")
+    only_counts = True  # nobody reads the array by it
+
+    id: int
+    is_new: bool
+    key: int
+    since: int
+    size: int
+    until: int
+
+
+class LiveMemory:
+    """Tells memory that nodes took from memory that they were given, and follows it to its end.
+
+    Used from any thread, and without locks: an array may be collected at any instruction.
+    """
+
+    def __init__(self) -> None:
+        self._alive: dict[int, LiveArray] = {}
+        alive = self._alive
+
+        def note(allocation: Any) -> None:
+            """Note that an array was collected; keeps nothing of the step alive."""
+            allocation.until = _now()
+            key = allocation.key
+            if alive.get(key) is allocation:  # else the address is used again
+                del alive[key]
+
+        self._note = note
+
+    def allocations(self, outputs: Sequence[Any]) -> list[LiveArray | None]:
+        """The new memory of each output of a node; None for outputs that are no arrays.
+
+        Memory is new where no output before had it and nobody else refers to it: neither an input
+        nor a variable nor the kernel itself.
+        """
+        return [  # without a variable that refers to an output
+            self._of(outputs, index) if isinstance(outputs[index], np.ndarray) else None
+            for index in range(len(outputs))
+        ]
+
+    def _of(self, outputs: Sequence[Any], index: int) -> LiveArray:
+        is_new = counts_mean_ownership() and others(outputs, index) == 0
+        owner = outputs[index]
+        while isinstance(owner.base, np.ndarray):
+            is_new = is_new and others((owner.base,), 0) == 1  # the view's
+            owner = owner.base
+        key = id(owner)
+        known = self._alive.get(key)
+        if known is None:
+            known = self._alive[key] = LiveArray(owner, self._note)
+            known.id, known.key, known.size, known.is_new = next(_ids), key, owner.nbytes, is_new
+            known.since, known.until = _now(), 0
+        return known
+
+
+ENGINE_MARK = "_is_run_of_engine"
+"""The attr of a NodeDef that stands for a cluster which an engine runs; the label says so."""
+ENGINE_LABEL = "[engine] "
+
 ALLOCATOR = "cpu"
 """The name of the allocator that arrays come from."""
 
-_now = time.perf_counter_ns
+
 _LABELLED_BYTES = 0.1 * 2**20
+
+
 _OTHER_DEVICE = (("Recv", "send_device"), ("Send", "recv_device"))
+
+
 _TRANSFERS = {f"{way}{op}": attr for way in ("_", "_Host") for op, attr in _OTHER_DEVICE}
 """The ops that a tensor is sent or received by; the attr that names the other device."""
 
 
-_Output = tuple[int, Any, tuple[int, ...], int, Allocation | None]
+_Output = tuple[int, Any, tuple[int, ...], int, LiveArray | None]
 """An output: its slot, type, shape and bytes, and what holds its memory."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class NodeExecStatsWrapper:
     """The statistics of one execution of a node.
 
@@ -42,6 +129,7 @@ class NodeExecStatsWrapper:
     from `time.perf_counter_ns`; a time that was not recorded is 0.
 
     Attributes:
+        collector: Takes them.
         node: The node.
         scope: The prefix of its name: the calls of functions around it, each with a slash.
         thread_id: The system's number of the thread that ran it; 0 for no thread, as for an asynchronous
@@ -54,36 +142,23 @@ class NodeExecStatsWrapper:
         allocations: The memory that the node brought forth.
     """
 
-    __slots__ = (
-        "_collector",
-        "_memory",
-        "_outputs",
-        "_types",
-        "all_end",
-        "all_start",
-        "allocations",
-        "node",
-        "op_end",
-        "op_start",
-        "scheduled",
-        "scope",
-        "thread_id",
-    )
-
-    def __init__(self, collector: StepStatsCollector, node: NodeDef, scope: str = "") -> None:
-        self._collector = collector
-        self.node = node
-        self.scope = scope
-        self.thread_id = 0
-        self.scheduled = self.all_start = self.op_start = self.op_end = self.all_end = 0
-        self.allocations: list[Allocation] = []
-        self._outputs: list[_Output] = []
-        self._types: Sequence[DataType] = ()
-        self._memory: MemoryRecord | None = None
+    collector: StepStatsCollector
+    node: NodeDef
+    scope: str = ""
+    thread_id: int = field(default=0, init=False)
+    scheduled: int = field(default=0, init=False)
+    all_start: int = field(default=0, init=False)
+    op_start: int = field(default=0, init=False)
+    op_end: int = field(default=0, init=False)
+    all_end: int = field(default=0, init=False)
+    allocations: list[LiveArray] = field(default_factory=list, init=False)
+    _outputs: list[_Output] = field(default_factory=list, init=False)
+    _types: Sequence[DataType] = field(default=(), init=False)
+    _memory: MemoryRecord | None = field(default=None, init=False)
 
     def record_executor_started(self) -> None:
         """The executor begins with the node, on this thread."""
-        self.thread_id = self._collector.this_thread()
+        self.thread_id = self.collector.this_thread()
         self.all_start = _now()
         if not self.scheduled:
             self.scheduled = self.all_start
@@ -100,15 +175,6 @@ class NodeExecStatsWrapper:
         """The executor is done with the node."""
         self.all_end = _now()
 
-    @property
-    def track_allocations(self) -> bool:
-        """Whether to record the allocations of the kernel."""
-        return True
-
-    def set_scheduled(self, nanos: int) -> None:
-        """Record when the node became ready."""
-        self.scheduled = nanos
-
     def set_memory(self, ctx: OpKernelContext) -> None:
         """Record the temporary and persistent memory that a context has a record of.
 
@@ -120,7 +186,7 @@ class NodeExecStatsWrapper:
 
     def set_output(self, slot: int, tensor: Any) -> None:
         """Record an output."""
-        self._add_output(slot, tensor, self._collector.memory.allocations([tensor])[0])
+        self._add_output(slot, tensor, self.collector.memory.allocations([tensor])[0])
 
     def set_outputs(self, tensors: Sequence[Any], types: Sequence[DataType] = ()) -> None:
         """Record all outputs.
@@ -130,14 +196,14 @@ class NodeExecStatsWrapper:
             types: Their types; by default those that their arrays stand for.
         """
         self._types = types
-        for slot, allocation in enumerate(self._collector.memory.allocations(tensors)):
+        for slot, allocation in enumerate(self.collector.memory.allocations(tensors)):
             self._add_output(slot, tensors[slot], allocation)
 
     def done(self, device: str) -> None:
         """The statistics are complete: give them to the collector."""
-        self._collector.save(device, self)
+        self.collector.save(device, self)
 
-    def _add_output(self, slot: int, tensor: Any, allocation: Allocation | None) -> None:
+    def _add_output(self, slot: int, tensor: Any, allocation: LiveArray | None) -> None:
         if isinstance(tensor, TensorRef):
             tensor = tensor.tensor
         if not isinstance(tensor, np.ndarray | np.generic):
@@ -183,8 +249,11 @@ class NodeExecStatsWrapper:
             )
             arguments = f"{tensor} @{other}"
         size = self._total_bytes()
+        mark = ENGINE_LABEL if ENGINE_MARK in node.attr else ""
         memory = f"[{ALLOCATOR} {size / 2**20:.1f}MB {size / 2**20:.1f}MB] "
-        return f"{memory if size >= _LABELLED_BYTES else ''}{self.name} = {node.op}({arguments})"
+        return (
+            f"{mark}{memory if size >= _LABELLED_BYTES else ''}{self.name} = {node.op}({arguments})"
+        )
 
     def _write_times(self, stats: NodeExecStats, epoch: int) -> None:
         start = self.all_start + epoch
@@ -238,7 +307,7 @@ class NodeExecStatsWrapper:
         return temporary + sum(allocation.size for allocation in self.allocations)
 
 
-def memory_changes(allocations: Iterable[Allocation]) -> Iterator[tuple[int, int]]:
+def memory_changes(allocations: Iterable[LiveArray]) -> Iterator[tuple[int, int]]:
     """When memory was taken, and given back: the time and the bytes, negative for the latter."""
     for allocation in allocations:
         yield allocation.since, allocation.size

@@ -9,19 +9,60 @@ import logging
 import threading
 import time
 from bisect import bisect_right
+from contextvars import ContextVar
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from opkernel.errors import FailedPreconditionError
+from opkernel.interrupts import setting
 from opkernel.proto import NodeDef, NodeExecStats, StepStats
-from opkernel.runtime.traces.live_memory import LiveMemory
-from opkernel.runtime.traces.node_exec_stats import NodeExecStatsWrapper, memory_changes
-from opkernel.runtime.traces.place import current_place
+from opkernel.records import dataclass
+from opkernel.runtime.traces.node_exec_stats import LiveMemory, NodeExecStatsWrapper, memory_changes
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
 
 _LOGGER = logging.getLogger("opkernel.step_stats")
 _MAX_COLLECTED_NODES = 1 << 20
 _REPORTED_NODES = 100
 
 _Stats = NodeExecStatsWrapper | NodeExecStats
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """Where in a step a thread is: the prefix that traces give to the nodes that it computes.
+
+    A node inside of a function is named `call/node`, as TensorFlow names the nodes of functions that it
+    inlines. A thread of a pool has the place of the thread that gave it the work.
+
+    Attributes:
+        scope: The calls of functions that it is in: `call/inner_call/`, or nothing.
+        scheduled: When the node that is computed next became ready; 0 if it does so when it is begun.
+        collector: That of the step, where an executor said so.
+    """
+
+    scope: str = ""
+    scheduled: int = 0
+    collector: StepStatsCollector | None = None
+
+
+_START = Place()
+_place: ContextVar[Place] = ContextVar("opkernel_place", default=_START)
+
+current_place = _place.get
+enter = _place.set
+
+
+def in_place(place: Place) -> AbstractContextManager[None]:
+    """Within the block, this thread is at a place."""
+    return setting({_place: place})
+
+
+def in_call(node: str) -> AbstractContextManager[None]:
+    """Within the block, this thread is in the functions that a node calls."""
+    return in_place(Place(f"{current_place().scope}{node}/"))
 
 
 class StepStatsCollector:
@@ -61,10 +102,7 @@ class StepStatsCollector:
         if self._step_stats is None or self._collected >= _MAX_COLLECTED_NODES:
             return
         self._collected += 1
-        found = self._of_device.get(device)
-        if found is None:
-            found = self._of_device.setdefault(device, [])
-        found.append(stats)
+        self._of_device.setdefault(device, []).append(stats)
 
     def save_thread_name(self, device: str, thread_id: int, thread_name: str) -> None:
         """Name a thread that nodes of a device ran on."""

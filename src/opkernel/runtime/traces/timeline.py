@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from opkernel.graph.core.control_flow_ops import TRANSFER_OPS
+from opkernel.graph.core.structural_ops import TRANSFER_OPS
 from opkernel.proto import Message, NodeExecStats, NodeOutput, StepStats
+from opkernel.runtime.traces.node_exec_stats import ENGINE_LABEL
 from opkernel.types import DataType
 
 _DATA_TYPES = frozenset(DataType)
@@ -37,6 +38,7 @@ class Slice:
         compute: For how long its kernel ran.
         stats: All that is told of it.
         inside: For how long other nodes of its thread ran within it.
+        around: The slice that it lies in.
     """
 
     name: str
@@ -48,14 +50,18 @@ class Slice:
     compute: int
     stats: NodeExecStats
     inside: int = 0
+    around: Slice | None = None
+
+    @property
+    def is_engine(self) -> bool:
+        """Whether it is a cluster, which an engine runs."""
+        return self.stats.timeline_label.startswith(ENGINE_LABEL)
 
     @property
     def output_bytes(self) -> int:
         """The size of its outputs."""
-        return sum(
-            output.tensor_description.allocation_description.requested_bytes
-            for output in self.stats.output
-        )
+        tensors = [output.tensor_description for output in self.stats.output]
+        return sum(one.allocation_description.requested_bytes for one in tensors)
 
     @property
     def outputs(self) -> str:
@@ -202,7 +208,8 @@ def _lay_out(
             number += 1
             key = (*key[:2], number)
         if under_way[key]:
-            under_way[key][-1].inside += one.end - one.start
+            one.around = under_way[key][-1]
+            one.around.inside += one.end - one.start
         under_way[key].append(one)
         if key not in tracks:
             thread_id = key[1]

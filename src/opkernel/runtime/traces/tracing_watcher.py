@@ -5,8 +5,9 @@ Graphs that are to be traced are compiled apart, with a watcher; all others pay 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from opkernel.graph import Operation
 from opkernel.kernel import (
@@ -19,18 +20,32 @@ from opkernel.kernel import (
     forward_input,
 )
 from opkernel.proto import NodeDef
-from opkernel.runtime.step.kernel_watcher import (
+from opkernel.runtime.traces.node_exec_stats import NodeExecStatsWrapper
+from opkernel.runtime.traces.step_stats_collector import (
+    Place,
+    StepStatsCollector,
+    current_place,
+    enter,
+    in_place,
+)
+from opkernel.runtime.watch.kernel_watcher import (
     CallWatcher,
     Computer,
     KernelWatcher,
+    Requests,
     Runner,
     Starter,
 )
-from opkernel.runtime.traces.node_exec_stats import NodeExecStatsWrapper
-from opkernel.runtime.traces.place import Place, current_place, enter, in_place
 from opkernel.runtime.watch.watched_computation import computation
 from opkernel.types import DataType
 
+if TYPE_CHECKING:
+    from opkernel.runtime.dataflow.frames import Iteration, PendingCall
+    from opkernel.runtime.dataflow.node_item import NodeItem
+    from opkernel.runtime.dataflow.run import DataflowRun
+
+_now = time.perf_counter_ns
+_MAX_CALLS = 8  # that a name tells, the innermost ones
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"  # of nodes that no kernel computes
 
 
@@ -64,13 +79,13 @@ class TracingWatcher(KernelWatcher):
             finally:
                 _end(stats, outputs, types, device)
 
-        def forward(step: Step, tensor: Any) -> Sequence[Any]:
+        def forward(step: Step, *tensors: Any) -> Sequence[Any]:
             if step.stats_collector is not None:
                 stats = step.stats_collector.create_node_exec_stats(node)
                 stats.record_executor_started()
-                stats.set_outputs((tensor,), types)
+                stats.set_outputs(tensors, types)
                 stats.done(device)
-            return (tensor,)
+            return tensors
 
         passes_on = isinstance(kernel, FunctionKernel) and kernel.function is forward_input
         return forward if passes_on and self._inner is None else run
@@ -142,9 +157,7 @@ class _TracedCall:
         finally:
             _end(stats, outputs, self._types, _DEVICE)
 
-    def requests(
-        self, requests: Callable[[Sequence[Any]], Generator[Any, Any, Sequence[Any]]]
-    ) -> Callable[[Sequence[Any]], Generator[Any, Any, Sequence[Any]]]:
+    def requests(self, requests: Requests) -> Requests:
         return lambda inputs: self._followed(requests(inputs))
 
     def _followed(
@@ -184,3 +197,50 @@ def _end(
     stats.set_outputs(outputs, types)
     stats.record_executor_ended()
     stats.done(device)
+
+
+def run_traced(run: DataflowRun, collector: StepStatsCollector, feeds: Sequence[Any]) -> Any:
+    """The result of `run.run(feeds)`, which records when each node became ready, and in which calls."""
+    place = current_place()
+    run.ready = _TracedReady(collector, place.scope)
+    with in_place(place):
+        return run.run(feeds)
+
+
+class _TracedReady(list["tuple[NodeItem, Iteration]"]):
+    """The ready nodes; a thread that takes one is at the node's place from then on."""
+
+    def __init__(self, collector: StepStatsCollector, scope: str) -> None:
+        super().__init__()
+        self._since: list[int] = []
+        self._collector = collector
+        self._scope = scope
+
+    def append(self, node: tuple[NodeItem, Iteration]) -> None:
+        super().append(node)
+        self._since.append(_now())
+
+    def __iadd__(self, nodes: Iterable[tuple[NodeItem, Iteration]]) -> Self:  # type: ignore[override, misc]  # of lists
+        for node in nodes:
+            self.append(node)
+        return self
+
+    def pop(self, index: Any = -1) -> tuple[NodeItem, Iteration]:
+        node = super().pop(index)
+        call = node[1].frame.call
+        scope = self._scope if call is None else self._scope + _scope_of(call)
+        enter(Place(scope, self._since.pop(index), self._collector))
+        return node
+
+    def clear(self) -> None:
+        super().clear()
+        self._since.clear()
+
+
+def _scope_of(call: PendingCall | None) -> str:
+    """The names of the calls that a call is in, and its own."""
+    names: list[str] = []
+    while call is not None and len(names) < _MAX_CALLS:
+        names.append(call.item.name)
+        call = call.iteration.frame.call
+    return "".join(f"{name}/" for name in reversed(names))

@@ -30,13 +30,12 @@ from opkernel.kernel import (
     allocating_from,
     check_allocation,
 )
-from opkernel.kernel.checked_kernels import CallCheck, fault_of, kernel_deed, read_only
 from opkernel.kernel.context.declared_outputs import check_shape
-from opkernel.kernel.context.tensor_ref import TensorRef
-from opkernel.kernel.verification import broken_claims
-from opkernel.runtime.plan.references import dereferenced
-from opkernel.runtime.step.kernel_watcher import KernelWatcher, Runner
-from opkernel.types import DataType, PartialTensorShape
+from opkernel.kernel.context.inputs import TensorRef
+from opkernel.kernel.verification import CallCheck, broken_claims, fault_of, kernel_deed, read_only
+from opkernel.runtime.plan.keys import dereferenced
+from opkernel.runtime.watch.kernel_watcher import KernelWatcher, Runner
+from opkernel.types import Array, DataType, PartialTensorShape
 
 POISON = 0xCB
 """The byte that fills memory before a kernel gets it; floats of it are NaN."""
@@ -53,9 +52,9 @@ class GuardedMemory(CpuAllocator):
     def __init__(self, poison: int = POISON) -> None:
         super().__init__()
         self._poison = poison
-        self._blocks: list[tuple[np.ndarray[Any, Any], str]] = []
+        self._blocks: list[tuple[Array, str]] = []
 
-    def allocate(self, shape: Sequence[int], dtype: DataType) -> np.ndarray[Any, Any]:
+    def allocate(self, shape: Sequence[int], dtype: DataType) -> Array:
         """A poisoned array between canaries; arrays of objects hold None."""
         sizes = check_allocation(shape, dtype)
         kind = dtype.numpy_dtype
@@ -71,10 +70,8 @@ class GuardedMemory(CpuAllocator):
     def damage(self) -> str | None:
         """The side of an array on which something was written beside it; None without damage."""
         for block, what in self._blocks:
-            for place, canary in (
-                ("before", block[:_CANARY_BYTES]),
-                ("behind", block[-_CANARY_BYTES:]),
-            ):
+            ends = {"before": block[:_CANARY_BYTES], "behind": block[-_CANARY_BYTES:]}
+            for place, canary in ends.items():
                 if np.any(canary != _CANARY):
                     return f"the memory {place} its array {what}"
         return None
@@ -104,7 +101,9 @@ class Sanitizer(KernelWatcher):
     def runner(self, op: Operation, kernel: OpKernel, params: ContextParams) -> Runner:
         """The function that runs the kernel of a node under watch."""
         shapes = [tensor.shape for tensor in op.outputs]
-        check = _check_of_claims(op, kernel)
+        registration, check = op.signature.registration, None
+        if registration is not None and kernel.contract.outputs_as_declared:
+            check = CallCheck(kernel, registration)  # of a kernel that does not check itself
         node = kernel.node_def.SerializeToString(deterministic=True)
 
         def run(step: Step, *inputs: Any) -> Sequence[Any]:
@@ -128,7 +127,7 @@ class Sanitizer(KernelWatcher):
                 raise _found(kernel, "changed the attrs of its node")
             record = self._steps.get(step.step_id)
             if record is not None:
-                record.append(_Returned(op, kernel, outputs, _fingerprints(outputs), memory))
+                record.append(_Returned(op, kernel, outputs, [*map(fingerprint, outputs)], memory))
             return outputs
 
         return run
@@ -149,14 +148,6 @@ class Sanitizer(KernelWatcher):
         return watch
 
 
-def _check_of_claims(op: Operation, kernel: OpKernel) -> CallCheck | None:
-    """The function that checks a kernel that does not check itself."""
-    registration = op.signature.registration
-    if registration is None or not kernel.contract.outputs_as_declared:
-        return None
-    return CallCheck(kernel, registration)
-
-
 class _SanitizedContext(OpKernelContext):
     """A context whose memory is guarded on any thread; `allocating_from` by itself is for one."""
 
@@ -173,11 +164,11 @@ class _SanitizedContext(OpKernelContext):
         super().__init__(kernel, inputs, step, params)
         self._memory = memory
 
-    def allocate_output(self, *args: Any, **options: Any) -> np.ndarray[Any, Any]:
+    def allocate_output(self, *args: Any, **options: Any) -> Array:
         with allocating_from(self._memory):
             return super().allocate_output(*args, **options)
 
-    def allocate_temp(self, *args: Any, **options: Any) -> np.ndarray[Any, Any]:
+    def allocate_temp(self, *args: Any, **options: Any) -> Array:
         with allocating_from(self._memory):
             return super().allocate_temp(*args, **options)
 
@@ -292,10 +283,6 @@ def _check_returned(returned: _Returned) -> None:
     except OpError as error:
         error.add_node(returned.op.name, returned.op.type)
         raise
-
-
-def _fingerprints(values: Sequence[Any]) -> list[int | None]:
-    return [fingerprint(value) for value in values]
 
 
 def _elements(value: Any) -> list[Any]:

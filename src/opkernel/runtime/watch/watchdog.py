@@ -18,7 +18,7 @@ from typing import Self
 
 from opkernel.graph import Operation
 from opkernel.kernel import AsyncOpKernel
-from opkernel.runtime.dataflow import node_of_frame
+from opkernel.runtime.dataflow.run import node_of_frame
 from opkernel.runtime.plan.compiled_plan import CompiledPlan
 
 _LOGGER = logging.getLogger("opkernel.watchdog")

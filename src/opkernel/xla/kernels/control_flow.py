@@ -15,17 +15,14 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.graph import Operation
-from opkernel.graph.functions.function_body import FunctionBody
 from opkernel.proto import NameAttrList
 from opkernel.types import DataType
-from opkernel.xla.context import XlaOpKernelContext
+from opkernel.xla.const_analysis import passed_on
+from opkernel.xla.context import XlaOpKernel, XlaOpKernelContext
 from opkernel.xla.jax_numpy import jax, jnp, lax
-from opkernel.xla.kernels.checking import truth
-from opkernel.xla.op_kernel import XlaOpKernel
+from opkernel.xla.kernels.pass_through import truth
 from opkernel.xla.register_kernel import register_xla_kernel
-from opkernel.xla.resource import XlaResource, resources_of
-from opkernel.xla.tensor_list import XlaTensorList
+from opkernel.xla.resource import XlaResource, XlaTensorList, resources_of
 
 _PASSING = frozenset({"Identity", "StopGradient"})
 
@@ -197,7 +194,7 @@ class WhileOp(XlaOpKernel):
         """Compile a loop over all inputs that the body changes."""
         attrs = self.node_def.attr
         body = ctx.function_body(attrs["body"].func)
-        loop = _CompiledLoop(ctx, attrs["cond"].func, attrs["body"].func, _invariant(body))
+        loop = _CompiledLoop(ctx, attrs["cond"].func, attrs["body"].func, passed_on(body, _PASSING))
         ctx.outputs[:] = loop.run()
 
 
@@ -224,24 +221,22 @@ class _CompiledLoop:
     def run(self) -> list[Any]:
         """The results."""
         inputs = self._ctx.inputs
-        first = self._first()
-        after = jax().eval_shape(self._turn, first)
+        first, after = self._tried()
         if self._shared.make_gradients():
-            first = self._first()
-            after = jax().eval_shape(self._turn, first)
+            first, after = self._tried()
         while self._note_changing_lengths(first, after):
-            first = self._first()
-            after = jax().eval_shape(self._turn, first)
+            first, after = self._tried()
         first = _with_buffers(first, after)
         last, written = lax().while_loop(self._holds, self._turn, first)
         self._shared.note((), written)
         changed = iter(last)
         return [one if i in self._stays else next(changed) for i, one in enumerate(inputs)]
 
-    def _first(self) -> tuple[list[Any], list[Any]]:
-        """The state before the first turn."""
+    def _tried(self) -> tuple[Any, Any]:
+        """The state before the first turn, and its shapes and types after it."""
         values = [_in_program(one) for one in self._changing(self._ctx.inputs)]
-        return self._steady((values, [one.value for one in self._shared.resources]))
+        first = self._steady((values, [one.value for one in self._shared.resources]))
+        return first, jax().eval_shape(self._turn, first)
 
     def _note_changing_lengths(self, before: Any, after: Any) -> bool:
         """Note the lists whose number of elements a turn changes; whether there are more than were known."""
@@ -286,23 +281,6 @@ class _CompiledLoop:
         inputs = self._inputs(state)
         results = self._shared.called(self._body, inputs)
         return self._steady(self._shared.after(inputs, self._changing(results)))
-
-
-def _invariant(body: FunctionBody) -> frozenset[int]:
-    """The arguments that a body gives back as they are."""
-    return frozenset(
-        index
-        for index, (arg, ret) in enumerate(zip(body.arg_nodes, body.ret_nodes, strict=True))
-        if _source(ret) is arg
-    )
-
-
-def _source(op: Operation) -> Operation:
-    """The operation whose output comes to another one, through operations that pass it on."""
-    op = op.edges[0]
-    while op.type in _PASSING:
-        op = op.edges[0]
-    return op
 
 
 def _with_buffers(state: Any, after: Any) -> Any:

@@ -17,24 +17,19 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import from_attrs
-from opkernel.ops.kernel_types import NARROW_FLOATS
-from opkernel.ops.nn.conv.attrs import (
+from opkernel.ops.nn.conv.kernels import (
+    check_filter,
     check_num_spatial,
     conv2d_windows,
     conv3d_windows,
+    convolution,
     windows_of_conv,
 )
-from opkernel.ops.nn.conv.kernels import check_filter, convolution
-from opkernel.ops.nn.geometry import (
-    Windows,
-    check_rank,
-    check_shape,
-    sizes_from_tensor,
-)
-from opkernel.ops.nn.windows import Geometry
+from opkernel.ops.nn.windows import Geometry, Windows, check_rank, check_shape, sizes_from_tensor
+from opkernel.ops.registration import NARROW_FLOATS
 from opkernel.types import as_dtype
 from opkernel.xla.jax_numpy import jax, jnp, lax
-from opkernel.xla.kernels.window_elements import elements_of_windows
+from opkernel.xla.kernels.pooling import elements_of_windows
 from opkernel.xla.register_kernel import register_xla_kernel
 
 __all__ = ["convolved"]
@@ -135,12 +130,11 @@ def depthwise_convolved(x: Any, filters: Any, windows: Windows) -> Any:
             f"input and filter must have the same depth: {channels} vs {filters.shape[2]}"
         )
     grouped = filters.reshape(*filters.shape[:2], 1, math.prod(filters.shape[2:]))
-    return convolution(
-        x,
-        grouped,
-        windows,
-        lambda x, _, geometry, windows: _depthwise(x, filters, geometry, windows),
-    )
+
+    def convolve(x: Any, _: Any, geometry: Geometry, windows: Windows) -> Any:
+        return _depthwise(x, filters, geometry, windows)
+
+    return convolution(x, grouped, windows, convolve)
 
 
 @register_xla_kernel("Conv", factory=True)
@@ -165,32 +159,28 @@ def conv(*, windows_for: Callable[[int], Windows], batch_dims: int, groups: int)
     return kernel
 
 
-_SizesOf = Callable[[Any, Any, Any], Sequence[int]]
-"""The shape of the gradient, from the input that tells it, the other one, and the gradient by the output."""
+_SizesOf = Callable[[Windows, Any, Any, Any], Sequence[int]]
+"""The shape of the gradient, from the windows, the input that tells it, the other one, and the gradient by the output."""
 
 
 def _told(name: str) -> _SizesOf:
     """It is the value of an input of that name."""
-    return lambda given, other, gradient: sizes_from_tensor(name, given)
+    return lambda windows, given, other, gradient: sizes_from_tensor(name, given)
 
 
-def _like(given: Any, other: Any, gradient: Any) -> Sequence[int]:
+def _like(windows: Windows, given: Any, other: Any, gradient: Any) -> Sequence[int]:
     """It is that of the input."""
     return tuple(given.shape)
 
 
-def _of_images(windows: Windows) -> _SizesOf:
+def _of_images(windows: Windows, given: Any, filters: Any, gradient: Any) -> Sequence[int]:
     """It is the value of the input, which may have rows and columns alone."""
-
-    def sizes_of(given: Any, filters: Any, gradient: Any) -> Sequence[int]:
-        sizes = sizes_from_tensor("input_sizes", given)
-        if len(sizes) != 2:
-            return sizes
-        check_rank("filter", filters, 4)
-        check_rank("out_backprop", gradient, 4)
-        return windows.shape(gradient.shape[0], sizes, filters.shape[2])
-
-    return sizes_of
+    sizes = sizes_from_tensor("input_sizes", given)
+    if len(sizes) != 2:
+        return sizes
+    check_rank("filter", filters, 4)
+    check_rank("out_backprop", gradient, 4)
+    return windows.shape(gradient.shape[0], sizes, filters.shape[2])
 
 
 def _forward(
@@ -228,65 +218,44 @@ def _transposed(linear: Callable[[Any], Any], shape: Sequence[int], gradient: An
     return result.astype(gradient.dtype)
 
 
-def _by_input(windows: Windows, sizes_of: _SizesOf, *, depthwise: bool = False) -> Any:
-    """The kernel of the gradient by the input."""
-
-    def by_input(given: Any, filters: Any, gradient: Any) -> Any:
-        sizes = tuple(sizes_of(given, filters, gradient))
-        compute, expected = _forward(sizes, filters.shape, windows, depthwise)
-        check_shape("out_backprop", gradient.shape, expected)
-        if 0 in sizes or not (filters.size and gradient.size):
-            return np.zeros(sizes, gradient.dtype)
-        wide = _in_float(filters)
-        return _transposed(lambda x: compute(x, wide), sizes, gradient)
-
-    return by_input
-
-
-def _by_filters(windows: Windows, sizes_of: _SizesOf, *, depthwise: bool = False) -> Any:
-    """The kernel of the gradient by the filters."""
-
-    def by_filters(x: Any, given: Any, gradient: Any) -> Any:
-        sizes = tuple(sizes_of(given, x, gradient))
-        compute, expected = _forward(x.shape, sizes, windows, depthwise)
-        check_shape("out_backprop", gradient.shape, expected)
-        if 0 in sizes or not (x.size and gradient.size):
-            return np.zeros(sizes, gradient.dtype)
-        wide = _in_float(x)
-        return _transposed(lambda filters: compute(wide, filters), sizes, gradient)
-
-    return by_filters
-
-
-@register_xla_kernel("Conv2DBackpropInput", compile_time_constants=["input_sizes"], factory=True)
-@from_attrs(windows=conv2d_windows)
-def conv2d_backprop_input(*, windows: Windows) -> Any:
-    return _by_input(windows, _of_images(windows))
-
-
-def _gradient(op: str, told_by: str, windows_of: Callable[..., Windows]) -> Callable[..., Any]:
-    """The maker of a gradient's kernel; an input tells its shape, or has it."""
-    by = _by_filters if "BackpropFilter" in op else _by_input
-    sizes_of = _told(told_by) if told_by else _like
+def _gradient(
+    op: str, windows_of: Callable[..., Windows], sizes_of: _SizesOf
+) -> Callable[..., Any]:
+    """The maker of a gradient's kernel."""
+    is_depthwise, is_by_filters = op.startswith("Depthwise"), "BackpropFilter" in op
 
     @from_attrs(windows=windows_of)
-    def make(*, windows: Windows) -> Any:
-        return by(windows, sizes_of, depthwise=op.startswith("Depthwise"))
+    def make(*, windows: Windows) -> Callable[[Any, Any, Any], Any]:
+        def gradient_of(first: Any, second: Any, gradient: Any) -> Any:
+            given, other = (second, first) if is_by_filters else (first, second)
+            sizes = tuple(sizes_of(windows, given, other, gradient))
+            images, filters = (other.shape, sizes) if is_by_filters else (sizes, other.shape)
+            compute, expected = _forward(images, filters, windows, is_depthwise)
+            check_shape("out_backprop", gradient.shape, expected)
+            if 0 in sizes or not (other.size and gradient.size):
+                return np.zeros(sizes, gradient.dtype)
+            wide = _in_float(other)
+            if is_by_filters:
+                return _transposed(lambda filters: compute(wide, filters), sizes, gradient)
+            return _transposed(lambda x: compute(x, wide), sizes, gradient)
+
+        return gradient_of
 
     return make
 
 
 _IMAGES = partial(conv2d_windows, refusal=InvalidArgumentError)
 _LIKE_VOLUMES = partial(conv3d_windows, data_format="NDHWC")
-for _op, _told_by, _windows_of in (
-    ("Conv2DBackpropFilter", "filter_sizes", _IMAGES),
-    ("DepthwiseConv2dNativeBackpropInput", "input_sizes", _IMAGES),
-    ("DepthwiseConv2dNativeBackpropFilter", "filter_sizes", _IMAGES),
-    ("Conv3DBackpropInputV2", "input_sizes", conv3d_windows),
-    ("Conv3DBackpropFilterV2", "filter_sizes", conv3d_windows),
-    ("Conv3DBackpropInput", "", _LIKE_VOLUMES),
-    ("Conv3DBackpropFilter", "", _LIKE_VOLUMES),
+for _op, _told_by, _windows_of, _sizes_of in (
+    ("Conv2DBackpropInput", ["input_sizes"], conv2d_windows, _of_images),
+    ("Conv2DBackpropFilter", ["filter_sizes"], _IMAGES, _told("filter_sizes")),
+    ("DepthwiseConv2dNativeBackpropInput", ["input_sizes"], _IMAGES, _told("input_sizes")),
+    ("DepthwiseConv2dNativeBackpropFilter", ["filter_sizes"], _IMAGES, _told("filter_sizes")),
+    ("Conv3DBackpropInputV2", ["input_sizes"], conv3d_windows, _told("input_sizes")),
+    ("Conv3DBackpropFilterV2", ["filter_sizes"], conv3d_windows, _told("filter_sizes")),
+    ("Conv3DBackpropInput", [], _LIKE_VOLUMES, _like),
+    ("Conv3DBackpropFilter", [], _LIKE_VOLUMES, _like),
 ):
-    register_xla_kernel(_op, compile_time_constants=[_told_by] if _told_by else [], factory=True)(
-        _gradient(_op, _told_by, _windows_of)
+    register_xla_kernel(_op, compile_time_constants=_told_by, factory=True)(
+        _gradient(_op, _windows_of, _sizes_of)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opkernel.ops.signal.fft import check_rank, check_types, cut, lengths_of
+from opkernel.ops.math.fft import check_rank, check_types, cut, lengths_of
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.register_kernel import register_xla_kernel

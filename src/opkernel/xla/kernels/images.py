@@ -14,23 +14,22 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.ops.image.crop_and_resize import check_one_for_each_box
 from opkernel.ops.image.non_max_suppression import box_corners, box_overlap
-from opkernel.ops.image.resize import check_alignment
+from opkernel.ops.image.resize import check_alignment, cubic, linear, nearest
 from opkernel.ops.image.resize_grad import check_gradient, check_nearest_gradient
-from opkernel.ops.image.resize_sampling import cubic, linear, nearest
-from opkernel.ops.kernel_types import NARROW_FLOATS
-from opkernel.types import DataType
+from opkernel.ops.registration import NARROW_FLOATS
+from opkernel.types import Array, DataType
 from opkernel.xla.jax_numpy import jnp, lax
 from opkernel.xla.register_kernel import register_xla_kernel
 
 
-def _sums(values: Any, places: np.ndarray[Any, Any], size: int, axis: int) -> Any:
+def _sums(values: Any, places: Array, size: int, axis: int) -> Any:
     """The sums of the slices that go to each of `size` places."""
     shape = (*values.shape[:axis], size, *values.shape[axis + 1 :])
     zeros = jnp().zeros(shape, values.dtype)
     return zeros.at[(slice(None),) * axis + (places,)].add(values)
 
 
-def _along(weights: np.ndarray[Any, Any], axis: int) -> np.ndarray[Any, Any]:
+def _along(weights: Array, axis: int) -> Array:
     """Weights along one of the dimensions [batch, height, width, channels]."""
     return weights.reshape(-1, *(1,) * (3 - axis))
 

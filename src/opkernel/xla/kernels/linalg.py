@@ -3,16 +3,21 @@
 Compiled code cannot refuse a matrix that has no inverse: its results are infinite or NaN.
 
 Source: TensorFlow compiler/tf2xla/kernels/cholesky_op.cc, qr_op.cc, matrix_inverse_op.cc, matrix_solve_op.cc,
-matrix_triangular_solve_op.cc, self_adjoint_eig_op.cc, svd_op.cc.
+matrix_triangular_solve_op.cc, self_adjoint_eig_op.cc, svd_op.cc, tridiagonal_ops.cc.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from opkernel.errors import UnimplementedError
 from opkernel.ops.linalg.lu import check_system
 from opkernel.ops.linalg.matrices import check_square, check_stacks
-from opkernel.ops.linalg.triangular import check_triangular_system
+from opkernel.ops.linalg.triangular_and_tridiagonal import (
+    check_triangular_system,
+    check_tridiagonal_product,
+    check_tridiagonal_system,
+)
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp, lax
 from opkernel.xla.register_kernel import register_xla_kernel
@@ -85,14 +90,6 @@ def svd(tensor: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any
     return s, u, _adjoint_if(vh, True)
 
 
-@register_xla_kernel("SelfAdjointEigV2")
-def self_adjoint_eig_v2(tensor: Any, *, compute_v: bool) -> tuple[Any, Any]:
-    """The eigenvalues in ascending order, and the vectors; none unless asked for."""
-    check_square(tensor)
-    vectors, values = lax().linalg.eigh(_wide(tensor), lower=True, symmetrize_input=False)
-    return values, vectors if compute_v else jnp().zeros(0, tensor.dtype)
-
-
 @register_xla_kernel("XlaSelfAdjointEig")
 def xla_self_adjoint_eig(a: Any, *, lower: bool) -> tuple[Any, Any]:
     """The eigenvalues in ascending order, and the vectors, as exact as they can be."""
@@ -101,12 +98,17 @@ def xla_self_adjoint_eig(a: Any, *, lower: bool) -> tuple[Any, Any]:
     return values, vectors
 
 
+@register_xla_kernel("SelfAdjointEigV2")
+def self_adjoint_eig_v2(tensor: Any, *, compute_v: bool) -> tuple[Any, Any]:
+    """The same of the lower triangles; no vectors unless asked for."""
+    values, vectors = xla_self_adjoint_eig(tensor, lower=True)
+    return values, vectors if compute_v else jnp().zeros(0, tensor.dtype)
+
+
 @register_xla_kernel("XlaSvd")
 def xla_svd(a: Any) -> tuple[Any, Any, Any]:
     """The singular values in descending order, and both square matrices of vectors, as exact as they can be."""
-    check_stacks(a)
-    u, s, vh = jnp().linalg.svd(_wide(a), full_matrices=True)
-    return s, u, _adjoint_if(vh, True)
+    return svd(a, compute_uv=True, full_matrices=True)
 
 
 @register_xla_kernel("Lu")
@@ -140,3 +142,28 @@ def log_matrix_determinant(tensor: Any) -> tuple[Any, Any]:
     units = jnp().where(sizes == 0, pivots, pivots / sizes)
     unit, log = sign * jnp().prod(units, axis=-1), jnp().sum(jnp().log(sizes), axis=-1)
     return unit, jnp().where(jnp().isnan(unit), jnp().nan, log)
+
+
+@register_xla_kernel("TridiagonalMatMul")
+def tridiagonal_mat_mul(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> Any:
+    """The product of a tridiagonal matrix, given by its diagonals, and a matrix."""
+    check_tridiagonal_product(superdiag, maindiag, subdiag, rhs)
+    result = maindiag.swapaxes(-1, -2) * rhs
+    above = superdiag[..., 0, :-1, None] * rhs[..., 1:, :]
+    below = subdiag[..., 0, 1:, None] * rhs[..., :-1, :]
+    return result.at[..., :-1, :].add(above).at[..., 1:, :].add(below)
+
+
+@register_xla_kernel("TridiagonalSolve")
+def tridiagonal_solve(
+    diagonals: Any, rhs: Any, *, partial_pivoting: bool, perturb_singular: bool
+) -> Any:
+    """The x with `matrix @ x == rhs`; NaN where the matrix is singular."""
+    check_tridiagonal_system(diagonals, rhs, partial_pivoting, perturb_singular)
+    if perturb_singular:
+        raise UnimplementedError("perturb_singular is not compiled: no pivot is moved from 0.")
+    if not rhs.size:
+        return rhs
+    above, main, below = (diagonals[..., row, :] for row in range(3))
+    above, below = above.at[..., -1].set(0), below.at[..., 0].set(0)
+    return lax().linalg.tridiagonal_solve(below, main, above, rhs)

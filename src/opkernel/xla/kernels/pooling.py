@@ -3,13 +3,16 @@
 Maxima that are given back with their place, or whose gradient is asked for, are reduced together with their flat
 index. Layouts with the channels first are turned, which the compiler leaves out again.
 
+XLA's own windows of several values, and its scatters, are slow on CPUs. So windows are taken apart: for each place in a
+window, what all windows have there is a slice of the padded input. Such slices are computed with element by element.
+
 Source: TensorFlow compiler/tf2xla/kernels/pooling_ops.cc.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,26 +20,72 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import from_attrs
-from opkernel.ops.kernel_types import NARROW_FLOATS
-from opkernel.ops.nn.geometry import check_rank, check_shape, sizes_from_tensor
 from opkernel.ops.nn.max_pool import check_depth_windows
 from opkernel.ops.nn.pooling import (
     Pool,
+    lowest,
     padded_pool_in_layout,
     pool_from_attrs,
     pool_in_layout,
     sizes_in_tensor,
+    window_sizes,
 )
-from opkernel.ops.nn.window_reductions import lowest, window_sizes
-from opkernel.ops.nn.windows import Geometry, overlaps
+from opkernel.ops.nn.windows import Geometry, check_rank, check_shape, overlaps, sizes_from_tensor
+from opkernel.ops.registration import NARROW_FLOATS
 from opkernel.types import DataType, as_dtype
 from opkernel.xla.jax_numpy import jax, jnp, lax
-from opkernel.xla.kernels.window_elements import (
-    are_apart,
-    first_largest_in_windows,
-    given_to_windows,
-)
 from opkernel.xla.register_kernel import register_xla_kernel
+
+_MOST = 64
+"""Windows of more elements make large programs."""
+
+
+def are_apart(geometry: Geometry) -> bool:
+    """Whether windows have no element in common, and few elements."""
+    extents = zip(geometry.strides, geometry.window, strict=True)
+    return all(step >= size for step, size in extents) and math.prod(geometry.window) <= _MOST
+
+
+def elements_of_windows(geometry: Geometry) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """For each place in a window: the place, and where the spatial dimensions of the padded input have it."""
+    along = list(zip(geometry.dilations, geometry.output, geometry.strides, strict=True))
+    for place in np.ndindex(*geometry.window):
+        first = [at * gap for at, (gap, _, _) in zip(place, along, strict=True)]
+        slices = [
+            slice(start, start + (count - 1) * step + 1, step)
+            for start, (_, count, step) in zip(first, along, strict=True)
+        ]
+        yield place, tuple(slices)
+
+
+def first_largest_in_windows(x: Any, geometry: Geometry) -> Any:
+    """Which element of each window is the first largest one: its number in the window, int32; -1 for none.
+
+    A NaN is taken where it comes first, and else passed over. `x` is `[batch, *spatial, channels]`.
+    """
+    padding = ((0, 0), *geometry.padding, (0, 0))
+    padded, inside = jnp().pad(x, padding), np.pad(np.ones((1, *x.shape[1:-1], 1), bool), padding)
+    best, found = np.zeros((), x.dtype), np.int32(-1)
+    for number, (_, spatial) in enumerate(elements_of_windows(geometry)):
+        value, is_there = padded[:, *spatial], inside[:, *spatial, :1]
+        wins = is_there & ((found < 0) | (best < value))
+        best, found = jnp().where(wins, value, best), jnp().where(wins, np.int32(number), found)
+    return found
+
+
+def given_to_windows(numbers: Any, values: Any, geometry: Geometry, shape: tuple[int, ...]) -> Any:
+    """Zeros of a shape, but for the element of each window that has a number: it has the window's value."""
+    zero = np.zeros((), values.dtype)
+    padded = geometry.padded_shape(shape)
+    total: Any = zero
+    for number, (_, spatial) in enumerate(elements_of_windows(geometry)):
+        taken = jnp().where(numbers == number, values, zero)
+        edges = [
+            (part.start, size - part.stop, part.step - 1)
+            for part, size in zip(spatial, padded[1:-1], strict=True)
+        ]
+        total = total + lax().pad(taken, zero, [(0, 0, 0), *edges, (0, 0, 0)])
+    return total[geometry.inner(shape)]
 
 
 def _windows(geometry: Geometry, depth: int = 1) -> dict[str, Any]:
@@ -64,6 +113,7 @@ def _in_layout(pool: Pool, compute: Callable[..., Any]) -> Callable[..., Any]:
 
 def _mean(x: Any, pool: Pool) -> Any:
     """The sums over windows, divided by how many elements each sees; narrow floats in float."""
+    pool.refuse_depth("Pooling")
     geometry = pool.geometry(x.shape)
     wide = x.astype(np.float32) if as_dtype(x.dtype) in NARROW_FLOATS else x
     zero = np.zeros((), wide.dtype)
@@ -72,15 +122,6 @@ def _mean(x: Any, pool: Pool) -> Any:
     if geometry.is_padded:
         counts = window_sizes(geometry, x.shape[1:-1])
     return (sums / np.asarray(counts, wide.dtype)).astype(x.dtype)
-
-
-def _avg_pool(rank: int) -> Callable[..., Any]:
-    @from_attrs(pool=partial(pool_in_layout, rank=rank))
-    def avg_pool(*, pool: Pool) -> Callable[[Any], Any]:
-        pool.refuse_depth("Pooling")
-        return _in_layout(pool, lambda x: _mean(x, pool))
-
-    return avg_pool
 
 
 def _mean_gradient(sizes: Sequence[int], gradient: Any, pool: Pool) -> Any:
@@ -109,8 +150,7 @@ def _avg_pool_grad(rank: int) -> Callable[..., Any]:
                 )
             if not pool.windows.channels_last:
                 sizes = (sizes[0], *sizes[2:], sizes[1])
-            compute = _in_layout(pool, lambda gradient: _mean_gradient(sizes, gradient, pool))
-            return compute(gradient)
+            return _in_layout(pool, partial(_mean_gradient, sizes, pool=pool))(gradient)
 
         return gradient_by_input
 
@@ -118,14 +158,15 @@ def _avg_pool_grad(rank: int) -> Callable[..., Any]:
 
 
 for _suffix, _rank in (("", 4), ("3D", 5)):
-    register_xla_kernel(f"AvgPool{_suffix}", factory=True)(_avg_pool(_rank))
     register_xla_kernel(
         f"AvgPool{_suffix}Grad", compile_time_constants=["orig_input_shape"], factory=True
     )(_avg_pool_grad(_rank))
 
 
-def _largest(x: Any, pool: Pool) -> Any:
+def _max_pool(x: Any, pool: Pool) -> Any:
     """The maxima; NaN counts as absent, and an empty window has the least finite value."""
+    check_rank("tensor_in", x, pool.rank)
+    check_depth_windows(pool, x.shape[-1])
     geometry = pool.geometry(x.shape)
     least = np.asarray(lowest(x.dtype), x.dtype)
     if as_dtype(x.dtype).is_floating:
@@ -133,33 +174,9 @@ def _largest(x: Any, pool: Pool) -> Any:
     return lax().reduce_window(x, least, lax().max, **_windows(geometry, pool.depth))
 
 
-def _max_pool_of(x: Any, pool: Pool) -> Any:
-    check_rank("tensor_in", x, pool.rank)
-    check_depth_windows(pool, x.shape[-1])
-    return _largest(x, pool)
-
-
-@register_xla_kernel("MaxPool", factory=True)
-@from_attrs(pool=padded_pool_in_layout)
-def max_pool(*, pool: Pool) -> Callable[[Any], Any]:
-    return _in_layout(pool, lambda x: _max_pool_of(x, pool))
-
-
-@register_xla_kernel("MaxPoolV2", compile_time_constants=["ksize", "strides"], factory=True)
-def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Any, Any, Any], Any]:
-    def pooled(x: Any, ksize: Any, strides: Any) -> Any:
-        sizes, steps = sizes_in_tensor(ksize), sizes_in_tensor(strides)
-        pool = pool_from_attrs(sizes, steps, padding, data_format=data_format)
-        return _in_layout(pool, lambda x: _max_pool_of(x, pool))(x)
-
-    return pooled
-
-
-@register_xla_kernel("MaxPool3D", factory=True)
-@from_attrs(pool=partial(pool_in_layout, rank=5))
-def max_pool_3d(*, pool: Pool) -> Callable[[Any], Any]:
+def _max_pool_3d(x: Any, pool: Pool) -> Any:
     pool.refuse_depth("Pooling")
-    return _in_layout(pool, lambda x: _max_pool_of(x, pool))
+    return _max_pool(x, pool)
 
 
 def _first_largest(x: Any, pool: Pool) -> tuple[Any, Any]:
@@ -254,48 +271,50 @@ def _max_pool_3d_gradient(x: Any, y: Any, gradient: Any, pool: Pool) -> Any:
     return out
 
 
-_Gradient = Callable[[Any, Any, Any, Pool], Any]
+_Compute = Callable[..., Any]
+"""Takes arrays with the channels last, and the Pool."""
 
 
-def _with_attrs(compute: _Gradient, rank: int) -> Callable[..., Any]:
-    """The kernel of a gradient whose windows are attrs."""
+def _with_attrs(compute: _Compute, pool_of: Callable[..., Pool]) -> Callable[..., Any]:
+    """The kernel of a computation whose windows are attrs."""
 
-    @from_attrs(pool=partial(pool_in_layout, rank=rank))
-    def kernel(*, pool: Pool) -> Callable[[Any, Any, Any], Any]:
-        return _in_layout(pool, lambda x, y, gradient: compute(x, y, gradient, pool))
+    @from_attrs(pool=pool_of)
+    def kernel(*, pool: Pool) -> Callable[..., Any]:
+        return _in_layout(pool, partial(compute, pool=pool))
 
     return kernel
 
 
-def _with_sizes(compute: _Gradient) -> Callable[..., Any]:
-    """The kernel of a gradient whose windows are inputs."""
+def _with_sizes(compute: _Compute) -> Callable[..., Any]:
+    """The kernel of a computation whose windows are inputs."""
 
     def kernel(*, padding: str, data_format: str) -> Callable[..., Any]:
-        def computed(x: Any, y: Any, gradient: Any, ksize: Any, strides: Any) -> Any:
+        def computed(*inputs: Any) -> Any:
+            *arrays, ksize, strides = inputs
             sizes, steps = sizes_in_tensor(ksize), sizes_in_tensor(strides)
             pool = pool_from_attrs(sizes, steps, padding, data_format=data_format)
-            inner = _in_layout(pool, lambda x, y, gradient: compute(x, y, gradient, pool))
-            return inner(x, y, gradient)
+            return _in_layout(pool, partial(compute, pool=pool))(*arrays)
 
         return computed
 
     return kernel
 
 
-@register_xla_kernel("MaxPoolGrad", factory=True)
-@from_attrs(pool=padded_pool_in_layout)
-def max_pool_grad(*, pool: Pool) -> Callable[[Any, Any, Any], Any]:
-    return _in_layout(pool, lambda x, y, gradient: _max_pool_grad(x, y, gradient, pool))
-
-
-for _op, _compute, _rank in (
-    ("MaxPoolGradGrad", _max_pool_grad_grad, 4),
-    ("MaxPool3DGrad", _max_pool_3d_gradient, 5),
-    ("MaxPool3DGradGrad", _max_pool_grad_grad, 5),
+_VOLUMES = partial(pool_in_layout, rank=5)
+for _op, _compute, _pool_of in (
+    ("AvgPool", _mean, pool_in_layout),
+    ("AvgPool3D", _mean, _VOLUMES),
+    ("MaxPool", _max_pool, padded_pool_in_layout),
+    ("MaxPool3D", _max_pool_3d, _VOLUMES),
+    ("MaxPoolGrad", _max_pool_grad, padded_pool_in_layout),
+    ("MaxPoolGradGrad", _max_pool_grad_grad, pool_in_layout),
+    ("MaxPool3DGrad", _max_pool_3d_gradient, _VOLUMES),
+    ("MaxPool3DGradGrad", _max_pool_grad_grad, _VOLUMES),
 ):
-    register_xla_kernel(_op, factory=True)(_with_attrs(_compute, _rank))
+    register_xla_kernel(_op, factory=True)(_with_attrs(_compute, _pool_of))
 
 for _op, _compute in (
+    ("MaxPoolV2", _max_pool),
     ("MaxPoolGradV2", _max_pool_grad),
     ("MaxPoolGradGradV2", _max_pool_grad_grad),
 ):

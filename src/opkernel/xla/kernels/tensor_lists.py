@@ -1,10 +1,10 @@
-"""TensorLists: buffers with room for all elements (`XlaTensorList`).
+"""TensorLists, TensorArrays and stacks: buffers with room for all elements (`XlaTensorList`).
 
 How many elements there is room for must be known to the compiler, and the shape of elements when the first one is read.
+TensorArrays and stacks are resources that hold a buffer. An element of a TensorArray that was not written is zeros; one
+may be read and written more than once. The program frees both without being told.
 
-Resources that hold a list of tensors and live in one program: TensorArrays and stacks.
-
-Source: TensorFlow compiler/tf2xla/kernels/tensor_list_ops.cc.
+Source: TensorFlow compiler/tf2xla/kernels/tensor_list_ops.cc, tensor_array_ops.cc, stack_ops.cc.
 """
 
 from __future__ import annotations
@@ -14,35 +14,14 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.types import DataType
-from opkernel.xla.context import XlaOpKernelContext
-from opkernel.xla.op_kernel import WholeProgramOp
+from opkernel.kernel import OpKernelConstruction
+from opkernel.types import Array, DataType, PartialTensorShape
+from opkernel.xla.kernels.scatter_and_stitch import CHANGES
 from opkernel.xla.register_kernel import register_xla_kernel
-from opkernel.xla.resource import XlaResource
-from opkernel.xla.tensor_list import XlaTensorList
-
-__all__ = ["ListResourceOp"]
+from opkernel.xla.resource import XlaResource, XlaTensorList
 
 
-class ListResourceOp(WholeProgramOp):
-    """A kernel of a TensorArray or a stack."""
-
-    def elements(
-        self, ctx: XlaOpKernelContext, dtype: DataType | None = None
-    ) -> tuple[XlaResource, XlaTensorList]:
-        """The resource of input 0, and its elements, which are to be of a type.
-
-        Raises:
-            InvalidArgumentError: it is a variable, or has elements of another type.
-        """
-        resource = ctx.resource(0)
-        found = resource.read(dtype)
-        if not isinstance(found, XlaTensorList):
-            raise InvalidArgumentError(f"{resource.name} is a variable, and holds no elements")
-        return resource, found
-
-
-def _known_shape(element_shape: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
+def _known_shape(element_shape: Array) -> tuple[int, ...] | None:
     """The shape that a tensor of integers stands for; None if it is not known whole."""
     if element_shape.ndim == 0 or (element_shape < 0).any():
         return None
@@ -175,3 +154,172 @@ def tensor_list_concat_v2(
     size, *rest = input_handle.element_shape
     parts = input_handle.elements()
     return parts.reshape(len(parts) * size, *rest), np.full(len(parts), size, np.int64)
+
+
+_NO_FLOW = np.zeros((), np.float32)
+
+
+def _elements(resource: XlaResource, dtype: DataType | None = None) -> XlaTensorList:
+    """The elements of a TensorArray or a stack, which are to be of a type.
+
+    Raises:
+        InvalidArgumentError: it is a variable, or has elements of another type.
+    """
+    found = resource.read(dtype)
+    if not isinstance(found, XlaTensorList):
+        raise InvalidArgumentError(f"{resource.name} is a variable, and holds no elements")
+    return found
+
+
+def _known(shape: PartialTensorShape) -> tuple[int, ...] | None:
+    return tuple(shape.as_tensor_shape()) if shape.is_fully_defined() else None
+
+
+@register_xla_kernel("TensorArrayV3", compile_time_constants=["size"], resources=True)
+def tensor_array(
+    size: Any,
+    *,
+    dtype: DataType,
+    element_shape: PartialTensorShape,
+    dynamic_size: bool,
+    construction: OpKernelConstruction,
+) -> tuple[XlaResource, Any]:
+    """A new TensorArray, and a flow."""
+    if dynamic_size:
+        raise UnimplementedError("XLA does not compile a TensorArray of dynamic size")
+    count = int(size.item())
+    if count < 0:
+        raise InvalidArgumentError(f"The size of a TensorArray must be >= 0, not {count}")
+    elements = XlaTensorList.zeros(count, _known(element_shape), dtype, count)
+    return XlaResource(construction.node_def.name, dtype, elements), _NO_FLOW
+
+
+@register_xla_kernel("TensorArrayGradV3", resources=True)
+def tensor_array_grad(array: XlaResource, flow_in: Any, *, source: str) -> tuple[XlaResource, Any]:
+    """The TensorArray for the gradients of the elements, one for each source, and a flow."""
+    _elements(array)
+    return array.gradient(source), _NO_FLOW
+
+
+@register_xla_kernel("TensorArraySizeV3", resources=True)
+def tensor_array_size(array: XlaResource, flow_in: Any) -> Any:
+    """The number of elements, which the compiler knows."""
+    return np.asarray(_elements(array).max_size, np.int32)
+
+
+@register_xla_kernel(["TensorArrayCloseV3", "StackCloseV2"], resources=True)
+def close(handle: XlaResource) -> None:
+    """Add nothing to the program."""
+
+
+@register_xla_kernel("TensorArrayReadV3", resources=True)
+def tensor_array_read(array: XlaResource, index: Any, flow_in: Any, *, dtype: DataType) -> Any:
+    return _elements(array, dtype).item(index)
+
+
+@register_xla_kernel("TensorArrayGatherV3", resources=True)
+def tensor_array_gather(
+    array: XlaResource,
+    indices: Any,
+    flow_in: Any,
+    *,
+    dtype: DataType,
+    element_shape: PartialTensorShape,
+) -> Any:
+    """Some elements, one behind the other."""
+    elements, shape = _elements(array, dtype), _known(element_shape)
+    return (elements if shape is None else elements.like(shape)).items(indices)
+
+
+@register_xla_kernel("TensorArrayConcatV3", resources=True)
+def tensor_array_concat(array: XlaResource, flow_in: Any, *, dtype: DataType) -> tuple[Any, Any]:
+    """All elements joined along their first dimension, and how long each is, which the compiler knows."""
+    elements = _elements(array, dtype)
+    if not elements.element_shape:
+        raise InvalidArgumentError("Elements without a dimension cannot be joined along one")
+    length, *rest = elements.element_shape
+    joined = elements.buffer.reshape((elements.max_size * length, *rest))
+    return joined, np.full(elements.max_size, length, np.int64)
+
+
+@register_xla_kernel("TensorArrayWriteV3", resources=True)
+def tensor_array_write(
+    array: XlaResource, index: Any, value: Any, flow_in: Any, *, T: DataType
+) -> Any:
+    """One element is written; gradients add up."""
+    prepared = _elements(array, T).prepared_for(value.shape)
+    if array.is_gradient:
+        value = prepared.item(index) + value
+    array.assign(T, prepared.with_item(index, value))
+    return flow_in
+
+
+def _write_rows(array: XlaResource, indices: Any, rows: Any, dtype: DataType) -> None:
+    """Rows of a tensor are written as elements; gradients add up."""
+    prepared = _elements(array, dtype).prepared_for(rows.shape[1:])
+    change = CHANGES["Add" if array.is_gradient else "Update"]
+    array.assign(dtype, prepared.with_buffer(change(prepared.buffer, indices[..., None], rows)))
+
+
+@register_xla_kernel("TensorArrayScatterV3", resources=True)
+def tensor_array_scatter(
+    array: XlaResource, indices: Any, value: Any, flow_in: Any, *, T: DataType
+) -> Any:
+    """A row is written at each index."""
+    if not value.ndim or indices.shape != value.shape[:1]:
+        raise InvalidArgumentError(
+            f"value must have a row for each of the indices {list(indices.shape)}, its shape is "
+            f"{list(value.shape)}"
+        )
+    _write_rows(array, indices, value, T)
+    return flow_in
+
+
+@register_xla_kernel("TensorArraySplitV3", compile_time_constants=["lengths"], resources=True)
+def tensor_array_split(
+    array: XlaResource, value: Any, lengths: Any, flow_in: Any, *, T: DataType
+) -> Any:
+    """Pieces of a tensor, all of one length, are written as the elements."""
+    size = _elements(array).max_size
+    if lengths.shape != (size,):
+        raise InvalidArgumentError(
+            f"lengths must have one for each of {size} elements, its shape is {list(lengths.shape)}"
+        )
+    if not value.ndim or lengths.sum() != len(value):
+        raise InvalidArgumentError(
+            f"Pieces of the lengths {lengths.tolist()} do not make up {list(value.shape)}"
+        )
+    if len(set(lengths.tolist())) > 1:
+        raise UnimplementedError(
+            f"XLA needs pieces of one length for a TensorArray, they are {lengths.tolist()}"
+        )
+    length = int(lengths[0]) if size else 0
+    _write_rows(array, np.arange(size), value.reshape((size, length, *value.shape[1:])), T)
+    return flow_in
+
+
+@register_xla_kernel("StackV2", compile_time_constants=["max_size"], resources=True)
+def stack(max_size: Any, *, elem_type: DataType, construction: OpKernelConstruction) -> XlaResource:
+    """A new stack."""
+    size = int(max_size.item())
+    if size < 0:
+        raise InvalidArgumentError(
+            "XLA needs a bound of the size of a stack; of a while loop, maximum_iterations says it"
+        )
+    elements = XlaTensorList.zeros(size, None, elem_type, 0)
+    return XlaResource(construction.node_def.name, elem_type, elements)
+
+
+@register_xla_kernel("StackPushV2", resources=True)
+def stack_push(handle: XlaResource, elem: Any, *, T: DataType) -> Any:
+    """One more element. In a loop, what is pushed onto a full stack takes the place of the last one."""
+    handle.assign(T, _elements(handle, T).pushed(elem))
+    return elem
+
+
+@register_xla_kernel("StackPopV2", resources=True)
+def stack_pop(handle: XlaResource, *, elem_type: DataType) -> Any:
+    """The last element, which is taken away. In a loop, an empty stack gives its first one, whatever that is."""
+    rest, last = _elements(handle, elem_type).popped()
+    handle.assign(elem_type, rest)
+    return last

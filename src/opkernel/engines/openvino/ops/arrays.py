@@ -1,17 +1,25 @@
-"""Other shapes, orders and parts of the same elements."""
+"""Other shapes, orders and parts of the same elements: blocks of tensors, and blocks of images made channels or batches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from opkernel.engines.openvino.layout import common_order
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import INDEX, openvino_op
-from opkernel.engines.openvino.tensors import ints, permuted, reshaped, scalar, shape_of, unpermuted
-
-Shapes = list[tuple[int, ...]]
+from opkernel.engines.openvino.tensors import (
+    Shapes,
+    common_order,
+    ints,
+    permuted,
+    reshaped,
+    scalar,
+    shape_of,
+    unpermuted,
+)
+from opkernel.ops.array.strided_slice import Masks, SparseSpec, strided_slice
 
 
 @openvino_op("Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault")
@@ -25,17 +33,9 @@ def identity_n(inputs: list[Any]) -> Any:
 
 
 @openvino_op("Reshape", constants=["shape"])
-def reshape(tensor: Any, shape: Any, *, output_shapes: Shapes) -> Any:
-    return reshaped(tensor, output_shapes[0])
-
-
 @openvino_op("ExpandDims", constants=["dim"])
-def expand_dims(x: Any, dim: Any, *, output_shapes: Shapes) -> Any:
-    return reshaped(x, output_shapes[0])
-
-
 @openvino_op("Squeeze")
-def squeeze(x: Any, *, output_shapes: Shapes) -> Any:
+def reshape(x: Any, _: Any = None, *, output_shapes: Shapes) -> Any:
     return reshaped(x, output_shapes[0])
 
 
@@ -165,3 +165,83 @@ def _borders(paddings: Any) -> tuple[Any, Any]:
     """How many elements to add before and after, for each axis."""
     before, after = paddings.reshape(-1, 2).T.tolist()
     return ints(before), ints(after)
+
+
+@openvino_op("Slice", constants=["begin", "size"])
+def slice_(x: Any, begin: Any, size: Any, *, output_shapes: Shapes) -> Any:
+    stops = [start + length for start, length in zip(begin.tolist(), output_shapes[0], strict=True)]
+    return _sliced(x, [slice(*one) for one in zip(begin.tolist(), stops, strict=True)])
+
+
+def _sliced(x: Any, slices: list[slice]) -> Any:
+    """The slice of an output, by one slice an axis."""
+    ranges = [range(*one.indices(size)) for one, size in zip(slices, shape_of(x), strict=True)]
+    axes = [axis for axis, size in enumerate(shape_of(x)) if ranges[axis] != range(size)]
+    if not axes:
+        return x
+    lowest = -(2**31)
+    found = [ranges[axis] for axis in axes]
+    stops = [one.stop if one.stop >= 0 else lowest for one in found]
+    starts, steps = [one.start for one in found], [one.step for one in found]
+    return opset().slice(x, ints(starts), ints(stops), ints(steps), ints(axes)).output(0)
+
+
+@openvino_op("StridedSlice", constants=["begin", "end", "strides"])
+def strided(
+    x: Any,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    *,
+    begin_mask: int,
+    end_mask: int,
+    ellipsis_mask: int,
+    new_axis_mask: int,
+    shrink_axis_mask: int,
+    output_shapes: Shapes,
+) -> Any:
+    masks = Masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    spec = SparseSpec(begin.tolist(), end.tolist(), strides.tolist(), masks)
+    index = strided_slice(spec, shape_of(x)).array_index
+    slices = [
+        slice(one, one + 1) if isinstance(one, int) else one
+        for one in index
+        if one is not None and one is not ...
+    ]
+    return reshaped(_sliced(x, slices), output_shapes[0])
+
+
+@openvino_op("DepthToSpace")
+def depth_to_space(x: Any, *, block_size: int, data_format: str) -> Any:
+    return _on_images(opset().depth_to_space, x, block_size, data_format)
+
+
+@openvino_op("SpaceToDepth")
+def space_to_depth(x: Any, *, block_size: int, data_format: str) -> Any:
+    return _on_images(opset().space_to_depth, x, block_size, data_format)
+
+
+def _on_images(move: Callable[..., Any], x: Any, block_size: int, data_format: str) -> Any:
+    """What a function for channels first makes of images in a layout."""
+    is_last = data_format == "NHWC"
+    images = permuted(x, (0, 3, 1, 2)) if is_last else x
+    made = move(images, "blocks_first", block_size).output(0)
+    return permuted(made, (0, 2, 3, 1)) if is_last else made
+
+
+@openvino_op("SpaceToBatchND", constants=["block_shape", "paddings"])
+def space_to_batch_nd(x: Any, block_shape: Any, paddings: Any) -> Any:
+    return opset().space_to_batch(x, *_blocks(x, block_shape, paddings))
+
+
+@openvino_op("BatchToSpaceND", constants=["block_shape", "crops"])
+def batch_to_space_nd(x: Any, block_shape: Any, crops: Any) -> Any:
+    return opset().batch_to_space(x, *_blocks(x, block_shape, crops))
+
+
+def _blocks(x: Any, block_shape: Any, borders: Any) -> tuple[Any, Any, Any]:
+    """For each axis the size of blocks, and how many elements are added, or taken away, before and after."""
+    rest = len(shape_of(x)) - 1 - block_shape.size
+    before, after = borders.reshape(-1, 2).T.tolist()
+    sizes = [1, *block_shape.tolist(), *[1] * rest]
+    return ints(sizes), ints([0, *before, *[0] * rest]), ints([0, *after, *[0] * rest])

@@ -1,4 +1,4 @@
-"""Arithmetic, functions and comparisons of each element, with broadcasting."""
+"""Arithmetic, activations, functions and comparisons of each element, with broadcasting; products fuse with activations, too."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.engines.openvino.layout import hoist_transposes
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import BOOL, openvino_op
-from opkernel.engines.openvino.tensors import reshaped, scalar, shape_of
-from opkernel.ops.math.special.error_functions import ERFC_FLOAT, ERFC_MIDDLE
+from opkernel.engines.openvino.tensors import hoist_transposes, reshaped, scalar, shape_of
+from opkernel.ops.math.error_functions import ERFC_FLOAT, ERFC_MIDDLE
 from opkernel.types import DataType
+
+__all__ = ["ACTIVATIONS"]
+
 
 _UNARY = {
     "Abs": "absolute",
@@ -49,66 +51,42 @@ _BINARY = {
 }
 _DIFFERING = frozenset({"Exp", "Maximum", "Minimum", "Pow"})
 """Exp(NaN) is infinity, Maximum and Minimum leave NaN out, and Pow has other limits."""
-_COMPARISONS = {
-    "Equal": "equal",
-    "Less": "less",
-    "LessEqual": "less_equal",
-    "NotEqual": "not_equal",
+_COMPARISONS: dict[str, Callable[..., Any]] = {
+    "Equal": lambda x, y: opset().equal(x, y),
+    "Greater": lambda x, y: opset().less(y, x),  # OpenVINO's own calls NaN greater than all
+    "GreaterEqual": lambda x, y: opset().less_equal(y, x),
+    "IsInf": lambda x: opset().is_inf(x),
+    "IsNan": lambda x: opset().is_nan(x),
+    "Less": lambda x, y: opset().less(x, y),
+    "LessEqual": lambda x, y: opset().less_equal(x, y),
+    "NotEqual": lambda x, y: opset().not_equal(x, y),
+}
+_LOGICAL = {"LogicalAnd": "logical_and", "LogicalNot": "logical_not", "LogicalOr": "logical_or"}
+_COMPOSED: dict[str, Callable[..., Any]] = {
+    "Inv": lambda x: opset().divide(scalar(1), x),
+    "Reciprocal": lambda x: opset().divide(scalar(1), x),
+    "Rint": lambda x: opset().round(x, "half_to_even"),
+    "Round": lambda x: opset().round(x, "half_to_even"),
+    "Rsqrt": lambda x: opset().divide(scalar(1), opset().sqrt(x)),
+    "Square": lambda x: opset().multiply(x, x),
 }
 
 
 def _calls(name: str) -> Callable[..., Any]:
     """The builder that calls a function of the opset with the inputs."""
-
-    def build(*inputs: Any) -> Any:
-        return getattr(opset(), name)(*inputs)
-
-    return hoist_transposes(build)
+    return hoist_transposes(lambda *inputs: getattr(opset(), name)(*inputs))
 
 
 for _op, _name in (_UNARY | _BINARY).items():
     openvino_op(_op, differs_for_non_finite=_op in _DIFFERING)(_calls(_name))
-for _op, _name in _COMPARISONS.items():
-    openvino_op(_op, types={"z": BOOL})(_calls(_name))
-
-
-@openvino_op("Greater", types={"z": BOOL})
-def greater(x: Any, y: Any) -> Any:
-    """OpenVINO's own calls NaN greater than all."""
-    return opset().less(y, x)
-
-
-@openvino_op("GreaterEqual", types={"z": BOOL})
-def greater_equal(x: Any, y: Any) -> Any:
-    return opset().less_equal(y, x)
-
-
-@openvino_op("IsNan", types={"y": BOOL})
-def is_nan(x: Any) -> Any:
-    return opset().is_nan(x)
-
-
-@openvino_op("IsInf", types={"y": BOOL})
-def is_inf(x: Any) -> Any:
-    return opset().is_inf(x)
-
-
-_BOOLS = {"x": BOOL, "y": BOOL, "z": BOOL}
-
-
-@openvino_op("LogicalAnd", types=_BOOLS)
-def logical_and(x: Any, y: Any) -> Any:
-    return opset().logical_and(x, y)
-
-
-@openvino_op("LogicalOr", types=_BOOLS)
-def logical_or(x: Any, y: Any) -> Any:
-    return opset().logical_or(x, y)
-
-
-@openvino_op("LogicalNot", types=_BOOLS)
-def logical_not(x: Any) -> Any:
-    return opset().logical_not(x)
+for _op, _name in _LOGICAL.items():
+    openvino_op(_op, types={"x": BOOL, "y": BOOL, "z": BOOL})(_calls(_name))
+for _op, _build in _COMPARISONS.items():
+    openvino_op(_op, types={"y" if _op in ("IsInf", "IsNan") else "z": BOOL})(
+        hoist_transposes(_build)
+    )
+for _op, _build in _COMPOSED.items():
+    openvino_op(_op)(hoist_transposes(_build))
 
 
 @openvino_op("SelectV2", types={"condition": BOOL})
@@ -119,32 +97,7 @@ def select_v2(condition: Any, t: Any, e: Any) -> Any:
 
 @openvino_op("AddN")
 def add_n(inputs: list[Any]) -> Any:
-    add = hoist_transposes(lambda a, b: opset().add(a, b).output(0))
-    return functools.reduce(add, inputs)
-
-
-@openvino_op("Square")
-@hoist_transposes
-def square(x: Any) -> Any:
-    return opset().multiply(x, x)
-
-
-@openvino_op("Inv", "Reciprocal")
-@hoist_transposes
-def reciprocal(x: Any) -> Any:
-    return opset().divide(scalar(1), x)
-
-
-@openvino_op("Rsqrt")
-@hoist_transposes
-def rsqrt(x: Any) -> Any:
-    return opset().divide(scalar(1), opset().sqrt(x))
-
-
-@openvino_op("Round", "Rint")
-@hoist_transposes
-def round_(x: Any) -> Any:
-    return opset().round(x, "half_to_even")
+    return functools.reduce(_calls("add"), inputs)
 
 
 @openvino_op("ClipByValue", differs_for_non_finite=True)
@@ -190,3 +143,40 @@ def erfc(x: Any) -> Any:
     result = ops.multiply(ops.multiply(result, inverse), power)
     is_negative = ops.less(x, scalar(0))
     return ops.select(is_negative, ops.subtract(scalar(2), result), result)
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+_DIFFERING_FOR_NAN = frozenset({"Relu", "Relu6"})
+_FUNCTIONS = {
+    "Elu": hoist_transposes(lambda x: opset().elu(x, 1.0)),
+    "Relu": hoist_transposes(lambda x: opset().relu(x)),
+    "Relu6": hoist_transposes(lambda x: opset().clamp(x, 0.0, 6.0)),
+    "Selu": hoist_transposes(lambda x: opset().selu(x, scalar(_SELU_ALPHA), scalar(_SELU_SCALE))),
+    "Sigmoid": hoist_transposes(lambda x: opset().sigmoid(x)),
+    "Softplus": hoist_transposes(lambda x: opset().softplus(x)),
+    "Softsign": hoist_transposes(lambda x: opset().softsign(x)),
+}
+
+for _op, _build in _FUNCTIONS.items():
+    openvino_op(_op, differs_for_non_finite=_op in _DIFFERING_FOR_NAN)(_build)
+
+
+@openvino_op("LeakyRelu")
+@hoist_transposes
+def leaky_relu(features: Any, *, alpha: float) -> Any:
+    return opset().prelu(features, scalar(alpha))
+
+
+ACTIVATIONS: dict[str, Callable[[Any, float], Any]] = {
+    "": lambda x, _: x,
+    "Relu": lambda x, _: _FUNCTIONS["Relu"](x),
+    "Relu6": lambda x, _: _FUNCTIONS["Relu6"](x),
+    "Elu": lambda x, _: _FUNCTIONS["Elu"](x),
+    "LeakyRelu": lambda x, alpha: leaky_relu(x, alpha=alpha),
+    "Tanh": lambda x, _: opset().tanh(x),
+    "Sigmoid": lambda x, _: _FUNCTIONS["Sigmoid"](x),
+    "GeluExact": lambda x, _: opset().gelu(x, "erf"),
+    "GeluApproximate": lambda x, _: opset().gelu(x, "tanh"),
+}
+"""What fused ops name, as a function of a tensor and the slope of LeakyRelu below 0."""

@@ -8,11 +8,8 @@ import numpy as np
 
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import openvino_op
-from opkernel.engines.openvino.tensors import ints, shape_of
-from opkernel.ops.image.resize import check_alignment
-from opkernel.ops.image.resize_sampling import linear, nearest
-
-Shapes = list[tuple[int, ...]]
+from opkernel.engines.openvino.tensors import Shapes, ints, shape_of
+from opkernel.ops.image.resize import check_alignment, linear, nearest
 
 
 def _taken(x: Any, indices: Any, axis: int) -> Any:
@@ -21,12 +18,7 @@ def _taken(x: Any, indices: Any, axis: int) -> Any:
 
 @openvino_op("ResizeNearestNeighbor", constants=["size"])
 def resize_nearest_neighbor(
-    images: Any,
-    size: Any,
-    *,
-    align_corners: bool,
-    half_pixel_centers: bool,
-    output_shapes: Shapes,
+    images: Any, size: Any, *, align_corners: bool, half_pixel_centers: bool, output_shapes: Shapes
 ) -> Any:
     check_alignment(align_corners, half_pixel_centers)
     for axis in (1, 2):
@@ -37,12 +29,7 @@ def resize_nearest_neighbor(
 
 @openvino_op("ResizeBilinear", constants=["size"])
 def resize_bilinear(
-    images: Any,
-    size: Any,
-    *,
-    align_corners: bool,
-    half_pixel_centers: bool,
-    output_shapes: Shapes,
+    images: Any, size: Any, *, align_corners: bool, half_pixel_centers: bool, output_shapes: Shapes
 ) -> Any:
     check_alignment(align_corners, half_pixel_centers)
     if shape_of(images) == output_shapes[0]:

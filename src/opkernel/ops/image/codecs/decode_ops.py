@@ -1,28 +1,28 @@
 """Image files to tensors: DecodeImage, DecodeJpeg, DecodeAndCropJpeg, DecodePng, DecodeGif, DecodeBmp, DecodeWebP, DecodeJxl.
 
-As in TensorFlow, most of these ops decode files of most formats: the first bytes of a file decide.
+As in TensorFlow, most of these ops decode files of most formats: the first bytes of a file decide. BMP files
+are decoded here: those without compression, of 8, 24 or 32 bits a pixel.
 
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/decode_image_op.cc.
 """
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation, from_attrs
-from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
-from opkernel.opdef.common_shapes.rules import check_scalars
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.image.codecs.bmp_pixels import bmp_pixels
-from opkernel.ops.image.codecs.file_format import FileFormat, file_format
-from opkernel.ops.image.codecs.gif_frames import gif_frames
+from opkernel.opdef import DimensionHandle, InferenceContext, register_op
+from opkernel.opdef.common_shapes.rules import check_scalars, shape_rule
+from opkernel.ops.image.codecs import FileFormat, file_format
+from opkernel.ops.image.codecs.gif_and_webp import gif_frames, webp_frames
 from opkernel.ops.image.codecs.jpeg import JpegOptions, jpeg_pixels
-from opkernel.ops.image.codecs.png_pixels import png_pixels
-from opkernel.ops.image.codecs.webp_pixels import webp_frames
-from opkernel.ops.input_checks import require_equal, require_scalar
+from opkernel.ops.image.codecs.png import png_pixels
+from opkernel.ops.input_checks import require, require_equal, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -42,8 +42,7 @@ _U8, _U16 = DataType.DT_UINT8, DataType.DT_UINT16
 def _channels(c: InferenceContext) -> DimensionHandle:
     """The attr `channels`; 0 for as many as the file has."""
     channels = c.get_attr("channels")
-    if channels < 0:
-        raise InvalidArgumentError(f"channels must be non-negative, got {channels}")
+    require(channels >= 0, f"channels must be non-negative, got {channels}")
     return c.make_dim(channels or None)
 
 
@@ -76,66 +75,57 @@ def _decode_and_crop_shape(c: InferenceContext) -> None:
     c.set_output(0, c.make_shape([*size, channels]))
 
 
-def _decode_op(name: str, doc: str, **changed: Any) -> OpHandle:
-    """An op that decodes files to uint8; `changed` says what is otherwise."""
-    declared: dict[str, Any] = {
-        "inputs": ["contents: string"],
-        "outputs": ["image: uint8"],
-        "attrs": ["channels: int = 0"],
-        "shape_fn": _decode_shape,
-        "traits": "extra=image",
-    }
-    return register_op(name, **declared | changed, doc=doc)
+_CHANNELS = "channels: int = 0"
 
+_FOR_SOME_FILES = "extra=image extra_when=inputs"
+"""The traits of ops that take files of several formats: PNG needs no library."""
 
-_TYPED = {"outputs": ["image: dtype"]}
+_decode_op = partial(register_op, attrs=[_CHANNELS], shape_fn=_decode_shape, traits="extra=image")
+
 DECODE_IMAGE = _decode_op(
-    "DecodeImage",
-    "The pixels of an image file of any format; all frames of an animation with `expand_animations`.",
-    **_TYPED,
-    attrs=[
-        "channels: int = 0",
-        "dtype: {uint8, uint16, float} = DT_UINT8",
-        "expand_animations: bool = true",
-    ],
+    "DecodeImage(contents: string) -> image: dtype",
+    attrs=[_CHANNELS, "dtype: {uint8, uint16, float} = DT_UINT8", "expand_animations: bool = true"],
     shape_fn=_decode_any_shape,
+    traits=_FOR_SOME_FILES,
+    doc="The pixels of an image file of any format; all frames of an animation with `expand_animations`.",
 )
 DECODE_PNG = _decode_op(
-    "DecodePng",
-    "The pixels of a PNG file, of 8 or 16 bits.",
-    **_TYPED,
-    attrs=["channels: int = 0", "dtype: {uint8, uint16} = DT_UINT8"],
+    "DecodePng(contents: string) -> image: dtype",
+    attrs=[_CHANNELS, "dtype: {uint8, uint16} = DT_UINT8"],
+    traits=_FOR_SOME_FILES,
+    doc="The pixels of a PNG file, of 8 or 16 bits.",
 )
 DECODE_WEBP = _decode_op(
-    "DecodeWebP",
-    "The frames of a WebP file.",
-    **_TYPED,
-    attrs=["channels: int = 0", "dtype: {uint8} = DT_UINT8"],
+    "DecodeWebP(contents: string) -> image: dtype",
+    attrs=[_CHANNELS, "dtype: {uint8} = DT_UINT8"],
     shape_fn=_decode_animation_shape,
+    doc="The frames of a WebP file.",
 )
 DECODE_JXL = _decode_op(
-    "DecodeJxl",
-    "The pixels of a JPEG XL file. opkernel has no decoder of this format.",
+    "DecodeJxl(contents: string) -> image: dtype",
+    attrs=[_CHANNELS, "dtype: {uint8} = DT_UINT8"],
     traits="no_kernel=jxl",
-    **_TYPED,
-    attrs=["channels: int = 0", "dtype: {uint8} = DT_UINT8"],
+    doc="The pixels of a JPEG XL file. opkernel has no decoder of this format.",
 )
-DECODE_BMP = _decode_op("DecodeBmp", "The pixels of a BMP file.")
+DECODE_BMP = _decode_op(
+    "DecodeBmp(contents: string) -> image: uint8", traits="", doc="The pixels of a BMP file."
+)
 DECODE_GIF = _decode_op(
-    "DecodeGif",
-    "The frames of a GIF file.",
+    "DecodeGif(contents: string) -> image: uint8",
     attrs=[],
     shape_fn=shape_rule("[] -> [?, ?, ?, 3]"),
+    doc="The frames of a GIF file.",
 )
 DECODE_JPEG = _decode_op(
-    "DecodeJpeg", "The pixels of a JPEG file, 1 / `ratio` as high and wide.", attrs=_JPEG_ATTRS
+    "DecodeJpeg(contents: string) -> image: uint8",
+    attrs=_JPEG_ATTRS,
+    doc="The pixels of a JPEG file, 1 / `ratio` as high and wide.",
 )
 DECODE_AND_CROP_JPEG = _decode_op(
-    "DecodeAndCropJpeg",
-    "The pixels of a window (y, x, height, width) of a JPEG file.",
-    inputs=["contents: string", "crop_window: int32"],
+    "DecodeAndCropJpeg(contents: string, crop_window: int32) -> image: uint8",
     attrs=_JPEG_ATTRS,
     shape_fn=_decode_and_crop_shape,
+    doc="The pixels of a window (y, x, height, width) of a JPEG file.",
 )
 
 
@@ -156,16 +146,13 @@ class _Decoder:
     def __call__(self, contents: Any, crop_window: Any = None) -> Any:
         require_scalar(contents, "`contents` must be scalar but got shape{}")
         data = contents.item()
-        if not data:
-            raise InvalidArgumentError("Input is empty.")
+        require(data, "Input is empty.")
         kind = file_format(data)
         return _DECODERS[kind](self, data, crop_window)
 
     def _refuse_crop(self, kind: FileFormat) -> None:
-        if self.op == "DecodeAndCropJpeg":
-            raise InvalidArgumentError(
-                f"DecodeAndCropJpeg operation can run on JPEG only, but detected {kind.value}."
-            )
+        message = f"DecodeAndCropJpeg operation can run on JPEG only, but detected {kind.value}."
+        require(self.op != "DecodeAndCropJpeg", message)
 
     def _refuse_other(self, kind: FileFormat) -> None:
         raise InvalidArgumentError(
@@ -174,11 +161,13 @@ class _Decoder:
         )
 
     def _of_jpeg(self, data: bytes, crop_window: Any) -> Any:
-        if self.channels == 4:
-            raise InvalidArgumentError("JPEG does not support 4 channels")
+        require(self.channels != 4, "JPEG does not support 4 channels")
         if self.op == "DecodeBmp":
             self._refuse_other(FileFormat.JPEG)
-        crop = None if crop_window is None else _window(crop_window)
+        crop = None
+        if crop_window is not None:
+            require_equal(crop_window.shape, (4,), "crop_window must have four elements {}")
+            crop = crop_window.tolist()
         return self._typed(jpeg_pixels(data, self.channels, self.jpeg, crop))
 
     def _of_png(self, data: bytes, crop_window: Any) -> Any:
@@ -207,8 +196,7 @@ class _Decoder:
 
     def _of_bmp(self, data: bytes, crop_window: Any) -> Any:
         self._refuse_crop(FileFormat.BMP)
-        if self.channels == 1:
-            raise InvalidArgumentError("`channels` must be 0, 3 or 4 for BMP, but got 1")
+        require(self.channels != 1, "`channels` must be 0, 3 or 4 for BMP, but got 1")
         if self.op not in ("DecodeBmp", "DecodeImage"):
             raise InvalidArgumentError(
                 "Trying to decode BMP format using a wrong op. Use `decode_bmp` or `decode_image` "
@@ -217,10 +205,8 @@ class _Decoder:
         return self._typed(bmp_pixels(data, self.channels))
 
     def _of_webp(self, data: bytes, crop_window: Any) -> Any:
-        if self.channels == 1:
-            raise InvalidArgumentError("WebP only supports 3 or 4 channels")
-        if self.dtype is not _U8:
-            raise InvalidArgumentError("WebP only supports uint8 for dtype")
+        require(self.channels != 1, "WebP only supports 3 or 4 channels")
+        require(self.dtype is _U8, "WebP only supports uint8 for dtype")
         frames = webp_frames(data, self.channels, self.op)
         return frames if self.expand_animations else frames[0]
 
@@ -249,11 +235,6 @@ _DECODERS: dict[FileFormat, Callable[[_Decoder, bytes, Any], Any]] = {
 }
 
 
-def _window(crop_window: Any) -> list[int]:
-    require_equal(crop_window.shape, (4,), "crop_window must have four elements {}")
-    return [int(value) for value in crop_window]
-
-
 def _jpeg_options(
     ratio: int,
     fancy_upscaling: bool,
@@ -261,8 +242,7 @@ def _jpeg_options(
     acceptable_fraction: float,
     dct_method: str,
 ) -> JpegOptions:
-    if ratio not in _RATIOS:
-        raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
+    require(ratio in _RATIOS, f"ratio must be 1, 2, 4, or 8, got {ratio}")
     if dct_method not in _DCT_METHODS:
         raise InvalidArgumentError(
             f"dct_method must be one of {{'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}}, got {dct_method!r}"
@@ -309,3 +289,55 @@ def decode_jpeg(*, channels: int, jpeg: JpegOptions) -> Any:
 @from_attrs(jpeg=_jpeg_options)
 def decode_and_crop_jpeg(*, channels: int, jpeg: JpegOptions) -> Any:
     return _Decoder("DecodeAndCropJpeg", channels, jpeg=jpeg)
+
+
+_HEADER_BYTES = 32
+_START, _SIZE, _BITS = (struct.Struct(f"<{code}") for code in ("i", "ii", "h"))
+
+
+def bmp_pixels(data: bytes, channels: int) -> Any:
+    """The pixels [height, width, channels] of a file, uint8.
+
+    As in TensorFlow, a file of 8 bits a pixel is gray, whatever its palette says.
+
+    Args:
+        data: The file.
+        channels: 3 or 4; 0 for as many as the file has.
+
+    Raises:
+        InvalidArgumentError: the file is damaged, cut, or of another kind.
+        ResourceExhaustedError: the image would be larger than the allocation limit.
+    """
+    if len(data) < _HEADER_BYTES:
+        raise InvalidArgumentError(
+            f"Incomplete bmp content, requires at least {_HEADER_BYTES} bytes to find the header "
+            f"size, width, height, and bpp, got {len(data)} bytes"
+        )
+    (start,), (width, height) = _START.unpack_from(data, 10), _SIZE.unpack_from(data, 18)
+    depth = int(_BITS.unpack_from(data, 28)[0] / 8)
+    message = f"BMP header says: pixels at {start}, width {width}, height {height}"
+    require(start >= 0 and width > 0 and height != 0, message)
+    message = f"Number of channels inherent in the image must be 1, 3 or 4, was {depth}"
+    require(depth in (1, 3, 4), message)
+    row_size = -(-depth * width // 4) * 4
+    missing = len(data) - start - row_size * abs(height)
+    if missing:
+        raise InvalidArgumentError(
+            f"Input size should match (header_size + row_size * abs_height) but they differ by {missing}"
+        )
+    shape = (abs(height), width, channels or depth)
+    stored = np.frombuffer(data, np.uint8, offset=start).reshape(abs(height), row_size)
+    pixels = stored[:, : width * depth].reshape(abs(height), width, depth)
+    return _as_rgb(
+        pixels if height < 0 else pixels[::-1], check_allocation(shape, DataType.DT_UINT8)
+    )
+
+
+def _as_rgb(stored: Any, shape: tuple[int, ...]) -> Any:
+    """Blue, green, red and alpha in the order of the tensors."""
+    pixels = np.full(shape, 255, np.uint8)
+    colors = min(3, shape[2])
+    pixels[..., :colors] = stored[..., :3][..., ::-1]
+    if shape[2] == stored.shape[2] == 4:
+        pixels[..., 3] = stored[..., 3]
+    return pixels

@@ -1,14 +1,10 @@
-"""What a JPEG file says of itself before its pixels, and whether the file is whole.
+"""JPEG files: their headers, whether they are whole, and their pixels; and ExtractJpegShape.
 
-The pixels of JPEG files, as libjpeg-turbo computes them for TensorFlow.
+The pixels are those that libjpeg-turbo computes for TensorFlow. simplejpeg gives TensorFlow's bits: it can use the
+fast DCT, TensorFlow's default. Pillow cannot, and serves as fallback.
 
-simplejpeg gives TensorFlow's bits: it can use the fast DCT, TensorFlow's default. Pillow cannot, and serves as
-fallback.
-
-ExtractJpegShape: the size of a JPEG image, from its header alone.
-
-Source: TensorFlow ITU-T T.81, annex B; TensorFlow core/lib/jpeg/jpeg_mem.cc (GetImageInfo),
-core/lib/jpeg/jpeg_mem.cc (Uncompress), core/ops/image_ops.cc, core/kernels/image/extract_jpeg_shape_op.cc.
+Source: ITU-T T.81, annex B; TensorFlow core/lib/jpeg/jpeg_mem.cc (GetImageInfo, Uncompress),
+core/ops/image_ops.cc, core/kernels/image/extract_jpeg_shape_op.cc.
 """
 
 from __future__ import annotations
@@ -26,14 +22,13 @@ from opkernel.errors import DeadlineExceededError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.libraries import library, library_or_none, warn_of_fallback
 from opkernel.opdef import register_op
-from opkernel.opdef.common_shapes.shape_rule import shape_rule
-from opkernel.ops.image.codecs.file_format import MAX_VALUES, FileFormat, invalid_data
+from opkernel.opdef.common_shapes.rules import shape_rule
+from opkernel.ops.image.codecs import MAX_VALUES, FileFormat, invalid_data
 from opkernel.ops.input_checks import require_scalar
-from opkernel.ops.kernel_types import INDEX
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import INDEX, register_kernel
 from opkernel.types import DataType
 
-__all__ = ["JpegHeader", "JpegOptions", "is_whole", "jpeg_header", "jpeg_pixels", "without_garbage"]
+__all__ = ["JpegOptions", "jpeg_pixels", "without_garbage"]
 
 
 _SOI, _EOI, _SOS, _DHT, _APP14 = 0xD8, 0xD9, 0xDA, 0xC4, 0xEE
@@ -225,9 +220,8 @@ def _pixels(
     if np.prod(shape, dtype=np.int64) >= MAX_VALUES:
         raise ValueError(f"an image of shape {list(shape)} is too large")
     check_allocation(shape, DataType.DT_UINT8)
-    if not is_whole(data) and not (
-        options.try_recover_truncated or options.acceptable_fraction < 1
-    ):
+    may_be_cut = options.try_recover_truncated or options.acceptable_fraction < 1
+    if not is_whole(data) and not may_be_cut:
         raise ValueError("the file ends before its pixels do")
     if crop is not None and _too_narrow_for_fancy_upscaling(header, crop, options.ratio):
         options = replace(options, fancy_upscaling=False)
@@ -242,12 +236,8 @@ def _window(reduced: JpegHeader, crop: list[int] | None) -> tuple[slice, slice]:
     if crop is None:
         return slice(None), slice(None)
     row, column, height, width = crop
-    if (
-        min(row, column) < 0
-        or min(height, width) <= 0
-        or row + height > reduced.height
-        or column + width > reduced.width
-    ):
+    is_inside = row + height <= reduced.height and column + width <= reduced.width
+    if min(row, column) < 0 or min(height, width) <= 0 or not is_inside:
         raise ValueError(f"crop {crop} exceeds the size {reduced.height} x {reduced.width}")
     return slice(row, row + height), slice(column, column + width)
 
@@ -273,11 +263,12 @@ def _decoded(data: bytes, reduced: JpegHeader, depth: int, options: JpegOptions)
         except ValueError as error:
             if "subsampling" not in str(error):
                 raise
-    elif not options.accurate_dct or not options.fancy_upscaling:
+    images = library("PIL.Image", "Decoding JPEG")
+    if not library_or_none("simplejpeg") and not (options.accurate_dct and options.fancy_upscaling):
         warn_of_fallback(
             "simplejpeg", "Pillow decodes JPEG files, pixels differ by up to 9 from TensorFlow's"
         )
-    return _with_pillow(data, reduced, depth, options)
+    return _with_pillow(images, data, reduced, depth, options.ratio)
 
 
 def _with_simplejpeg(data: bytes, reduced: JpegHeader, depth: int, options: JpegOptions) -> Any:
@@ -291,7 +282,7 @@ def _with_simplejpeg(data: bytes, reduced: JpegHeader, depth: int, options: Jpeg
         data = reduced.with_size(data, _BLOCK, _BLOCK)
         height = width = _BLOCK // options.ratio
     space = {1: "GRAY", 3: "RGB"}[depth]
-    return library("simplejpeg", "JPEG").decode_jpeg(
+    return library("simplejpeg", "Decoding JPEG").decode_jpeg(
         data,
         "CMYK" if reduced.components == _CMYK else space,
         fastdct=not options.accurate_dct,
@@ -303,11 +294,11 @@ def _with_simplejpeg(data: bytes, reduced: JpegHeader, depth: int, options: Jpeg
     )[: reduced.height, : reduced.width]
 
 
-def _with_pillow(data: bytes, reduced: JpegHeader, depth: int, options: JpegOptions) -> Any:
+def _with_pillow(images: Any, data: bytes, reduced: JpegHeader, depth: int, ratio: int) -> Any:
     """The pixels by the accurate DCT and fancy upscaling."""
-    image = library("PIL.Image", "JPEG").open(io.BytesIO(data))
+    image = images.open(io.BytesIO(data))
     mode = {1: "L", 3: "RGB"}[depth]
-    if options.ratio > 1:
+    if ratio > 1:
         image.draft(mode, (reduced.width, reduced.height))
     if reduced.components == _CMYK:
         pixels = np.asarray(image)
@@ -322,9 +313,7 @@ def _rgb_of_cmyk(pixels: Any, inverted: bool) -> Any:
 
 
 EXTRACT_JPEG_SHAPE = register_op(
-    "ExtractJpegShape",
-    inputs=["contents: string"],
-    outputs=["image_shape: output_type"],
+    "ExtractJpegShape(contents: string) -> image_shape: output_type",
     attrs=["output_type: {int32, int64} = DT_INT32"],
     shape_fn=shape_rule("[] -> [3]"),
     doc="The height, width and channels of a JPEG file, without its pixels.",

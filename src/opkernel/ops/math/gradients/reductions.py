@@ -1,6 +1,6 @@
-"""Gradients of reductions.
+"""Gradients of reductions over axes and by segment.
 
-The shape of a reduction's result with its axes kept, which gradients need.
+In a reduction by segment an element gets the gradient of its segment. Elements of negative segments get none.
 """
 
 from typing import Any
@@ -46,11 +46,6 @@ def number_reduced(op: g.Operation) -> Any:
         return (before.num_elements() or 0) // max(after.num_elements() or 0, 1)
     size, results = g.nodes.Size(op.inputs[0]), g.nodes.Size(op.outputs[0])
     return g.nodes.FloorDiv(size, g.nodes.Maximum(results, 1))
-
-
-def input_shape(op: g.Operation) -> g.Tensor:
-    """The shape of the reduced tensor."""
-    return g.shape_of(op.inputs[0])
 
 
 @g.register_gradient("Sum")
@@ -100,14 +95,114 @@ def prod_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return g.nodes.Mul(spread, g.nodes.Transpose(rest, g.nodes.InvertPermutation(order))), None
 
 
-@g.register_gradient(
-    "EuclideanNorm", not_derivative="it leaves out the conjugates of complex numbers"
-)
+_REAL = "it leaves out the conjugates of complex numbers"
+
+
+@g.register_gradient("EuclideanNorm", not_derivative=_REAL)
 def euclidean_norm_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     norm, spread = with_kept_dims(op, op.outputs[0]), with_kept_dims(op, grad)
     return g.nodes.Mul(op.inputs[0], g.nodes.RealDiv(spread, norm)), None
 
 
-@g.register_gradient("L2Loss")
-def l2_loss_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    return g.nodes.Mul(op.inputs[0], grad)
+g.register_gradient("L2Loss")(lambda op, grad: g.nodes.Mul(op.inputs[0], grad))
+
+
+g.register_gradient("SegmentSum")(lambda op, grad: (g.nodes.GatherV2(grad, op.inputs[1], 0), None))
+
+
+@g.register_gradient("SegmentMean")
+def segment_mean_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    data, ids = op.inputs
+    further_axes = g.nodes.Fill(g.nodes.Reshape(g.nodes.Sub(g.nodes.Rank(data), 1), [1]), 1)
+    column = g.nodes.Fill(
+        g.nodes.ConcatV2([g.nodes.Shape(ids), further_axes], 0), constant(1, grad.dtype)
+    )
+    mean = g.nodes.RealDiv(grad, g.nodes.SegmentSum(column, ids))
+    return g.nodes.GatherV2(mean, ids, 0), None
+
+
+@g.register_gradient("SegmentMax", "SegmentMin")
+def segment_extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """Equal elements share the gradient."""
+    data, ids = op.inputs
+    chosen = g.nodes.Equal(data, g.nodes.GatherV2(op.outputs[0], ids, 0))
+    number = g.nodes.SegmentSum(g.nodes.Cast(chosen, DstT=grad.dtype), ids)
+    share = g.nodes.GatherV2(g.nodes.RealDiv(grad, number), ids, 0)
+    return g.nodes.SelectV2(chosen, share, g.zeros_like(data)), None
+
+
+@g.register_gradient("SegmentProd", not_derivative=_REAL)
+def segment_prod_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    ids = op.inputs[1]
+    kept, by_data = _of_product(op, grad, g.nodes.SegmentSum, g.nodes.SegmentProd, ids)
+    return g.nodes.Mul(g.nodes.GatherV2(kept, ids, 0), by_data), None
+
+
+@g.register_gradient("UnsortedSegmentSum")
+def unsorted_segment_sum_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return _Gathering(op.inputs[1]).rows(grad), None, None
+
+
+@g.register_gradient("UnsortedSegmentMax", "UnsortedSegmentMin")
+def unsorted_segment_extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """Equal elements share the gradient."""
+    data, ids, number_of_segments = op.inputs
+    gathering = _Gathering(ids)
+    result = gathering.rows(op.outputs[0])
+    chosen = g.nodes.LogicalAnd(g.nodes.Equal(data, result), gathering.is_in(result))
+    number = g.nodes.UnsortedSegmentSum(
+        g.nodes.Cast(chosen, DstT=grad.dtype), ids, number_of_segments
+    )
+    share = gathering.rows(g.nodes.RealDiv(grad, number))
+    return g.nodes.SelectV2(chosen, share, g.zeros_like(share)), None, None
+
+
+@g.register_gradient("UnsortedSegmentProd", not_derivative=_REAL)
+def unsorted_segment_prod_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    gathering = _Gathering(op.inputs[1])
+    sums, products = g.nodes.UnsortedSegmentSum, g.nodes.UnsortedSegmentProd
+    kept, by_data = _of_product(op, grad, sums, products, gathering.ids)
+    return g.nodes.Mul(gathering.rows(kept), by_data), None, None
+
+
+class _Gathering:
+    """Rows by segment ids, with zeros for negative ones.
+
+    Attributes:
+        ids: the ids, with 0 in the place of negative ones.
+    """
+
+    def __init__(self, ids: g.Tensor) -> None:
+        self.ids = g.nodes.Maximum(ids, g.zeros_like(ids))
+        self._is_in = g.nodes.GreaterEqual(ids, 0)
+
+    def rows(self, tensor: g.Tensor) -> Any:
+        """The row of each id."""
+        rows = g.nodes.GatherV2(tensor, self.ids, 0)
+        return g.nodes.SelectV2(self.is_in(rows), rows, g.zeros_like(rows))
+
+    def is_in(self, rows: g.Tensor) -> Any:
+        """Whether each element of the rows belongs to an id that is not negative."""
+        shape = g.nodes.Shape(self._is_in)
+        further = g.nodes.Sub(g.nodes.Rank(rows), g.nodes.Rank(self._is_in))
+        further_axes = g.nodes.Fill(g.nodes.Reshape(further, [1]), 1)
+        column = g.nodes.Reshape(self._is_in, g.nodes.ConcatV2([shape, further_axes], 0))
+        return g.nodes.BroadcastTo(column, g.nodes.Shape(rows))
+
+
+def _of_product(
+    op: g.Operation, grad: g.Tensor, sums: Any, products: Any, ids: g.Tensor
+) -> tuple[Any, Any]:
+    """The gradient, 0 where more than one element of a segment is; and what to multiply it with.
+
+    That is the product of the others of the segment. No id is negative.
+    """
+    data, *segments = op.inputs
+    is_zero = g.nodes.Equal(data, 0)
+    zeros = sums(g.nodes.Cast(is_zero, DstT=DataType.DT_INT32), *segments)
+    other = g.nodes.SelectV2(is_zero, g.ones_like(data), data)
+    product, rest = (
+        g.nodes.GatherV2(tensor, ids, 0) for tensor in (op.outputs[0], products(other, *segments))
+    )
+    kept = g.nodes.SelectV2(g.nodes.Greater(zeros, 1), g.zeros_like(grad), grad)
+    return kept, g.nodes.SelectV2(is_zero, rest, g.nodes.RealDiv(product, other))

@@ -12,30 +12,101 @@ from functools import partial
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.kernel import allocate, from_attrs
-from opkernel.ops.array.pad import mirror_pad
-from opkernel.ops.input_checks import require_equal
-from opkernel.ops.int32_attr import int32_attr
-from opkernel.ops.kernel_types import NARROW_FLOATS, WIDE_FLOATS
-from opkernel.ops.nn.conv.attrs import (
-    check_num_spatial,
-    check_unit_dilations,
-    conv2d_windows,
-    conv3d_windows,
-    depthwise_windows,
-    windows_of_conv,
-)
+from opkernel.ops.array.pad_and_slice import mirror_pad
+from opkernel.ops.input_checks import int32_attr, require, require_equal
 from opkernel.ops.nn.conv.reference import Algorithms
-from opkernel.ops.nn.epilogue import Epilogue, Fusion, conv2d_fusion, depthwise_fusion
-from opkernel.ops.nn.geometry import (
+from opkernel.ops.nn.fused_matmul import Epilogue, Fusion, conv2d_fusion, depthwise_fusion
+from opkernel.ops.nn.windows import (
+    Geometry,
     Windows,
     check_length,
     check_rank,
+    spatial_attr,
+    windows_from_attrs,
 )
-from opkernel.ops.nn.windows import Array, Geometry
+from opkernel.ops.registration import NARROW_FLOATS, WIDE_FLOATS
 from opkernel.records import dataclass
-from opkernel.types import DataType, as_dtype
+from opkernel.types import Array, DataType, as_dtype
+
+
+def conv2d_windows(
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+    refusal: type[OpError] = UnimplementedError,
+    rank: int = 4,
+) -> Windows:
+    """The windows of the attrs of Conv2D; or over other inputs than images, of `rank` dimensions.
+
+    Raises:
+        refusal: windows would step over the batch or the channels.
+        InvalidArgumentError: an attr is not one of windows over such inputs.
+    """
+    check_length("strides", strides, rank)
+    check_length("dilations", dilations, rank)
+    steps = spatial_attr("strides", strides, data_format, refusal)
+    gaps = spatial_attr("dilations", dilations, data_format, refusal)
+    return windows_from_attrs(data_format, steps, gaps, padding, explicit_paddings)
+
+
+conv3d_windows = partial(conv2d_windows, explicit_paddings=(), refusal=InvalidArgumentError, rank=5)
+"""The windows of the attrs of Conv3D."""
+
+
+def windows_of_conv(
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> Callable[[int], Windows]:
+    """The windows that the attrs of Conv describe, for a number of spatial dimensions."""
+    layout = "NHWC" if data_format == "CHANNELS_LAST" else "NCHW"
+
+    def windows_for(num_spatial: int) -> Windows:
+        rank = num_spatial + 2
+        steps = strides, dilations or [1] * rank
+        paddings = padding, explicit_paddings
+        return conv2d_windows(*steps, *paddings, layout, InvalidArgumentError, rank)
+
+    return windows_for
+
+
+def check_num_spatial(rank: int, batch_dims: int) -> int:
+    """The number of spatial dimensions of an input of Conv."""
+    spatial = rank - 1 - batch_dims
+    message = f"The input must have 2 or 3 spatial dimensions but got {spatial}"
+    require(spatial in (2, 3) and batch_dims >= 0, f"{message}, with batch_dims = {batch_dims}")
+    return spatial
+
+
+def depthwise_windows(
+    strides: Sequence[int], padding: str, explicit_paddings: Sequence[int], data_format: str
+) -> Windows:
+    """The windows without dilations, which the CPU kernels refuse, or leave out in gradients.
+
+    Raises:
+        InvalidArgumentError: the strides are not equal, or an attr is not one of such windows.
+    """
+    check_length("strides", strides, 4)
+    steps = spatial_attr("strides", strides, data_format)
+    message = "Current implementation only supports equal length strides in the row and column"
+    require(steps[0] == steps[1], f"{message} dimensions, got {list(steps)}")
+    return windows_from_attrs(data_format, steps, (1, 1), padding, explicit_paddings)
+
+
+def check_unit_dilations(windows: Windows) -> None:
+    """Refuse dilations, which some of TensorFlow's CPU kernels do not compute."""
+    if max(windows.dilations) > 1:
+        raise InvalidArgumentError(
+            "Current CPU implementations do not yet support dilation rates larger than 1, "
+            f"got {list(windows.dilations)}"
+        )
+
 
 Compute = Callable[[Array, Array, Geometry, Windows], Array]
 
@@ -50,18 +121,9 @@ class ConvolutionKernels:
 
     algorithms: Algorithms
 
-    def conv2d(
-        self,
-        *,
-        strides: list[int],
-        dilations: list[int],
-        padding: str,
-        explicit_paddings: list[int],
-        data_format: str,
-    ) -> Callable[[Array, Array], Array]:
+    @from_attrs(windows=conv2d_windows)
+    def conv2d(self, *, windows: Windows) -> Callable[[Array, Array], Array]:
         """Images in layout NHWC only, as in TensorFlow."""
-        check_length("dilations", dilations, 4)
-        windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
         compute = self._images
 
         def convolved(x: Array, filters: Array) -> Array:
@@ -131,30 +193,17 @@ class ConvolutionKernels:
 
         return fused
 
-    @from_attrs(fusion=conv2d_fusion)
+    @from_attrs(fusion=conv2d_fusion, windows=conv2d_windows)
     def fused_conv2d(
-        self,
-        *,
-        T: DataType,
-        strides: list[int],
-        padding: str,
-        explicit_paddings: list[int],
-        data_format: str,
-        filter_format: str,
-        dilations: list[int],
-        fusion: Fusion,
+        self, *, T: DataType, data_format: str, filter_format: str, windows: Windows, fusion: Fusion
     ) -> Callable[[Array, Array, list[Array], list[Array]], Array]:
         """Float and double in layout NHWC without groups, as in TensorFlow."""
-        if T not in WIDE_FLOATS:
-            raise InvalidArgumentError(
-                f"_FusedConv2D does not support {T.string} inputs on the CPU"
-            )
+        require(T in WIDE_FLOATS, f"_FusedConv2D does not support {T.string} inputs on the CPU")
         if data_format != "NHWC" or filter_format != "HWIO":
             raise UnimplementedError(
                 "Fused conv implementation only supports NHWC tensor format for now, got "
                 f"{data_format} and {filter_format}"
             )
-        windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
 
         def fused(x: Array, filters: Array, args: list[Array], host_args: list[Array]) -> Array:
             check_rank("input", x, 4)
@@ -235,20 +284,13 @@ class ConvolutionKernels:
         """The convolution of volumes.
 
         Raises:
-            InvalidArgumentError: the layout is NCDHW, the windows have gaps, there are groups, or the
-                filter is empty.
+            InvalidArgumentError: the layout is NCDHW, the windows have gaps, or there are groups.
         """
-        if not windows.channels_last:
-            raise InvalidArgumentError(
-                "CPU implementation of Conv3D currently only supports the NHWC tensor format"
-            )
+        message = "CPU implementation of Conv3D currently only supports the NHWC tensor format"
+        require(windows.channels_last, message)
         check_unit_dilations(windows)
-        check_filter(filters)
-        if x.shape[-1] != filters.shape[-2]:
-            raise InvalidArgumentError(
-                f"Number of channels in filter ({filters.shape[-2]}) must match last dimension of "
-                f"input ({x.shape[-1]})"
-            )
+        message = "Number of channels in filter ({}) must match last dimension of input ({})"
+        require_equal(filters.shape[-2], x.shape[-1], message)
         return self.algorithms.convolve(x, filters, geometry)
 
     def _depthwise(

@@ -1,35 +1,32 @@
-"""The ops of the convolution family, with the reference kernels.
+"""The ops of the convolution family, with their shape functions and the reference kernels.
 
-The shape functions of convolutions that are of no use to other ops.
-
-Source: TensorFlow core/ops/nn_ops.cc.
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/conv_ops_fused_image_transform.cc.
 """
 
 from collections.abc import Callable, Sequence
 
 from opkernel.kernel import KernelContract, KernelRegistry, register_kernel
-from opkernel.opdef import InferenceContext, OpHandle, ShapeHandle, register_op
-from opkernel.opdef.common_shapes import (
-    conv2d_backprop_input_shape,
-    conv2d_shape_with_explicit_padding,
-    conv3d_shape,
-    conv_shape,
-    depthwise_conv2d_native_shape,
-    depthwise_conv2d_native_shape_with_explicit_padding,
-    get_windowed_output_size_from_dims,
+from opkernel.opdef import (
+    InferenceContext,
+    OpHandle,
+    OpShapeInferenceFn,
+    ShapeHandle,
+    common_shapes,
+    register_op,
 )
 from opkernel.opdef.common_shapes.rules import shape_held_by
-from opkernel.opdef.shapes.windowed_output import Padding
+from opkernel.opdef.common_shapes.windows import Padding
+from opkernel.ops import registration
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.kernel_types import FLOATS, NARROW_FLOATS, WIDE_FLOATS
-from opkernel.ops.nn.conv.gradient_kernels import GradientKernels
+from opkernel.ops.nn.conv.gradients import gradient_maker
 from opkernel.ops.nn.conv.kernels import ConvolutionKernels
 from opkernel.ops.nn.conv.reference import REFERENCE, Algorithms
-from opkernel.ops.nn.epilogue import FUSION_ATTRS
-from opkernel.types import DataType
+from opkernel.ops.nn.fused_matmul import FUSION_ATTRS
+from opkernel.ops.registration import FLOATS, NARROW_FLOATS, WIDE_FLOATS
+from opkernel.types import Array, DataType
 
 
-def shape_like(index: int, rank: int) -> Callable[[InferenceContext], None]:
+def shape_like(index: int, rank: int) -> OpShapeInferenceFn:
     """The shape of input `index`."""
     return lambda c: c.set_output(0, c.with_rank(c.input(index), rank))
 
@@ -47,7 +44,7 @@ def _padded_shape(c: InferenceContext, image: ShapeHandle, index: int) -> ShapeH
     return c.make_shape([c.add(c.dim(image, i), both) for i, both in enumerate(sums)])
 
 
-def padded_convolution_shape(c: InferenceContext, image: ShapeHandle, index: int) -> None:
+def _padded_convolution_shape(c: InferenceContext, image: ShapeHandle, index: int) -> None:
     """The convolution of an image, padded as input `index` says, with the filters after it."""
     padded, filter_ = _padded_shape(c, image, index), c.with_rank(c.input(index + 1), 4)
     strides = c.get_attr("strides")
@@ -57,7 +54,7 @@ def padded_convolution_shape(c: InferenceContext, image: ShapeHandle, index: int
     c.merge(c.dim(padded, 3), c.dim(filter_, 2))
     padding = Padding.from_string(c.get_attr("padding"))
     space = [
-        get_windowed_output_size_from_dims(
+        common_shapes.get_windowed_output_size_from_dims(
             c, c.dim(padded, i), c.dim(filter_, i - 1), strides[i], padding
         )
         for i in (1, 2)
@@ -67,10 +64,18 @@ def padded_convolution_shape(c: InferenceContext, image: ShapeHandle, index: int
 
 def fused_pad_conv2d_shape(c: InferenceContext) -> None:
     """The shape of a convolution of the image padded as input 1 says."""
-    padded_convolution_shape(c, c.with_rank(c.input(0), 4), 1)
+    _padded_convolution_shape(c, c.with_rank(c.input(0), 4), 1)
 
 
-ShapeFn = Callable[[InferenceContext], None]
+def fused_resize_and_pad_conv2d_shape(c: InferenceContext) -> None:
+    """Images with the size that input 1 holds, padded, convolved."""
+    images = c.with_rank(c.input(0), 4)
+    c.merge(c.input(1), c.vector(2))
+    size = c.input_tensor(1)
+    for axis, value in enumerate([None, None] if size is None else size.tolist(), 1):
+        images = c.replace_dim(images, axis, value)
+    _padded_convolution_shape(c, images, 2)
+
 
 _WITH_INT32 = (*FLOATS, DataType.DT_INT32)
 _NO_HALF = (DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE)
@@ -88,28 +93,20 @@ _IMAGE_FORMAT = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 _VOLUME_FORMAT = "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'"
 _NO_CUDNN = "use_cudnn_on_gpu: bool = true"
 
-_FORWARD = ["input: T", "filter: T"]
-_BY_INPUT = ["input_sizes: int32", "filter: T", "out_backprop: T"]
-_BY_FILTER = ["input: T", "filter_sizes: int32", "out_backprop: T"]
-_OLD_BACKPROP = ["input: T", "filter: T", "out_backprop: T"]
-
 
 def _declare(
-    name: str,
-    inputs: Sequence[str],
+    signature: str,
     attrs: Sequence[str],
-    shape_fn: ShapeFn,
+    shape_fn: OpShapeInferenceFn,
     doc: str,
     *,
     deprecated: tuple[int, str] | None = None,
     traits: str = "",
 ) -> OpHandle:
     has_layout = _IMAGE_FORMAT in attrs or _VOLUME_FORMAT in attrs
-    layout = "has_data_format" if has_layout and "Backprop" not in name else ""
+    layout = "has_data_format" if has_layout and "Backprop" not in signature else ""
     return register_op(
-        name,
-        inputs=inputs,
-        outputs=["output: T"],
+        f"{signature} -> output: T",
         attrs=attrs,
         shape_fn=shape_fn,
         traits=f"{layout} cost=convolution {traits}",
@@ -118,34 +115,14 @@ def _declare(
     )
 
 
-def _conv2d(
-    name: str, inputs: Sequence[str], types: str, shape_fn: ShapeFn, doc: str, traits: str = ""
-) -> OpHandle:
-    attrs = [types, _STRIDES, _NO_CUDNN, *_PADDING, _IMAGE_FORMAT, _DILATIONS]
-    return _declare(name, inputs, attrs, shape_fn, doc, traits=traits)
-
-
-def _conv3d(
-    name: str,
-    inputs: Sequence[str],
-    shape_fn: ShapeFn,
-    doc: str,
-    more_attrs: Sequence[str] = (),
-    traits: str = "",
-) -> OpHandle:
-    attrs = [_T, _VOLUME_STRIDES, _SAME_OR_VALID, _VOLUME_FORMAT, _VOLUME_DILATIONS, *more_attrs]
-    return _declare(name, inputs, attrs, shape_fn, doc, traits=traits)
-
-
-def _old_conv3d(name: str, shape_fn: ShapeFn, doc: str) -> OpHandle:
-    attrs = ["T: {half, float, double}", _VOLUME_STRIDES, _SAME_OR_VALID, _VOLUME_DILATIONS]
-    gone = 10, f"Use {name}V2"
-    return _declare(name, _OLD_BACKPROP, attrs, shape_fn, doc, deprecated=gone)
+_OF_IMAGES = [_STRIDES, _NO_CUDNN, *_PADDING, _IMAGE_FORMAT, _DILATIONS]
+_OF_VOLUMES = [_T, _VOLUME_STRIDES, _SAME_OR_VALID, _VOLUME_FORMAT, _VOLUME_DILATIONS]
+_OLD = ["T: {half, float, double}", _VOLUME_STRIDES, _SAME_OR_VALID, _VOLUME_DILATIONS]
+_BACKPROP = "input: T, filter: T, out_backprop: T"
 
 
 CONV = _declare(
-    "Conv",
-    _FORWARD,
+    "Conv(input: T, filter: T)",
     [
         _T_OR_INT32,
         _STRIDES,
@@ -155,113 +132,117 @@ CONV = _declare(
         "batch_dims: int = 1",
         "groups: int = 1",
     ],
-    conv_shape,
-    "The convolution of images or volumes, after `batch_dims` dimensions of them, with a "
-    "filter [*spatial, in, out].",
+    common_shapes.conv_shape,
+    "The convolution of images or volumes, after `batch_dims` dimensions of them, with a filter [*spatial, in, out].",
 )
-CONV2D = _conv2d(
-    "Conv2D",
-    _FORWARD,
-    _T_OR_INT32,
-    conv2d_shape_with_explicit_padding,
+CONV2D = _declare(
+    "Conv2D(input: T, filter: T)",
+    [_T_OR_INT32, *_OF_IMAGES],
+    common_shapes.conv2d_shape_with_explicit_padding,
     "The convolution of images with a filter [rows, columns, in, out]; in groups where the images "
     "have a multiple of the filter's channels.",
     traits="row_rule=first_alone function_gradient=yes",
 )
-CONV2D_BY_INPUT = _conv2d(
-    "Conv2DBackpropInput",
-    _BY_INPUT,
-    _T_OR_INT32,
-    conv2d_backprop_input_shape,
+CONV2D_BY_INPUT = _declare(
+    "Conv2DBackpropInput(input_sizes: int32, filter: T, out_backprop: T)",
+    [_T_OR_INT32, *_OF_IMAGES],
+    common_shapes.conv2d_backprop_input_shape,
     "The gradient of Conv2D by its input, whose shape is given; or only its rows and columns.",
 )
-CONV2D_BY_FILTER = _conv2d(
-    "Conv2DBackpropFilter",
-    _BY_FILTER,
-    _T,
+CONV2D_BY_FILTER = _declare(
+    "Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T)",
+    [_T, *_OF_IMAGES],
     shape_held_by(1, rank=4),
     "The gradient of Conv2D by its filter, whose shape is given.",
 )
-_conv2d(
-    "Conv2DBackpropInputV2",
-    _OLD_BACKPROP,
-    _T_OR_INT32,
+_declare(
+    f"Conv2DBackpropInputV2({_BACKPROP})",
+    [_T_OR_INT32, *_OF_IMAGES],
     shape_like(0, 4),
     "The gradient of Conv2D by its input; of `input` only the shape counts.",
     traits="no_kernel=tensorflow",
 )
-_conv2d(
-    "Conv2DBackpropFilterV2",
-    _OLD_BACKPROP,
-    _T,
+_declare(
+    f"Conv2DBackpropFilterV2({_BACKPROP})",
+    [_T, *_OF_IMAGES],
     shape_like(1, 4),
     "The gradient of Conv2D by its filter; of `filter` only the shape counts.",
     traits="no_kernel=tensorflow",
 )
-CONV3D = _conv3d(
-    "Conv3D",
-    _FORWARD,
-    conv3d_shape,
+CONV3D = _declare(
+    "Conv3D(input: T, filter: T)",
+    _OF_VOLUMES,
+    common_shapes.conv3d_shape,
     "The convolution of volumes with a filter [planes, rows, columns, in, out].",
     traits="row_rule=first_alone",
 )
-CONV3D_BY_INPUT = _conv3d(
-    "Conv3DBackpropInputV2",
-    ["input_sizes: Tshape", "filter: T", "out_backprop: T"],
+CONV3D_BY_INPUT = _declare(
+    "Conv3DBackpropInputV2(input_sizes: Tshape, filter: T, out_backprop: T)",
+    [*_OF_VOLUMES, "Tshape: {int32, int64} = DT_INT32"],
     shape_held_by(0, rank=5),
     "The gradient of Conv3D by its input, whose shape is given.",
-    ["Tshape: {int32, int64} = DT_INT32"],
 )
-CONV3D_BY_FILTER = _conv3d(
-    "Conv3DBackpropFilterV2",
-    _BY_FILTER,
+CONV3D_BY_FILTER = _declare(
+    "Conv3DBackpropFilterV2(input: T, filter_sizes: int32, out_backprop: T)",
+    _OF_VOLUMES,
     shape_held_by(1, rank=5),
     "The gradient of Conv3D by its filter, whose shape is given.",
 )
-OLD_CONV3D_BY_INPUT = _old_conv3d(
-    "Conv3DBackpropInput",
+OLD_CONV3D_BY_INPUT = _declare(
+    f"Conv3DBackpropInput({_BACKPROP})",
+    _OLD,
     shape_like(0, 5),
     "The gradient of Conv3D by its input; of `input` only the shape counts.",
+    deprecated=(10, "Use Conv3DBackpropInputV2"),
 )
-OLD_CONV3D_BY_FILTER = _old_conv3d(
-    "Conv3DBackpropFilter",
+OLD_CONV3D_BY_FILTER = _declare(
+    f"Conv3DBackpropFilter({_BACKPROP})",
+    _OLD,
     shape_like(1, 5),
     "The gradient of Conv3D by its filter; of `filter` only the shape counts.",
+    deprecated=(10, "Use Conv3DBackpropFilterV2"),
 )
 _DEPTHWISE = [_T, _STRIDES, *_PADDING, _IMAGE_FORMAT, _DILATIONS]
 DEPTHWISE = _declare(
-    "DepthwiseConv2dNative",
-    _FORWARD,
+    "DepthwiseConv2dNative(input: T, filter: T)",
     _DEPTHWISE,
-    depthwise_conv2d_native_shape_with_explicit_padding,
+    common_shapes.depthwise_conv2d_native_shape_with_explicit_padding,
     "The convolution of each channel of images by itself, with a filter "
     "[rows, columns, channels, multiplier]; the output has channels * multiplier channels.",
     traits="row_rule=first_alone",
 )
 DEPTHWISE_BY_INPUT = _declare(
-    "DepthwiseConv2dNativeBackpropInput",
-    _BY_INPUT,
+    "DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter: T, out_backprop: T)",
     _DEPTHWISE,
     shape_held_by(0, rank=4),
     "The gradient of DepthwiseConv2dNative by its input, whose shape is given.",
 )
 DEPTHWISE_BY_FILTER = _declare(
-    "DepthwiseConv2dNativeBackpropFilter",
-    _BY_FILTER,
+    "DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T)",
     _DEPTHWISE,
     shape_held_by(1, rank=4),
     "The gradient of DepthwiseConv2dNative by its filter, whose shape is given.",
 )
 FUSED_PAD_CONV2D = _declare(
-    "FusedPadConv2D",
-    ["input: T", "paddings: int32", "filter: T"],
+    "FusedPadConv2D(input: T, paddings: int32, filter: T)",
     [_T, "mode: {'REFLECT', 'SYMMETRIC'}", _STRIDES, _SAME_OR_VALID],
     fused_pad_conv2d_shape,
     "Conv2D of images with their mirror image around them; batch and channels are not padded.",
 )
+FUSED_RESIZE_AND_PAD_CONV2D = _declare(
+    "FusedResizeAndPadConv2D(input: T, size: int32, paddings: int32, filter: T)",
+    [
+        "T: {half, float, double}",
+        "resize_align_corners: bool = false",
+        "mode: {'REFLECT', 'SYMMETRIC'}",
+        _STRIDES,
+        _SAME_OR_VALID,
+    ],
+    fused_resize_and_pad_conv2d_shape,
+    "FusedPadConv2D of images that are resized to `size` before, bilinearly.",
+)
 FUSED_CONV2D = _declare(
-    "_FusedConv2D",
-    ["input: T", "filter: T", "args: TArgs", "host_args: num_host_args * float"],
+    "_FusedConv2D(input: T, filter: T, args: TArgs, host_args: num_host_args * float)",
     [
         "T: {half, float, double, int8, qint8}",
         "TArgs: list(type) >= 1",
@@ -275,23 +256,14 @@ FUSED_CONV2D = _declare(
         _NO_CUDNN,
         *FUSION_ATTRS,
     ],
-    conv2d_shape_with_explicit_padding,
+    common_shapes.conv2d_shape_with_explicit_padding,
     "Conv2D, and then the ops that `fused_ops` names, with `args` as their inputs.",
     traits="row_rule=fused",
 )
 FUSED_DEPTHWISE = _declare(
-    "_FusedDepthwiseConv2dNative",
-    ["input: T", "filter: T", "args: num_args * T"],
-    [
-        _T,
-        "num_args: int >= 0",
-        _STRIDES,
-        _SAME_OR_VALID,
-        _IMAGE_FORMAT,
-        _DILATIONS,
-        *FUSION_ATTRS,
-    ],
-    depthwise_conv2d_native_shape,
+    "_FusedDepthwiseConv2dNative(input: T, filter: T, args: num_args * T)",
+    [_T, "num_args: int >= 0", _STRIDES, _SAME_OR_VALID, _IMAGE_FORMAT, _DILATIONS, *FUSION_ATTRS],
+    common_shapes.depthwise_conv2d_native_shape,
     "DepthwiseConv2dNative, and then the ops that `fused_ops` names, with `args` as their inputs.",
     traits="row_rule=fused",
 )
@@ -299,14 +271,8 @@ FUSED_DEPTHWISE = _declare(
 
 def register_convolutions(algorithms: Algorithms, registry: KernelRegistry | None = None) -> None:
     """Register kernels of all these ops that compute by certain algorithms."""
-    forward, gradients = ConvolutionKernels(algorithms), GradientKernels(algorithms)
-    asking = (
-        forward.conv,
-        forward.conv2d,
-        forward.conv3d,
-        forward.fused_pad_conv2d,
-        forward.fused_conv2d,
-    )
+    forward = ConvolutionKernels(algorithms)
+    asking = (CONV, CONV2D, CONV3D, FUSED_PAD_CONV2D, FUSED_CONV2D)
 
     def register(
         op: OpHandle,
@@ -315,7 +281,7 @@ def register_convolutions(algorithms: Algorithms, registry: KernelRegistry | Non
         label: str = "",
         data_formats: Sequence[str] = (),
     ) -> None:
-        prepares = ("filter",) if algorithms.prepares and make in asking else ()
+        prepares = ("filter",) if algorithms.prepares and op in asking else ()
         register_kernel(
             op,
             device="CPU",
@@ -335,18 +301,49 @@ def register_convolutions(algorithms: Algorithms, registry: KernelRegistry | Non
     fused_types = (*FLOATS, DataType.DT_INT8, DataType.DT_QINT8)
     register(FUSED_CONV2D, fused_types, forward.fused_conv2d)
     register(FUSED_DEPTHWISE, _UP_TO_FLOAT, forward.fused_depthwise_conv2d)
-    register(DEPTHWISE_BY_INPUT, FLOATS, gradients.depthwise_backprop_input)
-    register(DEPTHWISE_BY_FILTER, FLOATS, gradients.depthwise_backprop_filter)
+
+    def register_back(
+        op: OpHandle, types: Sequence[DataType], label: str = "", data_formats: Sequence[str] = ()
+    ) -> None:
+        register(op, types, gradient_maker(algorithms, op.name), label, data_formats)
+
+    register_back(DEPTHWISE_BY_INPUT, FLOATS)
+    register_back(DEPTHWISE_BY_FILTER, FLOATS)
     # The labels choose between algorithms in TensorFlow; here all are one.
     for label in ("", "custom", "eigen_tensor"):
         formats = ["NHWC"] if label else []
         no_half, wide = (_NO_HALF, WIDE_FLOATS) if label else (FLOATS, _NO_BFLOAT16)
-        register(CONV2D_BY_INPUT, _WITH_INT32, gradients.conv2d_backprop_input, label)
-        register(CONV2D_BY_FILTER, FLOATS, gradients.conv2d_backprop_filter, label, formats)
-        register(CONV3D_BY_INPUT, FLOATS, gradients.conv3d_backprop_input_v2, label)
-        register(CONV3D_BY_FILTER, no_half, gradients.conv3d_backprop_filter_v2, label)
-        register(OLD_CONV3D_BY_INPUT, _NO_BFLOAT16, gradients.conv3d_backprop_input, label)
-        register(OLD_CONV3D_BY_FILTER, wide, gradients.conv3d_backprop_filter, label)
+        register_back(CONV2D_BY_INPUT, _WITH_INT32, label)
+        register_back(CONV2D_BY_FILTER, FLOATS, label, formats)
+        register_back(CONV3D_BY_INPUT, FLOATS, label)
+        register_back(CONV3D_BY_FILTER, no_half, label)
+        register_back(OLD_CONV3D_BY_INPUT, _NO_BFLOAT16, label)
+        register_back(OLD_CONV3D_BY_FILTER, wide, label)
 
 
 register_convolutions(REFERENCE)
+
+
+@registration.register_kernel(FUSED_RESIZE_AND_PAD_CONV2D, types={"T": _NO_BFLOAT16}, factory=True)
+def fused_resize_and_pad_conv2d(
+    *, T: DataType, resize_align_corners: bool, mode: str, strides: list[int], padding: str
+) -> Callable[[Array, Array, Array, Array], Array]:
+    """The images are resized in their own type, as the convolution takes them."""
+    from opkernel.ops.image.resize import (  # few convolutions resize
+        interpolated,
+        linear,
+        output_size,
+    )
+
+    convolve = ConvolutionKernels(REFERENCE).fused_pad_conv2d(
+        T=T, mode=mode, strides=strides, padding=padding
+    )
+
+    def fused(images: Array, size: Array, paddings: Array, filters: Array) -> Array:
+        height, width = output_size(images, size, T)
+        for axis, pixels in ((2, width), (1, height)):
+            at = linear(images.shape[axis], pixels, resize_align_corners, half_pixel_centers=False)
+            images = interpolated(images, at, axis)
+        return convolve(images, paddings, filters)
+
+    return fused

@@ -26,20 +26,19 @@ import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.kernel import allocate
-from opkernel.ops.kernel_types import NARROW_FLOATS
-from opkernel.ops.nn.epilogue import Epilogue, finished
-from opkernel.ops.nn.windows import Array, Geometry, pad, spread, windows_of
+from opkernel.ops.nn.fused_matmul import Epilogue, finished
+from opkernel.ops.nn.windows import Geometry, pad, spread, windows_of
+from opkernel.ops.registration import NARROW_FLOATS
 from opkernel.records import dataclass
-from opkernel.types import as_dtype
+from opkernel.types import Array, as_dtype
 
 __all__ = [
-    "Algorithms",
-    "Product",
     "REFERENCE",
     "STEPWISE_LIMIT",
-    "add_product",
+    "Algorithms",
     "correlate",
     "depthwise",
+    "depthwise_by_filters",
     "depthwise_by_input",
     "product_for",
 ]

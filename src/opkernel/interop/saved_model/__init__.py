@@ -1,1 +1,0 @@
-"""The SavedModel format: its directory, its MetaGraphs, its object graph."""

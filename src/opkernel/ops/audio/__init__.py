@@ -1,1 +1,0 @@
-"""Ops of the topic: sound."""

@@ -1,0 +1,93 @@
+"""Shapes of ops of functions and batches, of resources that no other module has, and of TensorFlow's own tests.
+
+Source: TensorFlow core/ops/functional_ops.cc, control_flow_ops.cc, batch_ops.cc, script_ops.cc, dataset_ops.cc,
+resource_variable_ops.cc, python/framework/test_ops.cc.
+"""
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import (
+    InferenceContext,
+    OpShapeInferenceFn,
+    scalar_shape,
+    unchanged_shape,
+    unknown_shape,
+)
+from opkernel.opdef.common_shapes import no_outputs
+from opkernel.opdef.common_shapes.rules import each_output_as_its_input, shape_rule
+from opkernel.ops.input_checks import require, require_equal
+from opkernel.types import DataType
+
+
+def _symbolic_gradient(c: InferenceContext) -> None:
+    """A gradient has the shape of its input; the gradient of a resource has the shape of its contents."""
+    require(c.num_inputs() >= c.num_outputs(), "len(inputs) < len(outputs)")
+    for i, dtype in enumerate(c.get_attr("Tin")[: c.num_outputs()]):
+        shape = c.input(i)
+        if dtype == DataType.DT_RESOURCE:
+            held = c.input_handle_shapes_and_types(i)
+            shape = held[0].shape if held else c.unknown_shape()
+        c.set_output(i, shape)
+
+
+def _map_defun(c: InferenceContext) -> None:
+    """[n, result...] of a function called with each of n rows of the arguments."""
+    shapes = c.get_attr("output_shapes")
+    message = "`output_shapes` must be the same length as `output_types` ({} vs. {})"
+    require_equal(len(shapes), c.num_outputs(), message)
+    rows = _rows_of_arguments(c)
+    for i, shape in enumerate(shapes):
+        result = c.make_shape_from_partial_shape(shape)
+        c.set_output(i, c.concatenate(c.vector(rows), result))
+
+
+def _rows_of_arguments(c: InferenceContext) -> int | None:
+    rows = None
+    for i in range(len(c.get_attr("Targuments"))):
+        message = f"Arguments must have rank at least 1. Input {i} has rank of 0."
+        require(c.rank(c.input(i)) != 0, message)
+        size = c.dim(c.input(i), 0)
+        if not c.value_known(size):
+            continue
+        if rows not in (None, size.value):
+            raise InvalidArgumentError("Arguments must have the same dimension 0.")
+        rows = size.value
+    return rows
+
+
+def _batch(c: InferenceContext) -> None:
+    """All inputs with more rows; which request each row came from, and the id of the batch."""
+    batched = [c.replace_dim(shape, 0, None) for shape in c.input("in_tensors")]
+    c.set_output("batched_tensors", batched)
+    c.set_output("id", c.scalar())
+    c.set_output("batch_index", c.matrix(None, 3))
+
+
+def _unbatch_grad(c: InferenceContext) -> None:
+    grad = c.input(2)
+    c.set_output(
+        0, c.unknown_shape_of_rank(c.rank(grad)) if c.rank_known(grad) else c.unknown_shape()
+    )
+
+
+_SCALARS = (
+    "DevicePlacementOp GraphDefVersion IsResourceHandleRefCounting IsTensorFloat32Enabled KernelLabel "
+    "ResourceInitializedOp StubResourceHandleOp"
+)
+_UNKNOWN = (
+    "BatchFunction ConstructionFails EagerPyFunc GetDeadline Old PyFunc PyFuncStateless SleepOp TestAttr "
+    "_If"
+)
+
+SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
+    **dict.fromkeys(_SCALARS.split(), scalar_shape),
+    **dict.fromkeys(("Abort", "ResourceCreateOp", "ResourceUsingOp"), no_outputs),
+    **dict.fromkeys(_UNKNOWN.split(), unknown_shape),
+    "Batch": _batch,
+    "KernelLabelRequired": shape_rule("[?] -> []"),
+    "MapDefun": _map_defun,
+    "SleepIdentityOp": unchanged_shape,
+    "SymbolicGradient": _symbolic_gradient,
+    "Unbatch": lambda c: c.set_output(0, c.replace_dim(c.input(0), 0, None)),
+    "UnbatchGrad": _unbatch_grad,
+    "_While": each_output_as_its_input,
+}

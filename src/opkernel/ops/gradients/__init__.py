@@ -1,1 +1,0 @@
-"""Gradients of ops whose module lies in `opkernel.ops` itself; each module has the name of its ops' module."""

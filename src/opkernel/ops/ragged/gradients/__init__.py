@@ -1,1 +1,0 @@
-"""Gradients of the ops on ragged tensors."""

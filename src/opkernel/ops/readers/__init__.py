@@ -1,1 +1,0 @@
-"""Readers: resources that read records from the files that a queue names."""

@@ -1,1 +1,0 @@
-"""Sets: the values along the last dimension of a tensor."""

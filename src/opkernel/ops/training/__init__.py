@@ -1,1 +1,0 @@
-"""The steps of optimisers: how variables and their slots follow from gradients."""

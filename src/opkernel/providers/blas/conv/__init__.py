@@ -1,1 +1,0 @@
-"""Convolutions: as matrix products, by several algorithms, and of each channel by itself."""

@@ -1,0 +1,360 @@
+"""The kernels of XlaLaunch, which runs a cluster, and of _XlaCompile and _XlaRun, which compile and run it in two nodes.
+
+Where there is no program, the kernels of the CPU compute the function. The attr `_engine` names the engine, `_compile_mode`
+says when the cluster is compiled. `compare` finds out whether an engine computes what the kernels of the CPU compute, and
+where it begins to differ.
+
+_XlaCompile gives the key of what it compiled, and whether it could; where it could not, a call of the function takes the
+place of _XlaRun.
+
+State: `_closures` has what was compiled and not yet run, by its key.
+
+Source: TensorFlow compiler/jit/kernels/xla_ops.cc.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Hashable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from opkernel.device.local_device import CPU
+from opkernel.errors import DeadlineExceededError, InternalError, OpError, as_op_error
+from opkernel.graph import FunctionBody, Operation, graph_to_function_def, instantiate_function
+from opkernel.graph.edit.subgraph import prune_and_order
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, register_kernel
+from opkernel.logs import logger
+from opkernel.optimization.clusters.encapsulate_subgraphs import COMPILE_MODE
+from opkernel.records import dataclass
+from opkernel.runtime.engines.cluster import EngineCluster
+from opkernel.runtime.engines.cluster_kernel import CLUSTER_CONTRACT, ClusterKernel
+from opkernel.runtime.engines.engine import CompiledCluster, Engine
+from opkernel.runtime.engines.late_work import in_background
+from opkernel.types import Array, object_scalar
+
+
+@register_kernel("XlaLaunch", device=CPU.device_type, contract=CLUSTER_CONTRACT)
+class XlaLaunchOp(ClusterKernel):
+    """Runs a cluster by its program, or its function where there is none."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        attrs = self.node_def.attr
+        mode = attrs[COMPILE_MODE].s.decode() if COMPILE_MODE in attrs else "strict"
+        self._is_strict, self._is_async = mode == "strict", mode == "async"
+        self._asked_for: set[Hashable] = set()
+        self._compiling = 0
+        self._trusted: set[int] = set()
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether another thread compiles for it."""
+        return self._compiling > 0
+
+    def let_go(self) -> None:
+        """Drop the programs: steps run by something else from now on."""
+        vars(self).pop("cluster", None)
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Run the program, or the function."""
+        results: Sequence[Any] | None = None
+        if not (self.late.abandoned and self.late.is_under_way):
+            run = self._run_with_variables if self.num_resources else self._run
+            results = run(ctx, self.cluster)
+        ctx.outputs[:] = self.run_uncompiled(ctx, ctx.inputs) if results is None else results
+
+    def _run(self, ctx: OpKernelContext, cluster: EngineCluster) -> Sequence[Any] | None:
+        """The results of the program; None where there is none."""
+        inputs = ctx.inputs
+        program = self._program(ctx, cluster, inputs)
+        if program is None:
+            return None
+        if self._is_async and id(program) not in self._trusted:
+            wanted = self.run_uncompiled(ctx, inputs)
+            self._judge(ctx, cluster, inputs, program, wanted)
+            return wanted
+        if ctx.step.deadline is not None or ctx.step.stats_collector is not None:
+            ran = self.run_program(ctx, program, inputs)
+            return None if ran is None else ran[0]
+        try:  # as `run_program`, without a call more
+            return program.run(inputs)[0]
+        except Exception as error:
+            self.note_failure(inputs, error)
+            return None
+
+    def _run_with_variables(
+        self, ctx: OpKernelContext, cluster: EngineCluster
+    ) -> Sequence[Any] | None:
+        with ExitStack() as held:
+            variables = self.variables(ctx, ctx.inputs, held)
+            if variables is None:
+                return None
+            with variables.locked():
+                inputs = variables.inputs()
+                program = self._program(ctx, cluster, inputs)
+                if program is None:
+                    return None
+                if not self._is_async or id(program) in self._trusted:
+                    return self.run_and_assign(ctx, program, variables, inputs, ctx.inputs)
+            wanted = self.run_uncompiled(ctx, ctx.inputs)
+            after = variables.inputs()
+            kept = [after[one.input_index] for one in program.resource_updates]
+            self._judge(ctx, cluster, inputs, program, [*wanted, *kept])
+            return wanted
+
+    def _program(
+        self, ctx: OpKernelContext, cluster: EngineCluster, inputs: Sequence[Any]
+    ) -> CompiledCluster | None:
+        if self._is_async:
+            program = cluster.compiled(inputs)
+            if program is None:
+                self._compile_later(inputs)
+            return program
+        if not self._is_strict and cluster.is_megamorphic:
+            return cluster.compiled(inputs)
+        try:
+            return (
+                cluster.program(inputs) if ctx.step.deadline is None else self.program(ctx, inputs)
+            )
+        except DeadlineExceededError:
+            raise
+        except OpError as error:
+            if self._is_strict:
+                raise
+            self.tell(error)
+            return None
+
+    def _compile_later(self, inputs: Sequence[Any]) -> None:
+        """Have another thread compile the program for some inputs, once."""
+        # Others may write to these arrays meanwhile. Only the shapes and types of parameters matter.
+        known = self.num_constants
+        given = [*map(np.array, inputs[:known]), *map(_without_values, inputs[known:])]
+        key = tuple([one.shape for one in given])
+        with self.lock:
+            if key in self._asked_for:
+                return
+            self._asked_for.add(key)
+            self._compiling += 1
+
+        in_background(partial(_compile, weakref.ref(self), given))
+
+    def compile_now(self, inputs: Sequence[Any]) -> None:
+        """Compile the program for some inputs, for which another thread waits."""
+        try:
+            self.cluster.program(inputs)
+        except OpError as error:
+            self.tell(error)
+        finally:
+            self._compiling -= 1
+
+    def _judge(
+        self,
+        ctx: OpKernelContext,
+        cluster: EngineCluster,
+        inputs: Sequence[Any],
+        program: CompiledCluster,
+        wanted: Sequence[Any],
+    ) -> None:
+        """Trust a program, or drop it where its results differ from the function's.
+
+        The function's results are wanted, and then the values that it has given to variables.
+        """
+        ran = self.run_program(ctx, program, inputs)
+        if ran is None:
+            return
+        differs = difference([*ran[0], *ran[1]], wanted, self.engine.precision)
+        if not differs:
+            self._trusted.add(id(program))
+            return
+        error = as_op_error(ValueError(differs))
+        cluster.drop(inputs, error)
+        given = list(inputs)
+
+        def work() -> None:
+            node = first_difference(self.engine, self.body, self.num_constants, given)
+            logger("opkernel.engines").warning(
+                "%s computes other values than the kernels of the CPU for node '%s': %s. %s is left to the CPU",
+                *(self.engine.name, node, differs, self.node_def.name),
+            )
+
+        in_background(work)
+
+
+def _compile(kernel: weakref.ref[XlaLaunchOp], inputs: Sequence[Any]) -> None:
+    """Compile a cluster, unless nobody can run it any more."""
+    there = kernel()
+    if there is not None:
+        there.compile_now(inputs)
+
+
+def _without_values(value: Any) -> Any:
+    """A value of the same shape and type that takes no memory."""
+    if not isinstance(value, np.ndarray):
+        return value
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+
+
+_TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-6}
+"""How far floating-point numbers may be apart, by their bytes: of the largest one, and of each."""
+_LOWER_TOLERANCES = {"bfloat16": 0.1, "float16": 2e-2}
+"""How far they may be where an engine computes in a lower precision."""
+
+
+def difference(found: Sequence[Any], wanted: Sequence[Any], precision: str = "float32") -> str:
+    """What is different in some results; empty where all agree but for rounding.
+
+    In a lower precision, rounding may decide about integers: these are not compared.
+    """
+    lower_tolerance = _LOWER_TOLERANCES.get(precision, 0.0)
+    for index, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        if isinstance(one, int):  # a resource
+            continue
+        differs = _differs(np.asarray(one), np.asarray(other), lower_tolerance)
+        if differs:
+            return f"result {index} {differs}"
+    return ""
+
+
+def _differs(found: Array, wanted: Array, lower_tolerance: float) -> str:
+    if found.dtype != wanted.dtype or found.shape != wanted.shape:
+        return (
+            f"is {found.dtype}{list(found.shape)} and should be {wanted.dtype}{list(wanted.shape)}"
+        )
+    if found.dtype == object or not found.size:
+        return ""
+    if found.dtype.kind not in "fcV":
+        is_right = lower_tolerance or np.array_equal(found, wanted)
+        return "" if is_right else "has other elements"
+    size = found.dtype.itemsize // (2 if found.dtype.kind == "c" else 1)
+    rtol = max(_TOLERANCES.get(size, 0.2), lower_tolerance)
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    one, other = found.astype(wide), wanted.astype(wide)
+    finite = np.abs(other[np.isfinite(other)])
+    atol = rtol * float(finite.max(initial=0.0))
+    with np.errstate(all="ignore"):
+        close = np.isclose(one, other, rtol=rtol, atol=atol, equal_nan=True)
+    if close.all():
+        return ""
+    place = tuple(int(i) for i in np.argwhere(~close)[0])
+    return f"is {found[place]} at {list(place)} and should be {wanted[place]}"
+
+
+def first_difference(
+    engine: Engine, body: FunctionBody, num_constants: int, inputs: Sequence[Any]
+) -> str:
+    """The name of the first node of a cluster for which its engine computes other values than the CPU.
+
+    It is found by bisection: a node that gives wrong values spoils those behind it.
+    """
+    order = [
+        op
+        for op in prune_and_order(body.outputs, body.targets, body.inputs)
+        if op.output_types and op not in body.arg_nodes
+    ]
+    low, high = 0, len(order) - 1
+    while low < high:
+        middle = (low + high) // 2
+        prefix = _prefix(body, order[: middle + 1])
+        if _is_right(engine, prefix, num_constants, inputs):
+            low = middle + 1
+        else:
+            high = middle
+    return order[low].name if order else body.name
+
+
+def _prefix(body: FunctionBody, ops: Sequence[Operation]) -> FunctionBody:
+    """The function that gives the outputs of the last of some operations of another one."""
+    function = graph_to_function_def(body.graph, "prefix", body.inputs, ops[-1].outputs, body=ops)
+    return instantiate_function(body.graph.function_library, function)
+
+
+def _is_right(
+    engine: Engine, body: FunctionBody, num_constants: int, inputs: Sequence[Any]
+) -> bool:
+    """Whether an engine computes what the kernels of the CPU compute."""
+    try:
+        cluster = EngineCluster(partial(engine.compile, body), body.inputs, num_constants)
+        found, _ = cluster.program(inputs).run(inputs)
+        return not difference(found, _computed(body, inputs), engine.precision)
+    except OpError:
+        return False
+
+
+def _computed(body: FunctionBody, inputs: Sequence[Any]) -> list[Any]:
+    from opkernel.runtime.session.session import Session  # only where something is wrong
+
+    with Session(body.graph, jit="off") as session:
+        feeds = dict(zip(body.inputs, inputs, strict=True))
+        values: list[Any] = session.run([*body.outputs], feeds)
+        return values
+
+
+@dataclass(frozen=True)
+class _Closure:
+    """What was compiled, with the inputs that are known at compile time."""
+
+    kernel: ClusterKernel
+    constants: Sequence[Any]
+
+
+_closures: dict[bytes, _Closure] = {}
+_numbers = itertools.count()
+
+
+@register_kernel("_XlaCompile", device=CPU.device_type, contract=CLUSTER_CONTRACT)
+class XlaCompileOp(ClusterKernel):
+    """Compiles a cluster for its inputs."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Give a key, and whether there is a program."""
+        is_compiled = False
+        try:
+            with ExitStack() as held:
+                variables = self.variables(ctx, ctx.inputs, held)
+                if variables is not None and not self.late.is_under_way:
+                    held.enter_context(variables.locked())
+                    is_compiled = self.program(ctx, variables.inputs()) is not None
+        except DeadlineExceededError:
+            raise
+        except OpError as error:
+            if self.node_def.attr["must_compile"].b:
+                raise
+            self.tell(error)
+        key = b""
+        if is_compiled:
+            key = f"{self.function.name}/{next(_numbers)}".encode()
+            _closures[key] = _Closure(self, ctx.inputs[: self.num_constants])
+        ctx.outputs[:] = object_scalar(key), np.bool_(is_compiled)
+
+
+@register_kernel("_XlaRun", device=CPU.device_type, contract=CLUSTER_CONTRACT)
+class XlaRunOp(OpKernel):
+    """Runs what _XlaCompile has compiled."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Run the program of a key, once.
+
+        Raises:
+            InternalError: nothing was compiled under the key, or it was run before.
+        """
+        *given, key = ctx.inputs
+        closure = _closures.pop(key.item(), None)
+        if closure is None:
+            raise InternalError(f"Nothing was compiled under the key {key.item()!r}")
+        kernel, inputs = closure.kernel, [*closure.constants, *given]
+        with ExitStack() as held:
+            variables = kernel.variables(ctx, inputs, held)
+            if variables is None:
+                raise InternalError("A variable is gone since the cluster was compiled")
+            with variables.locked():
+                tensors = variables.inputs()
+                program = kernel.program(ctx, tensors)
+                results = None
+                if program is not None:
+                    results = kernel.run_and_assign(ctx, program, variables, tensors, inputs)
+        ctx.outputs[:] = kernel.run_uncompiled(ctx, inputs) if results is None else results
