@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import importlib.util
 import re
 import subprocess
 import sys
@@ -66,6 +67,21 @@ def public(module: ModuleType) -> list[str]:
 def test_dir_shows_the_public_names_whatever_was_imported(package):
     module = importlib.import_module(package)
     assert public(module) == sorted(module.__all__)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_hides_an_exported_name(package):
+    """The import of a module sets its name in its package, whatever the package exports under that name."""
+    stub = ROOT / "src" / Path(*package.split(".")) / "__init__.pyi"
+    exports = re.findall(
+        r"^from (\S+) import (?:\(\n    )?\w+ as (\w+)", stub.read_text(), re.MULTILINE
+    )
+    hidden = [
+        name
+        for source, name in exports
+        if source != package and importlib.util.find_spec(f"{package}.{name}")
+    ]
+    assert hidden == (["gradients"] if package == "opkernel" else [])  # its module can be called
 
 
 ROOMS = [

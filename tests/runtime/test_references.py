@@ -121,7 +121,7 @@ def test_a_traced_step_computes_with_what_is_referred_to(op_type: str) -> None:
     inputs = [[v, v]] if op_type == "AddN" else [v]
     value = graph.create_op(op_type, inputs).outputs[0]
     traced = opkernel.RunOptions(trace_level=opkernel.RunOptions.FULL_TRACE)
-    with opkernel.Session(graph) as session:
+    with opkernel.Session(graph, optimize=False) as session:
         session.run("set")
         metadata = opkernel.proto.RunMetadata()
         assert session.run(value, {}, traced, metadata) == session.run(value)

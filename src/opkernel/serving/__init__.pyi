@@ -1,5 +1,5 @@
-from opkernel.serving.application import application as application
-from opkernel.serving.application import serve as serve
+from opkernel.serving.http_server import application as application
+from opkernel.serving.http_server import serve as serve
 from opkernel.serving.model_server import ModelServer as ModelServer
 from opkernel.serving.model_server import VersionStatus as VersionStatus
 from opkernel.serving.requests import answer as answer

@@ -1,11 +1,11 @@
-"""Arrays whose elements stay as they are, and the forms that kernels have made of them.
+"""Arrays whose elements never change, and the forms that kernels have made of them.
 
-The value of a constant never changes; the value of a variable stays from one assignment to the next. The
-holder of such an array notes it (`note_lasting`): the kernel of Const when it is made, a variable when it
-is read. An array is known by its identity, so the note goes with the array wherever the graph takes it:
-through Identity, into functions, branches and loops, to other threads.
+The kernel of Const notes its value (`note_lasting`). An array is known by its identity, so the note goes with the
+array wherever the graph takes it: through Identity, into functions, branches and loops, to other threads. A form
+made of an array (`LastingValue.made`) goes with the array.
 
-A form made of an array (`LastingValue.made`) goes with the array, and with its version.
+Values of variables are not noted. A form may round differently, so a variable would give other results from the step
+on that makes the form. Where variables keep their values, programs have constants in their place.
 """
 
 from __future__ import annotations
@@ -16,54 +16,39 @@ from typing import Any
 
 from opkernel.state.keyed_lock import KeyedLock
 
-CONSTANT = 0
-"""The version of a value that never changes."""
-
 _MOST_FORMS = 4
 """The most forms of one value; the oldest goes when another one is made."""
 
-_WANTED = object()
+_MISSING = object()
 _making = KeyedLock()
 
 
 class LastingValue(weakref.ref[Any]):
-    """A reference to an array that keeps its elements; it does not keep the array alive.
+    """A reference to an array that keeps its elements; it does not keep the array alive."""
 
-    Attributes:
-        version: CONSTANT, or how often the variable had been assigned when it was read.
-    """
-
-    __slots__ = ("_forms", "key", "version")
+    __slots__ = ("_forms", "key")
 
     key: int
-    version: int
     _forms: dict[Hashable, Any]
 
     @classmethod
-    def of(cls, array: Any, version: int) -> LastingValue:
+    def of(cls, array: Any) -> LastingValue:
         """The record of an array, found by its `id` (`key`) until the array is dead."""
         self = cls(array, _forget)
         viewed = None if array.base is None else lasting_value(array)
-        self.key, self.version = id(array), version
+        self.key = id(array)
         # What was made of the viewed array is made of this one.
         self._forms = {} if viewed is None else viewed._forms
         return self
 
     def made(self, form: Hashable, make: Callable[[], Any]) -> Any:
-        """The result of `make` for a form of the value; `make` is called once.
-
-        For a variable, the second request for a form calls `make`; the first one gets None. A value that
-        every step assigns anew is used once, and making its form would take as long as it saves.
-        """
+        """The result of `make` for a form of the value; `make` is called once."""
         forms = self._forms
-        known = forms.get(form, _WANTED)
-        if known is not _WANTED:
+        known = forms.get(form, _MISSING)
+        if known is not _MISSING:
             return known
         with _making.hold((self.key, form)):
-            if form not in forms and self.version != CONSTANT:
-                _keep(forms, form, _WANTED)
-                return None
-            if forms.get(form, _WANTED) is _WANTED:
+            if form not in forms:
                 _keep(forms, form, make())
             return forms[form]
 
@@ -71,15 +56,11 @@ class LastingValue(weakref.ref[Any]):
 _known: dict[int, LastingValue] = {}
 
 
-def note_lasting(array: Any, version: int = CONSTANT) -> None:
-    """Note that an array keeps its elements; the array of a variable does until its next version.
-
-    The array must not be written to meanwhile. A variable is written to only while it is the only
-    holder of its array, and notes the array anew before giving it out.
-    """
+def note_lasting(array: Any) -> None:
+    """Note that nobody will write to an array."""
     known = _known.get(id(array))
-    if known is None or known.version != version or known() is not array:
-        _known[id(array)] = LastingValue.of(array, version)
+    if known is None or known() is not array:
+        _known[id(array)] = LastingValue.of(array)
 
 
 def lasting_value(array: Any) -> LastingValue | None:

@@ -5,8 +5,8 @@ from opkernel.xla.computation import XlaArgument as XlaArgument
 from opkernel.xla.computation import XlaCompilationResult as XlaCompilationResult
 from opkernel.xla.context import XlaOpKernel as XlaOpKernel
 from opkernel.xla.context import XlaOpKernelContext as XlaOpKernelContext
-from opkernel.xla.jax_function import JaxFunction as JaxFunction
-from opkernel.xla.jax_function import jax_function as jax_function
+from opkernel.xla.jax_functions import JaxFunction as JaxFunction
+from opkernel.xla.jax_functions import jax_function as jax_function
 from opkernel.xla.op_registry import AutoclusteringPolicy as AutoclusteringPolicy
 from opkernel.xla.op_registry import DeviceRegistration as DeviceRegistration
 from opkernel.xla.op_registry import XlaOpRegistry as XlaOpRegistry

@@ -238,15 +238,6 @@ def test_an_input_that_stays_is_prepared_once() -> None:
     assert Prepares().prepared("w", weights) is not first
 
 
-def test_a_variable_is_prepared_at_the_second_use_of_its_value() -> None:
-    one, value = Prepares(), np.ones(3, np.float32)
-    for version in (3, 4):
-        note_lasting(value, version)
-        assert one.prepared("w", value) is None
-        assert one.prepared("w", value).tolist() == [-1, -1, -1]
-    assert one.asked == [("w", 3), ("w", 4)]
-
-
 def test_a_provider_that_prepares_nothing_says_so() -> None:
     weights = np.ones(3, np.float32)
     note_lasting(weights)

@@ -318,7 +318,7 @@ def test_what_a_variable_holds_is_no_memory_of_who_reads_it():
     init = graph.create_op("AssignVariableOp", [v, x], name="init", attrs={"dtype": FLOAT})
     read = node(graph, "ReadVariableOp", [v], "read", dtype=FLOAT)
     result = node(graph, "Neg", [read], "result")
-    with Session(graph) as session:
+    with Session(graph, optimize=False) as session:
         session.run(init, {x: X})
         told = by_name(traced(session, result))
     assert not told["read"].memory

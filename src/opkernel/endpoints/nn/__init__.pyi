@@ -82,10 +82,10 @@ from opkernel.endpoints.nn.lookup import (
     safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
 )
 from opkernel.endpoints.nn.lookup import sampled_softmax_loss as sampled_softmax_loss
-from opkernel.endpoints.nn.moments import moments as moments
-from opkernel.endpoints.nn.moments import normalize_moments as normalize_moments
-from opkernel.endpoints.nn.moments import sufficient_statistics as sufficient_statistics
-from opkernel.endpoints.nn.moments import weighted_moments as weighted_moments
+from opkernel.endpoints.nn.statistics import moments as moments
+from opkernel.endpoints.nn.statistics import normalize_moments as normalize_moments
+from opkernel.endpoints.nn.statistics import sufficient_statistics as sufficient_statistics
+from opkernel.endpoints.nn.statistics import weighted_moments as weighted_moments
 from opkernel.endpoints.nn.pooling import avg_pool as avg_pool
 from opkernel.endpoints.nn.pooling import avg_pool1d as avg_pool1d
 from opkernel.endpoints.nn.pooling import avg_pool2d as avg_pool2d

@@ -75,26 +75,25 @@ class KernelProvider:
     def prepare(self, input: Hashable, value: Any, version: int) -> Any:
         """The prepared form of an input that stays from step to step, such as weights.
 
-        It must not hold `value` itself: a variable without another holder is updated in place.
+        It must not hold `value` itself: the form would keep the array alive that it goes with.
 
         Args:
             input: The name of the input, together with all else that the prepared form depends on.
-            value: The array.
-            version: 0 for a constant; for a variable, another one after each assignment.
+            value: The array of a constant.
+            version: 0, the version of a value that never changes.
         """
         raise NotImplementedError(f"Provider {self.name!r} prepares nothing")
 
     def prepared(self, input: Hashable, value: Any) -> Any:
         """The result of `prepare` for an input of a call; kernels ask while they compute.
 
-        `prepare` is called once for each constant and, once a version, for a variable's value, which is
-        dropped with the value. For anything else, which may be another array in each step, and for the
-        first use of a variable's value, there is None: the kernel computes without.
+        `prepare` is called once for each constant. For anything else, which may be another array in each step, there
+        is None: the kernel computes without.
         """
         known = lasting_value(value)
         if known is None:
             return None
-        return known.made((self, input), lambda: self.prepare(input, value, known.version))
+        return known.made((self, input), lambda: self.prepare(input, value, 0))
 
 
 _PROVIDED: NamedSlots[KernelProvider] = NamedSlots("kernel provider")

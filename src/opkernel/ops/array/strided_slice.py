@@ -25,7 +25,7 @@ from opkernel.opdef.common_shapes.elementwise import keep_contents
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.input_checks import int32_attr, require, require_vector
 from opkernel.ops.registration import ALL, FLOAT8, QUANTIZED, register_kernel
-from opkernel.state.lasting_values import CONSTANT, lasting_value
+from opkernel.state.lasting_values import lasting_value
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 _MAX_INDICES = 32
@@ -280,11 +280,6 @@ def _applied(apply: _Apply, begin: Any, end: Any, strides: Any, shape: _Vector) 
     return apply(begin.tobytes(), end.tobytes(), strides.tobytes(), shape)
 
 
-def _is_constant(vector: Any) -> bool:
-    known = lasting_value(vector)
-    return known is not None and known.version == CONSTANT
-
-
 @register_kernel(
     STRIDED_SLICE,
     types={"T": SLICE_TYPES},
@@ -309,7 +304,7 @@ def strided_slice_kernel(
             or tensor.shape != shape
         ):
             index = _applied(apply, begin, end, strides, tensor.shape).array_index
-            if all(map(_is_constant, (begin, end, strides))):
+            if None not in map(lasting_value, (begin, end, strides)):
                 last = begin, end, strides, tensor.shape, index
         return tensor[index]
 

@@ -27,7 +27,6 @@ from opkernel.kernel import (
     lookup_resource,
 )
 from opkernel.ops.input_checks import require_equal
-from opkernel.state.lasting_values import note_lasting
 from opkernel.types import Array, DataType, TensorShape
 
 
@@ -112,10 +111,6 @@ def _writable(ref: TensorRef) -> Array:
     return array
 
 
-_LEAST_NOTED = 4096
-"""The number of elements from which on it may pay for kernels to remember what they make of a tensor."""
-
-
 WRONG_DTYPE = "Trying to read variable with wrong dtype. Expected {} got {}"
 
 
@@ -159,10 +154,7 @@ class Var(ResourceBase):
             require_equal(dtype.string, self.dtype.string, WRONG_DTYPE)
         ref = self.tensor_ref
         with ref.mutex:
-            tensor = ref.tensor
-            if tensor.size >= _LEAST_NOTED and isinstance(tensor, np.ndarray):
-                note_lasting(tensor, ref.version)
-            return tensor
+            return ref.tensor
 
     def assign(self, tensor: Any, dtype: DataType, *, validate_shape: bool = False) -> None:
         """Replace the tensor by a read-only one that no other code has.

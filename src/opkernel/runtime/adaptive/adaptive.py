@@ -185,12 +185,10 @@ class Adaptive(ABC):
         run: Runs a step.
         name: The name that reports have for the strategy.
         most_kept: For how many keys a choice is kept.
-        steps_before: How many steps other programs ran before this one; findings count them.
     """
 
     name: str
     most_kept = 4
-    steps_before = 0
 
     def __init__(
         self,
@@ -302,10 +300,9 @@ class Adaptive(ABC):
             raise
         tried = {one.name: one.seconds for one in search.tried}
         chosen, steps = search.candidate, self.describe(key)
-        since = self.steps_before + search.since
         note(
             self._findings,
-            Finding(self.name, self._fetches, steps, tried, chosen.name, since, error),
+            Finding(self.name, self._fetches, steps, tried, chosen.name, search.since, error),
         )
         if len(self._chosen) >= self.most_kept:
             oldest = next(iter(self._chosen))

@@ -1,17 +1,19 @@
-"""VariableSpecializer: the strategy for variables: while they keep their values, a program of its own for these values.
+"""VariableSpecializer: the strategy for variables: while they keep their values, a separate program for these values.
 
-A program that only reads variables gets, once these have kept their values for some steps, another one
-beside it: that of the graph with constants for the variables, as `freeze_graph` makes it
-(`VariablesOfProgram`). Passes see the values, and kernels prepare the weights. It is used as long as each
-variable has the very array that it was made for. A variable is written to in place only while nobody else
-has its array (`device/ownership.py`), and the program has it; so each assignment, whoever makes it, brings
-another array.
+The first step of a program that only reads variables makes another program: that of the graph with constants for
+the variables, as `freeze_graph` makes it (`VariablesOfProgram`). Passes see the values, and kernels prepare the
+weights. The program runs as long as each variable has the very array that it was made for. A variable is written
+to in place only while nobody else has its array (`device/ownership.py`), and the program has it; so each
+assignment, whoever makes it, brings another array.
+
+A program for values may round differently than the general one, so it is made at the first step with these values,
+or never: the same values give the same bits at each step. After a few changes no more programs are made.
 
 Steps are not told apart by what they are fed, but by what a look at each variable shows. So this strategy has a way to find
 what runs a step that is cheaper than that of `Adaptive`.
 
-State of a VariableSpecializer: `_special` is that program with what it was made for; `_seen` are the variables
-with their versions, as they were last looked at, and `_steps` counts the steps with these.
+State of a VariableSpecializer: `_special` is that program with what it was made for, `_left` counts the programs that may
+still be made.
 
 Source: TensorFlow python/framework/convert_to_constants.py.
 """
@@ -40,7 +42,7 @@ from opkernel.kernel import (
 )
 from opkernel.proto import TensorProto
 from opkernel.records import dataclass, replace
-from opkernel.runtime.adaptive.adaptive import DOUBLING, Finding, Patience, note
+from opkernel.runtime.adaptive.adaptive import Finding, note
 from opkernel.runtime.calls.function_library_runtime import CalledFunctions, FunctionLibraryRuntime
 from opkernel.runtime.plan.keys import tensor_of
 from opkernel.runtime.program.builder import StepProgram, build_program
@@ -76,14 +78,16 @@ class VariableSpecializer:
         self._finish, self._captured = finish, captured
         self._variables: VariablesOfProgram | None = None
         self._special: SpecializedProgram | None = None
-        self._seen: Sequence[tuple[int, int]] | None = None
-        self._steps = 0
-        self._patience = Patience(DOUBLING[:_MOST_PROGRAMS])
+        self._left = _MOST_PROGRAMS
         self._failures = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # folding constants may run functions
 
-    def current(self) -> Executable | None:
-        """What runs the program for the values of now; None where the general one is to run."""
+    def current(self, *, may_make: bool = True) -> Executable | None:
+        """What runs the program for the values of now; None where the general one is to run.
+
+        Args:
+            may_make: Whether the program may be made, if there is none for these values.
+        """
         special = self._special
         if special is not None and (
             special.manager.removals == special.removals or self._are_still_there(special)
@@ -94,7 +98,7 @@ class VariableSpecializer:
             else:
                 return special.executable
             del reference, array
-        if special is None and self._patience.is_over:
+        if not may_make or (special is None and not self._left):
             return None
         del special  # or it would not be freed
         return self._look()
@@ -122,7 +126,7 @@ class VariableSpecializer:
     @property
     def is_settled(self) -> bool:
         """Whether there is such a program, or will not be one."""
-        return self._special is not None or self._patience.is_over
+        return self._special is not None or not self._left
 
     def _drop(self) -> None:
         """Let go of the program: a variable is gone."""
@@ -142,65 +146,43 @@ class VariableSpecializer:
         return True
 
     def _look(self) -> Executable | None:
-        """Count a step; make a program where enough of them had the same values."""
-        with trying(self._lock) as is_ours:
+        """Make the program for the values of now; other threads wait for it, as they would round differently."""
+        with trying(self._lock, blocking=True):
             try:
-                return self._made() if is_ours else None
+                return self.current(may_make=False) or self._made()
             except Exception as error:  # the general program needs none of this
-                self._patience.give_up()
+                self._left = 0
                 self._note("plan", str(error))
         return None
 
     def _made(self) -> Executable | None:
+        """The program for the values of now; None where the general one is not to have others beside it."""
         if self._special is not None:
             self._special = None
             gc.collect()  # plans refer to themselves; old values take memory
-        self._steps += 1
-        if self._steps >= self._patience.wanted - 1 and self._has_kept_values():
-            return self._make()
-        return None
-
-    def _has_kept_values(self) -> bool:
-        """Whether the variables have had their values for as many steps as are wanted."""
+        if not self._left:
+            self._note("plan", f"they were assigned to after each of {_MOST_PROGRAMS} programs")
+            return None
+        if not self._general.request.is_current():
+            self._left = 0
+            return None
         if self._variables is None:
             self._variables = VariablesOfProgram(self._general, self._runtime, self._captured())
-        try:
-            references = self._variables.references()
-        except OpError:  # one has no value, as the step that reads it will say
+        if not self._variables.have_values:  # as the step that reads them will say
             self._failures += 1
             if self._failures == _MOST_FAILURES:
-                self._patience.give_up()
-            return False
-        seen = [(id(one), one.version) for one in references]
-        if seen == self._seen:
-            return self._steps >= self._patience.wanted
-        if self._seen is not None:
-            self._steps = 1
-        self._seen = seen
-        return False
-
-    def _make(self) -> Executable | None:
-        """The program for the values of now; None where the general one is not to have others beside it."""
-        variables = self._variables
-        assert variables is not None
-        if not self._general.request.is_current():
-            self._patience.give_up()
+                self._left = 0
             return None
-        self._patience.spend()
-        special = self._special = variables.program(self._finish, self._drop)
+        self._left -= 1
+        special = self._special = self._variables.program(self._finish, self._drop)
         self._note("program for their values")
-        adaptive = special.executable.program.adaptive
-        if adaptive is not None:
-            adaptive.steps_before = self._steps - 1
-        self._steps = 0
         return special.executable
 
     def _note(self, chosen: str, error: str = "") -> None:
-        request = self._general.request
-        steps = f"with the same values of {len(self._seen or ())} variables"
-        found = Finding(
-            "variables", request.part.names, steps, {chosen: None}, chosen, self._steps, error
-        )
+        request, variables = self._general.request, self._variables
+        count = 0 if variables is None else variables.count
+        steps = f"with the same values of {count} variables"
+        found = Finding("variables", request.part.names, steps, {chosen: None}, chosen, 1, error)
         note(request.findings, found)
 
 
@@ -259,8 +241,7 @@ class VariablesOfProgram:
         runtime: FunctionLibraryRuntime,
         captured: Mapping[Operation, Any],
     ) -> None:
-        self._request = general.request
-        self._runtime = runtime
+        self._request, self._runtime = general.request, runtime
         for tensor in self._request.part.feeds:
             if tensor.dtype is DataType.DT_RESOURCE and tensor.op not in captured:
                 raise UnimplementedError(f"{tensor.name!r} may be fed the handle of any variable")
@@ -270,6 +251,19 @@ class VariablesOfProgram:
         self._part = self._reading_part()
         self._kernels = runtime.kernels_of(self._graph)
         self._check_worth()
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._variables())
+
+    @property
+    def have_values(self) -> bool:
+        """Whether each has a value."""
+        try:
+            return bool(self.references())
+        except OpError:
+            return False
 
     def references(self) -> list[TensorRef]:
         """The variables.

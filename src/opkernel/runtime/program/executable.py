@@ -168,7 +168,7 @@ class Executable:
 
     @property
     def settled_program(self) -> StepProgram:
-        """The program of the steps after the first few: with constants for variables, if there may be one."""
+        """The program of the steps: with constants for variables, if there may be one."""
         settled = None if self.variables is None else self.variables.settled()
         return self.program if settled is None else settled
 

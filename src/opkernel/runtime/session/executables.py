@@ -263,7 +263,8 @@ class Executables:
         answer, kept, run = fetch_plan.answer(), fetch_plan.kept, self._applied(program.run)
         executable = new(program, feeds, run, answer, kept, applied=self._applied)
         is_plain = bool(variant) or target.is_remote or not request.follows_variables
-        if is_plain or limits.budget or not part.has_variables or part.acts:
+        reads = part.has_variables and part.fetches and not part.acts
+        if is_plain or limits.budget or not reads:
             return executable
         # For some graphs.
         from opkernel.runtime.adaptive.variables import VariableSpecializer, with_selected_values

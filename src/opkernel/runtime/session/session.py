@@ -289,8 +289,7 @@ class Session:
     def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> StepProgram:
         """The program that steps come to run: variables that no node assigns to are constants in it.
 
-        A session makes it when variables have kept their values for a few steps. Before, and where a node assigns to
-        a variable or a variable has no value, the program that reads variables is given.
+        Where a node assigns to a variable or a variable has no value, the program that reads variables is given.
 
         Args:
             fetches: as for `run`.
