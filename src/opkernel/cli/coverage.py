@@ -23,6 +23,7 @@ from opkernel.cli.output import (
     print_table,
     print_text,
 )
+from opkernel.cli.program_graph import print_program, program_facts
 from opkernel.cli.registered import (
     allowed_types,
     find_op,
@@ -67,16 +68,25 @@ eigenvector, or rounding: `tests/conformance/test_recorded.py` says which. Ops w
 @click.command()
 @click.argument("target", default="", metavar="[MODEL|PATTERN]", shell_complete=complete_ops)
 @click.option("--tag_set", metavar="TAG,...", help="Take the MetaGraph with exactly these tags.")
+@click.option("--signature_def", metavar="NAME", help="Say what this signature runs.")
 @click.option(
     "--own", is_flag=True, help="Only ops, and ops with kernels, that are not opkernel's."
 )
 @click.option("--markdown", is_flag=True, help="Print a page of Markdown.")
 @json_option
-def coverage(target: str, tag_set: str | None, own: bool, markdown: bool, as_json: bool) -> None:
+def coverage(
+    target: str,
+    tag_set: str | None,
+    signature_def: str | None,
+    own: bool,
+    markdown: bool,
+    as_json: bool,
+) -> None:
     """Show what there is of each op: types of kernels, shape function, gradient, recorded calls that are right.
 
     PATTERN is a part of the names of ops, or has shell wildcards. Of a MODEL the command shows which ops
-    cannot run, where they are used and which signatures, or outputs, need them.
+    cannot run, where they are used and which signatures, or outputs, need them. Of a SavedModel it says what the
+    default signature runs; --signature_def names another.
 
     `--own --library my_ops.py` shows your ops.
     """
@@ -84,11 +94,12 @@ def coverage(target: str, tag_set: str | None, own: bool, markdown: bool, as_jso
     if file is not None:
         if own or markdown:
             raise WrongUse("--own and --markdown go without MODEL")
-        model = Model(file, tag_set)
+        model = Model(file, tag_set, signature_def)
         print_facts(_model_facts(model, load_model(model)), as_json, _print_model)
         return
-    if tag_set is not None:
-        raise WrongUse("--tag_set goes with a MODEL")
+    for option, value in (("tag_set", tag_set), ("signature_def", signature_def)):
+        if value is not None:
+            raise WrongUse(f"--{option} goes with a MODEL")
     load_all_ops()
     names = [op.name for op in matching_ops(target or "*")]
     if not names:
@@ -205,9 +216,13 @@ def _model_facts(model: Model, graph: Graph) -> dict[str, Any]:
     needs, running = MetaGraphNeeds(meta_graph), running_facts(graph, nodes)
     missing = running["not_runnable"]
     ops = sorted({node.op for node in nodes} - {*graph.function_library})
+    program: dict[str, Any] = {"runs": None}
+    if model.is_saved_model:
+        program = program_facts(meta_graph, graph, model.signature_name, needs)
     return {
         "file": str(model),
         "kind": str(model.kind),
+        **program,
         "ops": [
             {**_coverage_of(op), "missing": missing.get(op, ""), **needs.uses_in_short(op)}
             for op in ops
@@ -239,6 +254,7 @@ def _print_model(facts: dict[str, Any]) -> None:
     missing = [op for op in ops if op["missing"]]
     extras = facts.get("missing_extras", ())
     print_text(f"{one_line(facts['file'])}: {facts['kind']}, {counted(len(ops), 'op')}")
+    print_program(facts)
     if missing:
         rows = [
             (
@@ -255,9 +271,10 @@ def _print_model(facts: dict[str, Any]) -> None:
         print_missing_extras(extras)
     else:
         print_runnable({"not_runnable": {}, "missing_extras": extras})
+    run = [op for op in ops if facts["runs"] is None or op["op"] in facts["runs"]["ops"]]
     without = {
-        "shape function": [op["op"] for op in ops if not op["shape_function"]],
-        "gradient": [op["op"] for op in ops if op["gradient"] != "yes"],
+        "shape function": [op["op"] for op in run if not op["shape_function"]],
+        "gradient": [op["op"] for op in run if op["gradient"] != "yes"],
     }
     for what, names in without.items():
         if names:

@@ -11,10 +11,12 @@ from google.protobuf.internal import api_implementation
 
 import opkernel
 from opkernel.cli.files import InputFile, InputFileType
+from opkernel.cli.meta_graph_needs import INITIALIZATION, RESTORE, MetaGraphNeeds
 from opkernel.cli.model import Model, load_model
 from opkernel.cli.nodes import nodes_of
 from opkernel.cli.output import (
     WrongUse,
+    abridged,
     bad,
     counted,
     echo,
@@ -25,12 +27,14 @@ from opkernel.cli.output import (
     print_table,
     print_text,
 )
+from opkernel.cli.program_graph import print_program, program_facts
 from opkernel.cli.show_graph import print_runnable, running_facts
 from opkernel.device.allocation import current_allocation_limit
 from opkernel.device.device_factory import PROVIDED
 from opkernel.device.local_device import new_devices
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.gradients.registry import notes_on_gradients_of_no_op
+from opkernel.graph import Graph
 from opkernel.kernel import registered_providers, validate_kernel_registrations
 from opkernel.kernel.registry.kernel_registry import kernels_of_no_op
 from opkernel.opdef import global_op_registry
@@ -41,10 +45,15 @@ from opkernel.runtime.engines.engine import engine_named, registered_engines
 @click.command()
 @click.argument("model", required=False, type=InputFileType())
 @click.option("--tag_set", metavar="TAG,...", help="Take the MetaGraph with exactly these tags.")
+@click.option("--signature_def", metavar="NAME", help="Say whether this signature can run.")
 @json_option
 @click.pass_context
 def doctor(
-    context: click.Context, model: InputFile | None, tag_set: str | None, as_json: bool
+    context: click.Context,
+    model: InputFile | None,
+    tag_set: str | None,
+    signature_def: str | None,
+    as_json: bool,
 ) -> None:
     """Report the environment and all plugins; with MODEL, whether the model can run in this environment.
 
@@ -52,13 +61,14 @@ def doctor(
     can never be chosen, or that tie with another.
 
     Of MODEL the command reports ops that cannot run, and extras of opkernel that are missing. Exit status 1 says
-    that the model cannot run.
+    that the model cannot run. Of a SavedModel, that is the default signature, or that of --signature_def.
     """
     if model is not None:
-        _examine(context, Model(model, tag_set), as_json)
+        _examine(context, Model(model, tag_set, signature_def), as_json)
         return
-    if tag_set is not None:
-        raise WrongUse("--tag_set goes with a MODEL")
+    for option, value in (("tag_set", tag_set), ("signature_def", signature_def)):
+        if value is not None:
+            raise WrongUse(f"--{option} goes with a MODEL")
     plugins = [_row(plugin) for plugin in load_plugins()]
     problems = _problems_of_kernels()
     environment = _environment()
@@ -76,18 +86,46 @@ def doctor(
 
 def _examine(context: click.Context, model: Model, as_json: bool) -> None:
     """Report whether a model can run."""
-    graph = load_model(model)
-    nodes = [node for _, node in nodes_of(graph)]
-    facts = {"file": str(model), "kind": str(model.kind), **running_facts(graph, nodes)}
+    facts = _model_facts(model, load_model(model))
+    missing, elsewhere = facts["not_runnable"], facts["elsewhere"]
+    runs = facts["runs"] or facts
+    problems = {op: why for op, why in missing.items() if op not in elsewhere}
     if as_json:
         print_json(facts)
     else:
         print_text(one_line(f"{facts['file']}: {facts['kind']}"))
-        print_runnable(facts)
-        for op, why in facts["not_runnable"].items():
+        print_program(facts)
+        print_runnable({**runs, "not_runnable": problems})
+        for op, why in problems.items():
             print_text(one_line(f"Problem: {op}: {why}"), fg="red")
-    if facts["not_runnable"] or any(one["certain"] for one in facts.get("missing_extras", ())):
+        for op, needed_by in elsewhere.items():
+            needed = abridged(needed_by) or "nothing"
+            print_text(one_line(f"Note: {op}: {missing[op]} (needed by {needed})"))
+    if problems or any(one["certain"] for one in runs.get("missing_extras", ())):
         context.exit(1)
+
+
+def _model_facts(model: Model, graph: Graph) -> dict[str, Any]:
+    """What of a model can run; `elsewhere` are the ops that cannot, and that the signature does without, with who needs them."""
+    nodes = [node for _, node in nodes_of(graph)]
+    facts = {
+        "file": str(model),
+        "kind": str(model.kind),
+        **running_facts(graph, nodes),
+        "runs": None,
+        "elsewhere": {},
+    }
+    if model.is_saved_model:
+        needs = MetaGraphNeeds(model.meta_graph)
+        facts |= program_facts(model.meta_graph, graph, model.signature_name, needs)
+    if facts["runs"]:
+        used = {op: needs.uses_in_short(op)["needed_by"] for op in facts["not_runnable"]}
+        facts["elsewhere"] = {
+            op: parts
+            for op, parts in used.items()
+            if op not in facts["runs"]["not_runnable"] and not {INITIALIZATION, RESTORE} & {*parts}
+        }
+    return facts
 
 
 def _environment() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from opkernel.cli.limits import progress
 from opkernel.cli.model import Model
 from opkernel.cli.model_program import ModelProgram, open_program
 from opkernel.cli.output import WrongUse, counted, echo, one_line, print_table, print_text
+from opkernel.cli.program_graph import program_text
 from opkernel.errors import DeadlineExceededError, OpError, UnimplementedError
 from opkernel.runtime.engines.engine import clusters_of, engine_named, registered_engines
 
@@ -84,24 +85,13 @@ def print_clusters(facts: Sequence[dict[str, Any]]) -> None:
     ]
     columns = ("engine", "clusters", "nodes in clusters", "left to the CPU", "ms a step")
     print_table("Engines", columns, rows, columns[1:])
-    print_text(one_line(_program_text(facts[0])))
+    print_text(one_line(program_text(facts[0])))
     for one in facts:
         for told in (one.get("error"), one.get("not_run"), *one.get("report", ())):
             if told:
                 print_text(one_line(f"{_name(one)}: {told}"))
         if "clusters" in one:
             _print_engine(one)
-
-
-def _program_text(plain: dict[str, Any]) -> str:
-    """A sentence on the program of which clusters are made."""
-    whose = f"Signature {plain['signature']}" if plain["signature"] else "The graph"
-    constants, read = plain["variables_as_constants"], plain["variables_read"]
-    how = ["functions inlined"] if plain["functions"] else []
-    how += [f"{counted(constants, 'variable')} as constants"] if constants else []
-    told = f"{whose} runs {counted(plain['operations'], 'operation')}"
-    told += f" with {' and '.join(how)}" if how else ""
-    return f"{told}; steps read {counted(read, 'variable')}." if read else f"{told}."
 
 
 def _name(one: dict[str, Any]) -> str:

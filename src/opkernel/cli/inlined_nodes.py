@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from opkernel.drawing.nodes import Node
 from opkernel.graph import Tensor
+from opkernel.graph.edit.inline_function import is_seam
 
 
 class CallPaths:
@@ -102,7 +103,7 @@ def _is_joint(node: Node, calls: Mapping[str, str]) -> bool:
     call, _, name = node.name.rpartition("/")
     if node.op in ("Identity", "NoOp") and call in calls and _RESULT.fullmatch(name):
         return True
-    return node.op in ("Identity", "NoOp") and node.name.startswith("Func/")
+    return node.op in ("Identity", "NoOp") and is_seam(node.name)
 
 
 def _passed(

@@ -92,6 +92,32 @@ class MetaGraphNeeds:
             "needed_by": [*dict.fromkeys(part for use in uses for part in use.needed_by)],
         }
 
+    def beside(self, signature: str | None) -> dict[str, int]:
+        """How many nodes there are, in the graph and its functions, besides those that a signature needs.
+
+        Returns:
+            `others` are the nodes that other signatures and calls from Python need. `plumbing` is the rest, which saves,
+            restores and initialises the model, or which nothing needs; of a model that nobody calls by name, only what saves,
+            restores and initialises it.
+        """
+        about_model = [INITIALIZATION, RESTORE, SAVE]
+        called = self._size(*[part for part in self._parts if part not in about_model])
+        mine = 0 if signature is None else self._size(signature)
+        rest = (
+            len(self._nodes) + sum(len(one.node_def) for one in self._functions.values()) - called
+        )
+        return {
+            "others": called - mine,
+            "plumbing": rest if called else self._size(*about_model),
+        }
+
+    def _size(self, *names: str) -> int:
+        """How many nodes some parts have together, in the graph and its functions."""
+        parts = [self._parts[name] for name in names if name in self._parts]
+        nodes = frozenset[str]().union(*[some for some, _ in parts])
+        functions = frozenset[str]().union(*[some for _, some in parts])
+        return len(nodes) + sum(len(self._functions[name].node_def) for name in functions)
+
     @cached_property
     def _assets(self) -> frozenset[str]:
         """The nodes of the graph that give the paths of assets."""

@@ -1,112 +1,40 @@
-"""ModelProgram: a model as a session runs it, with constants for variables and the bodies of functions for their calls."""
+"""ModelProgram: a model in the session that runs it, and the graph of what the session runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import cached_property
 from typing import Any
 
 from opkernel.cli.limits import progress
 from opkernel.cli.model import Model
 from opkernel.cli.output import WrongUse, echo, one_line
+from opkernel.cli.program_graph import ProgramGraph, fed_inputs
 from opkernel.cli.run import open_model
 from opkernel.cli.signature import (
-    Element,
     GraphInterface,
     check_asked,
     choose_signature,
-    graph_inputs,
     interface_of,
-    needed_operations,
     signature_names,
 )
 from opkernel.errors import DeadlineExceededError, OpError
-from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.core.structural_ops import VARIABLE_OPS
 from opkernel.interrupts import contextmanager
-from opkernel.optimization import OptimizedGraph, optimize_graph
-from opkernel.proto import NodeDef
 from opkernel.records import dataclass
 from opkernel.runtime import Session
-from opkernel.runtime.program.builder import StepProgram
-from opkernel.runtime.program.request import Subgraph
-
-_INLINING = "function_inlining"
-_SEAM = "Func/"
-"""The names of the nodes begin so that stand for arguments and results of functions that are inlined."""
 
 
 @dataclass(frozen=True, eq=False)
-class ModelProgram:
-    """What a session runs of a model: of a SavedModel a signature, of a graph all of its outputs.
+class ModelProgram(ProgramGraph):
+    """What a session runs of a model.
 
     Attributes:
-        signature: the signature; empty for a graph.
-        graph: the graph of the model, as the file has it.
         interface: how callers name the inputs and outputs.
-        fetches: what steps compute.
-        feeds: what they are fed.
         session: the session; it has the values of the variables.
-        program: the session's program, once variables have kept their values.
     """
 
-    signature: str
-    graph: Graph
     interface: GraphInterface
-    fetches: Sequence[Element]
-    feeds: Sequence[Tensor]
     session: Session
-    program: StepProgram
-
-    @property
-    def part(self) -> Subgraph:
-        """The graph of the program before any pass: variables that no node assigns to are constants."""
-        return self.program.request.part
-
-    @cached_property
-    def inlined(self) -> OptimizedGraph:
-        """The graph of the program with the bodies of functions in the place of calls, else as it is."""
-        part = self.part
-        return optimize_graph(
-            part.graph or self.graph, part.fetches, part.feeds, part.targets, passes={_INLINING}
-        )
-
-    @property
-    def operations(self) -> list[Operation]:
-        """The operations of that graph; without those that stand for arguments and results of functions."""
-        return [op for op in self.inlined.operations if not op.name.startswith(_SEAM)]
-
-    @cached_property
-    def nodes(self) -> dict[str, NodeDef]:
-        """The nodes of that graph by their names, and as FUNCTION/NODE those of functions that it still calls."""
-        found = {op.name: op.node_def for op in self.operations}
-        called = self.inlined.graph.function_library.reachable_definitions([*found.values()])
-        for function, definition in called.items():
-            found |= {f"{function}/{node.name}": node for node in definition.node_def}
-        return found
-
-    def facts(self) -> dict[str, Any]:
-        """The signature, how many nodes compute, the functions of the file, and how many variables are constants or are read."""
-        library = self.inlined.graph.function_library
-        computing = [
-            node
-            for node in self.nodes.values()
-            if node.input and not library.traits(node.op).passes_on
-        ]
-        read = _variables(self.part.operations)
-        return {
-            "signature": self.signature,
-            "operations": len(computing),
-            "functions": len(self.graph.function_library),
-            "variables_as_constants": _variables(needed_operations(self.fetches, ())) - read,
-            "variables_read": read,
-        }
-
-
-def _variables(operations: Iterable[Operation]) -> int:
-    """How many operations stand for variables."""
-    return sum(op.type in VARIABLE_OPS for op in operations)
 
 
 @contextmanager
@@ -126,13 +54,12 @@ def open_program(model: Model, **session_options: Any) -> Iterator[ModelProgram]
     if model.is_saved_model and model.meta_graph.object_graph_def.nodes:
         check_asked(model, interface, ())
     asked = [*interface.fetches(()).values()]
-    needed = needed_operations(asked, ())
-    feeds = [tensor for tensor in graph_inputs(graph) if tensor.op in needed]
+    feeds = fed_inputs(graph, asked)
     name = choose_signature(model.meta_graph, model.signature_name) if model.is_saved_model else ""
     with open_session() as session:
         with progress(f"Compiling {model.name}"):
             program = session.program(asked, feeds)
-        yield ModelProgram(name or "", graph, interface, asked, feeds, session, program)
+        yield ModelProgram(name or "", graph, asked, program.request.part, interface, session)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 from opkernel.cli.meta_graph_needs import MetaGraphNeeds, model_requests
 from opkernel.cli.model import Model
 from opkernel.cli.nodes import all_nodes
+from opkernel.cli.program_graph import program_facts
 from opkernel.cli.show_graph import op_counts, refusals, running_facts
 from opkernel.cli.signature import dtype_name, ports_of, signature_names
 from opkernel.errors import OpError
@@ -75,6 +76,13 @@ def tags_facts(meta_graph: MetaGraphDef) -> dict[str, Any]:
     }
 
 
+def chosen_signature_facts(meta_graph: MetaGraphDef, name: str) -> dict[str, Any]:
+    """A signature, and what it runs."""
+    graph, _ = _graph(meta_graph)
+    program = program_facts(meta_graph, graph, name, MetaGraphNeeds(meta_graph))
+    return {**signature_facts(meta_graph, name), **program}
+
+
 def signature_facts(meta_graph: MetaGraphDef, name: str) -> dict[str, Any]:
     """A signature: its method, inputs and outputs."""
     definition = meta_graph.signature_def[name]
@@ -107,6 +115,7 @@ def meta_graph_facts(meta_graph: MetaGraphDef, files: SavedModelFiles | None) ->
         "variables": _variables(meta_graph),
         "assets": _assets(meta_graph, files),
         "ops": op_counts(nodes),
+        **program_facts(meta_graph, graph, None, needs),
         "is_graph": graph is not None,
         **running,
         "used": {op: needs.uses_in_short(op) for op in running["not_runnable"]},

@@ -20,7 +20,13 @@ from opkernel.cli.output import (
     print_text,
     size_text,
 )
-from opkernel.cli.saved_model_facts import file_facts, meta_graph_facts, signature_facts, tags_facts
+from opkernel.cli.program_graph import print_program
+from opkernel.cli.saved_model_facts import (
+    chosen_signature_facts,
+    file_facts,
+    meta_graph_facts,
+    tags_facts,
+)
 from opkernel.cli.show_graph import print_file, print_ops, print_refusals, print_runnable, show_ops
 from opkernel.cli.signature import choose_signature
 from opkernel.errors import InvalidArgumentError
@@ -43,7 +49,9 @@ def show_saved_model(model: Model, *, is_all: bool, list_ops: bool, as_json: boo
     if model.signature_name is not None and not (is_all or list_ops):
         name = choose_signature(model.meta_graph, model.signature_name)
         assert name is not None
-        print_facts(signature_facts(model.meta_graph, name), as_json, _print_signature)
+        with progress(f"Reading {model.name}"):
+            signature = chosen_signature_facts(model.meta_graph, name)
+        print_facts(signature, as_json, _print_chosen_signature)
         return
     every = [*([model.meta_graph] if model.files is None else model.files.meta_graphs)]
     chosen = _chosen(model, every, is_all)
@@ -125,7 +133,11 @@ def _print_meta_graph(facts: dict[str, Any], *, is_all: bool) -> None:
         _print_variables(variables)
     _print_assets(facts["assets"])
     echo()
-    print_ops(facts)
+    print_program(facts)
+    if facts["runs"] is None and len(facts["signatures"]) > 1:
+        print_text("--signature_def NAME shows what one of its signatures runs.")
+    echo()
+    print_ops(facts if is_all or facts["runs"] is None else facts["runs"])
     _print_missing(facts)
     _print_requests(facts["asks_for"])
 
@@ -144,6 +156,17 @@ def _print_signatures(signatures: Sequence[dict[str, Any]], is_all: bool) -> Non
     for one in signatures:
         echo()
         _print_signature(one)
+
+
+def _print_chosen_signature(facts: dict[str, Any]) -> None:
+    _print_signature(facts)
+    if facts["runs"] is not None:
+        echo()
+        print_program(facts)
+        echo()
+        print_ops(facts["runs"])
+        echo()
+        print_runnable(facts["runs"])
 
 
 def _print_signature(facts: dict[str, Any]) -> None:

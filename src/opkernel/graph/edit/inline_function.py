@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 
 _NOINLINE = "_noinline"
+_SEAM = "Func/"
+
+
+def is_seam(name: str) -> bool:
+    """Whether a node of this name stands for an argument, a result or the order of a call that was inlined."""
+    return name.startswith(_SEAM)
 
 
 class KeepCallerNode(Enum):
@@ -227,7 +233,7 @@ class PlaceOfCall:
 
     def no_op(self, name: str, control_inputs: Collection[Operation]) -> Operation:
         """A new NoOp that waits for others."""
-        node = NodeDef(name=self._edit.new_name(f"Func/{self._call.name}/{name}"), op="NoOp")
+        node = NodeDef(name=self._edit.new_name(f"{_SEAM}{self._call.name}/{name}"), op="NoOp")
         return self._edit.add_node(node, (), control_inputs, like=self._call)
 
     def identity(
@@ -238,7 +244,7 @@ class PlaceOfCall:
         device: str = "",
     ) -> Operation:
         """A new Identity of a tensor."""
-        name = self._edit.new_name(f"Func/{self._call.name}/{name}")
+        name = self._edit.new_name(f"{_SEAM}{self._call.name}/{name}")
         node = NodeDef(name=name, op="Identity", device=device)
         node.attr["T"].type = source.dtype.base
         return self._edit.add_node(node, [source], control_inputs, like=self._call)

@@ -24,10 +24,11 @@ from opkernel.graph.core.structural_ops import (
     LOW_LEVEL_CONTROL_FLOW,
     PLACEHOLDER_OPS,
     STRUCTURAL_OPS,
+    VARIABLE_OPS,
 )
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.edit.graph_edit import Elements, GraphEdit, Tensors, listed
-from opkernel.graph.freezing.body import Body, HeldValue, variable_name
+from opkernel.graph.freezing.body import Body, HeldValue, declared_value, variable_name
 from opkernel.graph.freezing.counterparts import Constants
 from opkernel.graph.freezing.frozen_functions import Followed, frozen_graph
 from opkernel.graph.functions.calls import calls_functions
@@ -304,6 +305,14 @@ class ReadingPart:
                 break
             self.kept |= assigned
         self.variables = [op for body in self._followed.bodies() for op in body.variables]
+
+    def is_mostly_read(self, captured: Iterable[HeldValue] = ()) -> bool:
+        """Whether at least half of what its variables, and those of captured handles, hold is not assigned to."""
+        operations = self.by_name.values()
+        declared = [declared_value(op) for op in operations if op.type in VARIABLE_OPS]
+        sizes = {one.variable: one.shape.num_elements() or 0 for one in (*captured, *declared)}
+        assigned = sum(size for name, size in sizes.items() if name in self.kept)
+        return 2 * assigned <= sum(sizes.values())
 
     def frozen(self, constants: Constants) -> Graph:
         """A graph with constants for the variables, in which nothing acts; to be called once.

@@ -28,7 +28,7 @@ from typing import Any
 
 from opkernel.errors import FailedPreconditionError, OpError, UnimplementedError
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.core.structural_ops import PLACEHOLDER_OPS, VARIABLE_OPS
+from opkernel.graph.core.structural_ops import PLACEHOLDER_OPS
 from opkernel.graph.freezing.body import HeldValue, declared_value
 from opkernel.graph.freezing.counterparts import READING
 from opkernel.graph.freezing.freeze_graph import ReadingPart
@@ -330,14 +330,8 @@ class VariablesOfProgram:
 
     def _check_worth(self) -> None:
         """Raise UnimplementedError unless most of what variables hold is read and not assigned."""
-        kept = self._part.kept
         held = [_held(op, handle) for op, handle in self._captured.items()]
-        held += [
-            declared_value(op) for op in self._part.by_name.values() if op.type in VARIABLE_OPS
-        ]
-        sizes = {one.variable: one.shape.num_elements() or 0 for one in held}
-        assigned = sum(size for name, size in sizes.items() if name in kept)
-        if not self._variables() or 2 * assigned > sum(sizes.values()):
+        if not self._variables() or not self._part.is_mostly_read(held):
             raise UnimplementedError("The variables are assigned to, or there are none")
 
     def _resources(self) -> list[Any]:
@@ -357,29 +351,34 @@ class VariablesOfProgram:
 
     def _request_of(self, frozen: Graph) -> tuple[ProgramRequest, list[int]]:
         """The request for the program of the frozen graph, and the numbers of the feeds that it takes."""
-        general, by_name = self._request, frozen.by_name
-        feeds = [
-            (number, by_name[tensor.op.name].outputs[0])
-            for number, tensor in enumerate(general.part.feeds)
-            if tensor.op.name in by_name and by_name[tensor.op.name].type != "Const"
-        ]
-        targets = general.part.targets
-        if general.part.fetches:  # what only reads a variable need not run
-            targets = [op for op in targets if op.type not in READING]
-        part = Subgraph(
-            [tensor for _, tensor in feeds],
-            [by_name[t.op.name].outputs[t.value_index] for t in general.part.fetches],
-            [by_name[op.name] for op in targets],
-        )
+        general = self._request
+        part, feeds = frozen_part(general.part, frozen)
         runtime = self._runtime.with_library(frozen.function_library)
         lowers = isinstance(general.library, CalledFunctions) and general.library.lowers
         own = runtime.request(part, runtime.kernels_of(frozen), lowers=lowers)
         for op in part.operations:
             if op.op_def.is_stateful and not op.inputs:  # a handle, of what the kernel may own
                 own.kernels.share(op, general.kernels.kernel(self._graph.by_name[op.name]))
-        return replace(general, part=part, kernels=own.kernels, library=own.library), [
-            number for number, _ in feeds
-        ]
+        return replace(general, part=part, kernels=own.kernels, library=own.library), feeds
+
+
+def frozen_part(part: Subgraph, frozen: Graph) -> tuple[Subgraph, list[int]]:
+    """A part in the graph with constants for its variables, and the numbers of the feeds that it takes there."""
+    by_name = frozen.by_name
+    feeds = [
+        (number, by_name[tensor.op.name].outputs[0])
+        for number, tensor in enumerate(part.feeds)
+        if tensor.op.name in by_name and by_name[tensor.op.name].type != "Const"
+    ]
+    targets = part.targets
+    if part.fetches:  # what only reads a variable need not run
+        targets = [op for op in targets if op.type not in READING]
+    found = Subgraph(
+        [tensor for _, tensor in feeds],
+        [by_name[t.op.name].outputs[t.value_index] for t in part.fetches],
+        [by_name[op.name] for op in targets],
+    )
+    return found, [number for number, _ in feeds]
 
 
 def _is_variable(tensor: Any) -> bool:
