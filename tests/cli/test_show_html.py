@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cli.conftest import Command
-from tests.drawing.page_reader import ReadProgram, read_page
+from tests.drawing.page_reader import ReadProgram, read_clusters, read_page
 
 import opkernel
 from opkernel import raw_ops
@@ -45,6 +46,76 @@ def test_times_come_from_a_run(kind: str, command: Command, tmp_path: Path) -> N
     assert result.exit_code == 0
     (program,) = read_page(page.read_text("utf-8"))
     assert program.nodes["MaxPool2d"]["seconds"] > 0
+
+
+CALL = "StatefulPartitionedCall_1/StatefulPartitionedCall/StatefulPartitionedCall"
+"""The call in the default signature of the model v2 in whose place its layer stands."""
+PROFILE = {
+    "profile": {
+        "nodes": [
+            {
+                "node": "cluster_1",
+                "op": "openvino",
+                "ms": 4.0,
+                "engine": "openvino",
+                "operations": [
+                    {"node": f"{CALL}/MatMul", "op": "_FusedMatMul", "ms": 2.5},
+                    {"node": "made_by_a_pass", "op": "Mul", "ms": 0.5},
+                ],
+            },
+            {"node": f"{CALL}/while", "op": "StatelessWhile", "ms": 1.0},
+        ]
+    }
+}
+TRACE = {
+    "traceEvents": [
+        {"ph": "X", "name": op, "ts": 0.0, "dur": took, "args": {"node": node}}
+        for node, op, took in (
+            ("cluster_1", "XlaLaunch", 5000.0),
+            ("cluster_1/openvino", "openvino", 4000.0),
+            (f"cluster_1/{CALL}/MatMul", "_FusedMatMul", 2500.0),
+            ("cluster_1/made_by_a_pass", "Mul", 500.0),
+            (f"{CALL}/while", "StatelessWhile", 1000.0),
+        )
+    ]
+}
+
+
+@pytest.mark.parametrize("times", [PROFILE, TRACE], ids=["profile", "trace"])
+def test_clusters_are_listed_with_their_operations(
+    command: Command, tmp_path: Path, times: dict[str, Any]
+) -> None:
+    (tmp_path / "times.json").write_text(json.dumps(times))
+    page = tmp_path / "page.html"
+    done = command("show", MODELS / "v2", "--html", page, "--profile", tmp_path / "times.json")
+    assert done.exit_code == 0, done.output
+    (cluster,) = read_clusters(page.read_text("utf-8"))
+    assert cluster["label"] == "openvino cluster_1"
+    assert cluster["seconds"] == pytest.approx(0.004)
+    product, other = cluster["parts"]
+    assert product == (
+        f"{CALL}/MatMul",
+        pytest.approx(0.0025),
+        "serving_default",
+        f"{CALL}/MatMul",
+    )
+    assert other == ("made_by_a_pass", pytest.approx(0.0005))
+    first, *_ = read_page(page.read_text("utf-8"))
+    assert first.nodes[f"{CALL}/MatMul"]["seconds"] == pytest.approx(0.0025)
+    assert first.nodes[f"{CALL}/while"]["seconds"] == pytest.approx(0.001)
+
+
+def test_a_cluster_of_a_run(command: Command, tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    file, page = tmp_path / "times.json", tmp_path / "page.html"
+    file.write_text(command(*RUN, "--jit", "xla", "--profile", "--json").stdout)
+    done = command("show", DIGITS / "digits.pb", "--html", page, "--profile", file)
+    assert done.exit_code == 0, done.output
+    (cluster,) = read_clusters(page.read_text("utf-8"))
+    assert cluster["label"] == "xla cluster_0"
+    assert cluster["seconds"] > 0
+    drawn = {name for _, _, *place in cluster["parts"] for name in place[1:]}
+    assert {"Relu", "MaxPool2d", "probabilities"} <= drawn
 
 
 def test_a_profile_without_a_page_is_told(command: Command, tmp_path: Path) -> None:

@@ -58,10 +58,38 @@ class ReadProgram:
 
 def read_page(page: str) -> list[ReadProgram]:
     """The programs of a page, the one that it opens on first."""
+    data = _data(page)
+    return [ReadProgram(one, data) for one in data["programs"]]
+
+
+def _data(page: str) -> dict[str, Any]:
     found = re.search(r'<script type="application/gzip" id="data">([A-Za-z0-9+/=]*)</script>', page)
     assert found is not None
-    data = json.loads(gzip.decompress(base64.b64decode(found[1])))
-    return [ReadProgram(one, data) for one in data["programs"]]
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    return data
+
+
+def read_clusters(page: str) -> list[dict[str, Any]]:
+    """The clusters of a page; of each operation its name, its seconds, and the label of the program that draws it and the node."""
+    data = _data(page)
+    return [
+        {
+            "label": one["label"],
+            "seconds": one["seconds"],
+            "parts": [
+                (name, took, *_drawn(data["programs"], *place))
+                for name, took, *place in one["parts"]
+            ],
+        }
+        for one in data["clusters"]
+    ]
+
+
+def _drawn(programs: list[dict[str, Any]], *place: int) -> tuple[str, ...]:
+    if not place:
+        return ()
+    program = programs[place[0]]
+    return program["label"], program["names"][place[1]]
 
 
 def _leaves(items: list[Any]) -> Iterator[int]:

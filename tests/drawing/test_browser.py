@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.graph.function_builders import graph_of, library_of
 from tests.hostile_names import HOSTILE_TEXT
 
 from opkernel import Graph, float32, function, load_graph, raw_ops, while_loop
-from opkernel.drawing import html_page
+from opkernel.drawing import DrawnCluster, html_page
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.pb"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -46,9 +47,15 @@ const waiting = setInterval(() => {
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 
 
-def told(graph: Graph, act: str, tmp_path: Path, title: str = "page") -> tuple[list[str], str]:
+def told(
+    graph: Graph,
+    act: str,
+    tmp_path: Path,
+    title: str = "page",
+    clusters: Sequence[DrawnCluster] = (),
+) -> tuple[list[str], str]:
     """What a script tells of a page that it acts on, and the page's elements at the end."""
-    page = html_page(graph, title)
+    page = html_page(graph, title, clusters=clusters)
     script = SCRIPT.replace("ACT", act)
     file = tmp_path / "page.html"
     file.write_text(page.replace("</body>", f"<script>{script}</script></body>"), "utf-8")
@@ -159,6 +166,26 @@ def graph_of_loop() -> Graph:
 
 
 @needs_chromium
+def test_a_cluster_opens_to_its_operations(tmp_path: Path) -> None:
+    parts = {"Relu_1": 0.002, "MaxPool2d": 0.0, "gone": 0.0}
+    act = """
+    told($("facts").textContent);
+    $("clusters").querySelector("summary").click();
+    told([...document.querySelectorAll("#clusters li li")].map((row) => row.textContent).join("|"));
+    document.querySelectorAll("#clusters li li button")[1].click();
+    told($("details").textContent);
+    """
+    cluster = DrawnCluster("cluster_0", "openvino", 0.005, parts)
+    (facts, rows, details), dom = told(load_graph(DIGITS), act, tmp_path, clusters=[cluster])
+    assert (
+        facts == "graph: 28 operations, 3.000 ms a step"
+    )  # the nodes of a graph have no times here
+    assert "openvino cluster_0" in dom
+    assert rows == "Relu_1 2.000 ms|MaxPool2d|gone"
+    assert details.startswith("MaxPool2d\nop: MaxPool\n")
+
+
+@needs_chromium
 def test_hostile_text_is_text(tmp_path: Path) -> None:
     made = model()
     texts = [text for text in HOSTILE_TEXT if not any("\ud800" <= c <= "\udfff" for c in text)]
@@ -169,6 +196,7 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
         for number, text in enumerate(texts):
             raw_ops.VarHandleOp(dtype=float32, shape=[], shared_name=text[:1000], name=f"n{number}")
     act = """
+    for (const one of document.querySelectorAll("#clusters details")) one.open = true;
     const elements = new Set([...document.querySelectorAll("*")].map((one) => one.tagName.toLowerCase()));
     all.programs.forEach((_, number) => {
       current = programOf(number);
@@ -181,5 +209,8 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
     told([...document.querySelectorAll("*")].map((one) => one.tagName.toLowerCase())
       .filter((name) => !elements.has(name) && !["title", "path", "details", "summary", "button"].includes(name)).join());
     """
-    (unknown,), _ = told(graph, act, tmp_path, title="</title><img src=x onerror=alert(1)>")
+    clusters = [DrawnCluster(text, text, 1.0, {text: 1.0}) for text in texts]
+    (unknown,), _ = told(
+        graph, act, tmp_path, clusters=clusters, title="</title><img src=x onerror=alert(1)>"
+    )
     assert unknown == ""

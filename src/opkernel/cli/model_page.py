@@ -76,7 +76,7 @@ def drawn_programs(
         return [*programs, *whole]
     programs += page.functions()
     programs[0].note = "without what saves and restores (--all draws it)"
-    if seconds and not any(node.seconds for one in programs for node in one.nodes):
+    if seconds and all(node.seconds is None for one in programs for node in one.nodes):
         programs[0].note += ", the profile names none of these nodes"
     return programs
 

@@ -15,7 +15,6 @@ from opkernel.cli.output import WrongUse, echo, echo_written, json_option, print
 from opkernel.cli.show_graph import facts_of_nodes, graph_facts, print_graph, show_ops
 from opkernel.cli.show_nodes import matching_nodes, node_facts, print_matching, print_node
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
-from opkernel.escaping import json_value
 
 
 @click.command(cls=ModelCommand)
@@ -154,41 +153,14 @@ def _write_page(
     """
     if html is None:
         raise WrongUse("--profile is for the drawing: add --html FILE")
+    from opkernel.cli.measured_times import MeasuredTimes, read_times
     from opkernel.cli.model_page import drawn_programs  # few ask for it
     from opkernel.drawing import html_page
 
-    seconds = {} if profile is None else _seconds_of(profile)
+    times = MeasuredTimes() if profile is None else read_times(profile)
     with progress(f"Drawing {model.name}"):
-        programs = drawn_programs(model, seconds, is_all=is_all)
-        text = html_page(programs, model.name)
+        programs = drawn_programs(model, times.seconds, is_all=is_all)
+        text = html_page(programs, model.name, clusters=times.clusters)
     with writing(html):
         html.write_text(text, "utf-8")
     echo_written(html, len(text.encode()))
-
-
-def _seconds_of(path: InputFile) -> dict[str, float]:
-    """How long nodes took in a step, by name."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json_value(file.read())
-        if "traceEvents" in found:
-            return _of_trace(found["traceEvents"])
-        rows = found["profile"]["nodes"]
-        return {str(row["node"]): float(row["ms"]) / 1e3 for row in rows}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidArgumentError(
-            f"{path} is no profile: it must be what `opkernel run --profile --json` prints, or a trace "
-            f"that `opkernel run --trace FILE.json` writes"
-        ) from error
-
-
-def _of_trace(events: list[dict[str, Any]]) -> dict[str, float]:
-    """The times of the nodes of a trace in Chrome's format; in the mean of its steps."""
-    steps = sum("args" not in event and event.get("ph") == "X" for event in events) or 1
-    seconds: dict[str, float] = {}
-    for event in events:
-        if event.get("ph") == "X" and "node" in event.get("args", {}):
-            name = str(event["args"]["node"])
-            took = float(event["args"].get("kernel ns", 1e3 * float(event["dur"])))
-            seconds[name] = seconds.get(name, 0.0) + took / 1e9 / steps
-    return seconds

@@ -158,7 +158,8 @@ const visit = () => {
 
 const describe = () => {
   const parts = [`${current.names.length.toLocaleString("en")} operations`];
-  if (current.total) parts.push(`${timeText(current.total)} a step`);
+  const measured = current.number ? current.total : current.total + all.unmeasured;
+  if (measured) parts.push(`${timeText(measured)} a step`);
   if (current.note) parts.push(current.note);
   $("facts").textContent = `${current.label}: ${parts.join(", ")}`;
   $("programs").replaceChildren(...all.programs.map(({ label, kind }, number) => {
@@ -169,6 +170,16 @@ const describe = () => {
   }));
   $("tree").replaceChildren(...branches(current.root));
 };
+// The clusters of engines, each with its operations when it is unfolded.
+const clusters = () => all.clusters.map(({ label, seconds, parts }) => {
+  const faint = (text) => html("span", { class: "ok-faint" }, ` ${text}`);
+  const rows = parts.map(([name, took, number, node]) => {
+    const text = number === undefined ? name : button(name, () => go(number, node));
+    return html("li", {}, text, ...(took ? [faint(timeText(took))] : []));
+  });
+  const count = `${parts.length.toLocaleString("en")} operations, ${timeText(seconds)}`;
+  return html("li", {}, html("details", {}, html("summary", {}, label, faint(count)), html("ul", {}, ...rows)));
+});
 // The scopes in a scope, each with its own when it is unfolded.
 const branches = (scope) => scope.children.filter((one) => one.children).map((one) => {
   const reveal = button(one.label, () => {
@@ -206,6 +217,10 @@ const search = () => {
 
 const start = async () => {
   all = await inflate();
+  // What engines took beyond the operations that they measure, which have times in the drawing.
+  all.unmeasured = all.clusters.reduce((sum, { seconds, parts }) => (
+    sum + Math.max(0, seconds - parts.reduce((inside, [, took]) => inside + took, 0))), 0);
+  $("clusters").replaceChildren(...clusters());
   $("search").addEventListener("input", search);
   $("search").addEventListener("keydown", (event) => {
     if (event.key === "Enter") $("found").querySelector("button")?.click();

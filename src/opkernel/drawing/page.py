@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from opkernel.drawing.nodes import NodeFacts, nodes_of_function, nodes_of_graph
-from opkernel.drawing.page_data import DrawnProgram, packed, page_data
+from opkernel.drawing.page_data import DrawnCluster, DrawnProgram, packed, page_data
 from opkernel.drawing.style import dark_rule, resource, style_sheet
 from opkernel.escaping import html_text
 from opkernel.graph import Graph
@@ -30,6 +30,7 @@ def html_page(
     programs: Graph | Sequence[DrawnProgram],
     title: str,
     seconds: Mapping[str, float] | None = None,
+    clusters: Sequence[DrawnCluster] = (),
 ) -> str:
     """A page with drawings and a search, with shapes, kernels and times.
 
@@ -38,6 +39,7 @@ def html_page(
         title: the title of the page.
         seconds: how long nodes of the graph take in a step, by name; a node in a function is named
             `call/node`. The nodes of programs have their times.
+        clusters: what engines computed in a step; each is listed with its operations.
     """
     if isinstance(programs, Graph):
         programs = programs_of_graph(programs, seconds or {})
@@ -68,13 +70,14 @@ def html_page(
 <span id="count" class="ok-faint"></span>
 <ul id="found"></ul>
 <ul id="programs"></ul>
+<ul id="clusters"></ul>
 <ul id="tree"></ul>
 <div class="legend">{legend}</div>
 <pre id="details">Click a box to see its node. Click a scope to open it, and its title to fold it.</pre>
 <p id="calls"></p>
 </aside>
 <main><noscript>The drawing needs JavaScript. It loads nothing from the network.</noscript></main>
-<script type="application/gzip" id="data">{packed(page_data(programs))}</script>
+<script type="application/gzip" id="data">{packed(page_data(programs, clusters))}</script>
 <script>
 "use strict";
 {scripts}</script>

@@ -42,6 +42,23 @@ class DrawnProgram:
     note: str = ""
 
 
+@dataclass(slots=True, eq=False)
+class DrawnCluster:
+    """A cluster that an engine computed in a step.
+
+    Attributes:
+        name: its name.
+        engine: the name of the engine.
+        seconds: how long the engine took.
+        parts: how long its operations took, by the names of nodes; 0 where the engine does not measure them.
+    """
+
+    name: str
+    engine: str
+    seconds: float
+    parts: Mapping[str, float]
+
+
 class _Texts:
     """Numbers for texts, or for other values that may repeat."""
 
@@ -58,12 +75,38 @@ class _Texts:
         return [*self._numbers]
 
 
-def page_data(programs: Sequence[DrawnProgram]) -> dict[str, Any]:
-    """The data of a page: programs in the order of their links, the first one is shown first."""
+def page_data(
+    programs: Sequence[DrawnProgram], clusters: Sequence[DrawnCluster] = ()
+) -> dict[str, Any]:
+    """The data of a page: programs in the order of their links, the first one is shown first; and the clusters of a step."""
     texts, facts = _Texts(), _Texts()
     numbers = {one.function: at for at, one in enumerate(programs) if one.function}
     found = [_program(one, numbers, texts, facts) for one in programs]
-    return {"programs": found, "facts": facts.values, "texts": texts.values}
+    data = {"programs": found, "facts": facts.values, "texts": texts.values}
+    return {**data, "clusters": _clusters(clusters, programs)}
+
+
+def _clusters(
+    clusters: Sequence[DrawnCluster], programs: Sequence[DrawnProgram]
+) -> list[dict[str, Any]]:
+    """Clusters with the names and seconds of their operations, and the program and node that draw each, if any do."""
+    wanted = {name for one in clusters for name in one.parts}
+    places: dict[str, list[int]] = {}
+    for number, program in enumerate(programs if wanted else ()):
+        for at, node in enumerate(program.nodes):
+            if node.name in wanted:
+                places.setdefault(node.name, [number, at])
+    return [
+        {
+            "label": _clean(f"{one.engine} {one.name}"),
+            "seconds": one.seconds if math.isfinite(one.seconds) else 0.0,
+            "parts": [
+                [_clean(name), took if math.isfinite(took) else 0.0, *places.get(name, ())]
+                for name, took in sorted(one.parts.items(), key=lambda part: -part[1])
+            ],
+        }
+        for one in clusters
+    ]
 
 
 def packed(data: Mapping[str, Any]) -> str:
