@@ -26,7 +26,7 @@ from opkernel.errors import (
     ResourceExhaustedError,
 )
 from opkernel.file_errors import file_errors
-from opkernel.graph.io.file_kind import BoundedReader
+from opkernel.graph.io.file_kind import TFJS_MODEL_NAMES, BoundedReader, FileKind, file_kind
 
 _MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _MAX_DEPTH = 4
@@ -75,25 +75,37 @@ class UnpackedArchive:
 
     @property
     def model_directory(self) -> str:
-        """The directory of the SavedModel in the archive.
+        """The directory of the SavedModel in the archive, or else of the TensorFlow.js graph model.
 
         Raises:
             NotFoundError: there is none.
-            InvalidArgumentError: there are several.
+            InvalidArgumentError: there are several, or a TensorFlow.js model is one of Keras layers.
         """
         root = os.path.realpath(self._directory.name)
-        found = [
-            folder
+        folders = [
+            (folder, {*files})
             for folder, _, files in os.walk(root)
-            if any(name in files for name in _MODEL_FILES)
-            and os.path.relpath(folder, root).count(os.sep) < _MAX_DEPTH
+            if os.path.relpath(folder, root).count(os.sep) < _MAX_DEPTH
         ]
+        found = [one for one, files in folders if not files.isdisjoint(_MODEL_FILES)]
+        what = "SavedModels"
         if not found:
-            raise NotFoundError(f"{self.path} holds no SavedModel (no saved_model.pb)")
+            what = "TensorFlow.js models"
+            kinds = {one: file_kind(one) for one, files in folders if files & TFJS_MODEL_NAMES}
+            found = [one for one, kind in kinds.items() if kind is FileKind.TFJS_GRAPH]
+            if not found and FileKind.TFJS_LAYERS in kinds.values():
+                raise InvalidArgumentError(
+                    f"{self.path} holds {FileKind.TFJS_LAYERS}: unpack it, and opkernel.load of its folder says how to "
+                    f"convert it"
+                )
+        if not found:
+            raise NotFoundError(
+                f"{self.path} holds no SavedModel (no saved_model.pb) and no TensorFlow.js graph model (no model.json)"
+            )
         if len(found) > 1:
             names = ", ".join(sorted(os.path.relpath(one, root) for one in found)[:5])
             raise InvalidArgumentError(
-                f"{self.path} holds {len(found)} SavedModels ({names}): unpack it, and load one"
+                f"{self.path} holds {len(found)} {what} ({names}): unpack it, and load one"
             )
         return found[0]
 
@@ -216,7 +228,7 @@ def _tar(path: str, file: BoundedReader) -> tarfile.TarFile:
         return tarfile.open(fileobj=cast(BinaryIO, file), mode="r:")
     except tarfile.ReadError as error:
         raise InvalidArgumentError(
-            f"{path} is no archive of a SavedModel (.tar.gz, .tar or .zip); if it is a single file, "
+            f"{path} is no archive of a model (.tar.gz, .tar or .zip); if it is a single file, "
             f"unpack it with gunzip first"
         ) from error
 

@@ -44,9 +44,9 @@ def load(
     `signatures`, `variables` and `trainable_variables`; both read the values when they are first used.
 
     Args:
-        path: The directory of a SavedModel or the file in it, an archive of such a directory
-            (`.tar.gz`, `.tar`, `.zip`), a MetaGraph file beside its checkpoint, or a TensorFlow.js graph model:
-            its folder, `model.json`, or `tensorflowjs_model.pb`.
+        path: The directory of a SavedModel or the file in it, a MetaGraph file beside its checkpoint, or a
+            TensorFlow.js graph model: its folder, `model.json`, or `tensorflowjs_model.pb`. Or an archive of the
+            directory or folder (`.tar.gz`, `.tar`, `.zip`).
         tags: The tags of the MetaGraph to take, where there are several; see
             `SavedModelFiles.meta_graph`.
         permissions: What the graphs of the model may read and write besides their own variables and

@@ -25,6 +25,7 @@ from opkernel.checkpoint import ObjectGraph, load_checkpoint
 from opkernel.checkpoint.object_graph import VARIABLE_VALUE
 from opkernel.device.permissions import Permissions
 from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from opkernel.graph.io.file_kind import tfjs_model_file
 from opkernel.graph.io.message_files import parse_text, read_file, read_message
 from opkernel.opdef.core.fingerprint import fingerprint64
 from opkernel.proto import (
@@ -47,7 +48,7 @@ _DEFAULT_TAGS = frozenset({"serve"})
 
 
 class SavedModelFiles:
-    """A SavedModel on disk.
+    """A SavedModel on disk, or a TensorFlow.js graph model, which has one MetaGraph and neither variables nor assets.
 
     Args:
         directory: Where it lies.
@@ -71,17 +72,14 @@ class SavedModelFiles:
         self.directory = os.path.abspath(directory)
         self.variables_directory = os.path.join(self.directory, "variables")
         self.assets_directory = os.path.join(self.directory, "assets")
-        path, saved_model = _read(self.directory)
-        version = saved_model.saved_model_schema_version
+        self.path, self.meta_graphs, version = _read(self.directory)
         if version > _SCHEMA_VERSION:
             raise UnimplementedError(
-                f"{path} has version {version} of the SavedModel format; this reader knows version "
+                f"{self.path} has version {version} of the SavedModel format; this reader knows version "
                 f"{_SCHEMA_VERSION}"
             )
-        self.path = path
-        self.meta_graphs: Sequence[MetaGraphDef] = saved_model.meta_graphs
         if not self.meta_graphs:
-            raise DataLossError(f"{path} is damaged: it has no MetaGraph")
+            raise DataLossError(f"{self.path} is damaged: it has no MetaGraph")
 
     @property
     def tag_sets(self) -> list[list[str]]:
@@ -180,14 +178,23 @@ class SavedModelFiles:
             )
 
 
-def _read(directory: str) -> tuple[str, SavedModel]:
-    """The file of a SavedModel, and what it holds."""
+def _read(directory: str) -> tuple[str, Sequence[MetaGraphDef], int]:
+    """The file of a SavedModel, the MetaGraphs in it, and the version of its format; a TensorFlow.js graph model has one."""
     binary, text = (os.path.join(directory, f"saved_model.{end}") for end in ("pb", "pbtxt"))
     if os.path.isfile(binary):
-        return binary, read_message(binary, SavedModel)
-    if os.path.isfile(text):
-        return text, parse_text(text, read_file(text), SavedModel)
-    raise NotFoundError(f"{directory} holds no SavedModel: neither saved_model.pb nor .pbtxt")
+        found, path = read_message(binary, SavedModel), binary
+    elif os.path.isfile(text):
+        found, path = parse_text(text, read_file(text), SavedModel), text
+    else:
+        model = tfjs_model_file(directory)
+        if model is None:
+            raise NotFoundError(
+                f"{directory} holds no SavedModel: neither saved_model.pb nor .pbtxt"
+            )
+        from opkernel.graph.io.tfjs_model import load_tfjs_model  # for these models alone
+
+        return model, [load_tfjs_model(model)], _SCHEMA_VERSION
+    return path, found.meta_graphs, found.saved_model_schema_version
 
 
 class SavedValues:

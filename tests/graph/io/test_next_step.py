@@ -28,7 +28,7 @@ def touched(directory: Path, *names: str) -> Path:
     ("content", "advice"),
     [
         (b"saved_model_schema_version: 1\n", "; load it with opkernel.load('{path}'), or make it a GraphDef: "),
-        (b"\x1f\x8b\x08\x00", "archive of a SavedModel, opkernel.load('{path}') takes it"),
+        (b"\x1f\x8b\x08\x00", "archive of a model, opkernel.load('{path}') takes it"),
         (b"\x89HDF\r\n\x1a\n", "    model.load_weights('{path}')\n"),
         (b"\x1c\x00\x00\x00TFL3" + bytes(24), "    run = Interpreter(model_path='{path}').get_signature_runner()"),
         (b"\x08\x08\x12\x07pytorch\x3a\x04\x12\x02g1\x42\x02\x10\x11", "    onnx2tf -i {path} -o saved_model -osd\n"),

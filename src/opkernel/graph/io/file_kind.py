@@ -181,7 +181,8 @@ _TFJS_SCRIPT = re.compile(
     rf"modelTopology\\?[\"']?\s*:\s*{{\s*\\?[\"']?(node|library|versions|{_KERAS_KEY})\b"
 )
 _TFJS_WEIGHTS = re.compile(r'\[\s*{\s*"(paths|weights)"\s*:\s*\[')
-_TFJS_MODEL_NAMES = ("model.json", "tensorflowjs_model.pb")
+TFJS_MODEL_NAMES = {"model.json", "tensorflowjs_model.pb"}
+"""The names of the files of TensorFlow.js models."""
 _CONTROL_CHARACTERS = frozenset(map(chr, range(32))) - frozenset("\t\n\v\f\r\x1b")
 
 _GRAPH_DEF_FIELDS = {1: LENGTH, 2: LENGTH, 3: VARINT, 4: LENGTH, 5: LENGTH}
@@ -228,7 +229,7 @@ def _directory_kind(directory: str) -> FileKind:
 
 def tfjs_model_file(directory: str | os.PathLike[str]) -> str | None:
     """The file of a directory that has the name of a TensorFlow.js model; None where there is none."""
-    paths = [os.path.join(directory, name) for name in _TFJS_MODEL_NAMES]
+    paths = [os.path.join(directory, name) for name in sorted(TFJS_MODEL_NAMES)]
     return next(filter(os.path.isfile, paths), None)
 
 

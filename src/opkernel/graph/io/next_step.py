@@ -14,7 +14,7 @@ _CHECKPOINT = (
     "opkernel.load_checkpoint({path!r}) reads them. The graph is in "
     "the .meta file beside it, or in the saved_model.pb of the directory above"
 )
-_ARCHIVE = "; if it is the archive of a SavedModel, opkernel.load({path!r}) takes it as it is"
+_ARCHIVE = "; if it is the archive of a model, opkernel.load({path!r}) takes it as it is"
 _NEXT_STEP = {
     **{kind: _LOAD for kind in FileKind if kind.may_be_saved},
     **dict.fromkeys((FileKind.GZIP, FileKind.TAR, FileKind.ZIP), _ARCHIVE),
