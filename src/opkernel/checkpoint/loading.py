@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _OF_SAVED_MODEL = (os.path.join("variables", "variables"), "variables")
 """The prefix of a SavedModel's variables, from its directory and from the folder."""
-_FILE_OF_BUNDLE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})", re.DOTALL)
+_FILE_OF_BUNDLE = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})", re.DOTALL)
 
 
 def load_checkpoint(

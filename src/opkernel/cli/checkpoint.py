@@ -24,7 +24,7 @@ from opkernel.cli.output import (
     size_text,
 )
 from opkernel.cli.results import Result, write_arrays
-from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError, OpError
 from opkernel.escaping import archive_name, json_text
 from opkernel.messages import did_you_mean
 from opkernel.types import Array, DataType
@@ -165,11 +165,32 @@ def open_checkpoint(path: str) -> CheckpointReader:
 
     Raises:
         NotFoundError: there is no checkpoint.
+        InvalidArgumentError: it is a model.
         DataLossError: the checkpoint is damaged.
     """
     from opkernel.checkpoint import load_checkpoint  # `opkernel checkpoint --help` needs none
 
-    return load_checkpoint(path)
+    try:
+        return load_checkpoint(path)
+    except (DataLossError, NotFoundError) as error:
+        _refuse_model(path, error)
+        raise
+
+
+def _refuse_model(path: str, error: OpError) -> None:
+    """Raise InvalidArgumentError for a model that is taken for a checkpoint."""
+    from opkernel.graph.io.file_kind import FileKind, file_kind  # for errors alone
+
+    if not os.path.exists(path):
+        return
+    kind = file_kind(path)
+    if kind in (FileKind.ZIP, FileKind.GZIP, FileKind.TAR):
+        hint = "unpack it: a SavedModel has its checkpoint in the folder variables"
+    elif kind in (FileKind.GRAPH_DEF, FileKind.GRAPH_DEF_TEXT) or kind.may_be_saved:
+        hint = f"opkernel show {path} shows what is in it"
+    else:
+        return
+    raise InvalidArgumentError(f"{path} is {kind}, not a checkpoint; {hint}") from error
 
 
 def _entry(reader: CheckpointReader, key: str) -> dict[str, Any]:

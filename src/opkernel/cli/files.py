@@ -68,19 +68,21 @@ class InputFileType(click.Path):
         """The file of a path that exists, or standard input."""
         if isinstance(value, InputFile):
             return value
-        if (
-            self.exists
-            and not os.path.exists(value)
-            and os.path.isfile(f"{os.fsdecode(value)}.index")
-        ):
-            return InputFile(os.fsdecode(value))  # a checkpoint, which messages name for what it is
+        if self.exists and _is_checkpoint(os.fsdecode(value)):
+            return InputFile(os.fsdecode(value))
         return InputFile(os.fsdecode(super().convert(value, param, ctx)))
 
 
 def input_file(text: str, *, dir_okay: bool = False) -> InputFile | None:
     """The file of a path, or standard input; None if there is no such file."""
     is_there = os.path.exists(text) and (dir_okay or not os.path.isdir(text))
+    is_there |= _is_checkpoint(text)
     return InputFile(text) if text == _STANDARD_INPUT or is_there else None
+
+
+def _is_checkpoint(path: str) -> bool:
+    """Whether a path is the prefix of a checkpoint, which messages name for what it is."""
+    return not os.path.exists(path) and os.path.isfile(f"{path}.index")
 
 
 def existing_file(text: str) -> InputFile:

@@ -15,14 +15,13 @@ from opkernel.cli.registered import find_op
 from opkernel.cli.signature import ports_of, signature_names
 from opkernel.graph.core.edges import reached
 from opkernel.graph.functions.function_library import functions_named_by
+from opkernel.graph.io.signature_names import init_op_names
 from opkernel.opdef import UnregisteredOpError, global_op_registry
 from opkernel.proto import FunctionDef, MetaGraphDef, NodeDef
 from opkernel.types import DataType
 
 INITIALIZATION, RESTORE, SAVE, PYTHON = "initialization", "restore", "save", "calls from Python"
 _MAX_USES = 20
-_INIT_OP = "__saved_model_init_op"
-_INIT_OP_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")
 _REQUESTS = {
     "reads_files": "read files",
     "writes_files": "write files",
@@ -154,19 +153,10 @@ class MetaGraphNeeds:
             name: [port.tensor for port in ports_of(signatures[name].outputs)]
             for name in signature_names(self._meta_graph)
         }
-        roots[INITIALIZATION] = [*self._initial()]
+        roots[INITIALIZATION] = init_op_names(self._meta_graph)
         roots[RESTORE] = [saver.restore_op_name] if saver.restore_op_name else []
         roots[SAVE] = [saver.save_tensor_name] if saver.save_tensor_name else []
         return roots
-
-    def _initial(self) -> Iterable[str]:
-        if _INIT_OP in self._meta_graph.signature_def:
-            definition = self._meta_graph.signature_def[_INIT_OP]
-            return [info.name for info in definition.outputs.values()]
-        for collection in _INIT_OP_COLLECTIONS:
-            if collection in self._meta_graph.collection_def:
-                return self._meta_graph.collection_def[collection].node_list.value
-        return []
 
     def _closure(self, roots: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         """What some tensors and operations need: nodes, and functions."""

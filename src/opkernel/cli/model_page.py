@@ -14,7 +14,6 @@ from opkernel.cli.inlined_nodes import CallPaths, renamed, with_outputs, without
 from opkernel.cli.model import Model, load_model
 from opkernel.cli.saved_model_facts import concrete_functions
 from opkernel.cli.signature import (
-    DEFAULT_SIGNATURE,
     choose_signature,
     find_tensor,
     ports_of,
@@ -32,6 +31,7 @@ from opkernel.graph.edit.inline_function import (
 )
 from opkernel.graph.edit.simplify_graph import remove_dead_nodes
 from opkernel.graph.edit.subgraph import copy_operations, prune_and_order
+from opkernel.graph.io.signature_names import default_signature
 from opkernel.proto import MetaGraphDef, NodeDef, SignatureDef
 
 _MAX_DEPTH = 12
@@ -67,7 +67,9 @@ def drawn_programs(
     chosen = model.signature_name
     if chosen is not None:
         choose_signature(model.meta_graph, chosen)  # which is the error that there is none
-    names = sorted(signature_names(model.meta_graph), key=lambda name: name != DEFAULT_SIGNATURE)
+    names = signature_names(model.meta_graph)
+    default = default_signature(names)
+    names.sort(key=lambda name: name != default)
     programs = page.signatures(names if chosen is None else [chosen])
     if chosen is None:
         programs += page.python_functions(is_all)

@@ -4,6 +4,7 @@ import fnmatch
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from opkernel.cli.output import abridged
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation
 from opkernel.messages import did_you_mean
@@ -27,28 +28,35 @@ def all_nodes(graph_def: GraphDef) -> Iterator[NodeDef]:
         yield from function.node_def
 
 
-def find_node(graph: Graph, name: str) -> NodeDef:
-    """The node of a name.
+def find_node(graph: Graph, name: str) -> tuple[str, NodeDef]:
+    """The node of a name, and its whole name: the given one, or the only one that ends with a `/` and the given one.
 
     Raises:
-        NotFoundError: there is none; the message names the nearest.
+        NotFoundError: there is none, or several end so; the message names these, or the nearest.
     """
     nodes: dict[str, NodeDef] = {}
     for known, node in nodes_of(graph):
         if known == name:
-            return node
+            return name, node
         nodes[known] = node
+    ending = [known for known in nodes if known.endswith(f"/{name}")]
+    if len(ending) == 1:
+        return ending[0], nodes[ending[0]]
+    if ending:
+        raise NotFoundError(
+            f"the graph has no node {name!r}, and {len(ending)} nodes whose names end so: {abridged(ending)}"
+        )
     raise NotFoundError(f"the graph has no node {name!r}{did_you_mean(name, nodes)}")
 
 
 def find_operation(graph: Graph, name: str) -> Operation:
-    """The operation of a name; one of a function in a graph of the function's body.
+    """The operation of a name, as `find_node`; one of a function in a graph of the function's body.
 
     Raises:
         NotFoundError: there is none, or an op of its function is not registered.
         InvalidArgumentError: a node of its function breaks a rule.
     """
-    node = find_node(graph, name)
+    name, node = find_node(graph, name)
     if name in graph.by_name:
         return graph.by_name[name]
     from opkernel.graph.functions.function_body import instantiate_function  # for few nodes

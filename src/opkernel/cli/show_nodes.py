@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opkernel.cli.kernel_choice import KernelChoice, Port
-from opkernel.cli.nodes import NodeFilter, find_operation, nodes_of, run_by, slim
+from opkernel.cli.nodes import NodeFilter, find_node, find_operation, nodes_of, run_by, slim
 from opkernel.cli.output import counted, one_line, print_table, print_text
 from opkernel.cli.registered import value_text
 from opkernel.cli.show_graph import inferred_shapes
@@ -33,6 +33,7 @@ def node_facts(graph: Graph, name: str, info: GraphDebugInfo) -> dict[str, Any]:
         NotFoundError: there is no such node, or an op of its function is not registered.
         InvalidArgumentError: a node of its function breaks a rule.
     """
+    name, _ = find_node(graph, name)
     op = find_operation(graph, name)
     function = "" if op.graph is graph else name.removesuffix(f"/{op.name}")
     choice, problem = _kernel(graph, op)

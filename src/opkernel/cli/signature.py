@@ -17,6 +17,7 @@ from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.structural_ops import RETVAL_OPS
 from opkernel.graph.edit.interface import graph_inputs, graph_outputs, split_by_need
 from opkernel.graph.edit.subgraph import prune_and_order
+from opkernel.graph.io.signature_names import default_signature, signature_names
 from opkernel.interrupts import contextmanager
 from opkernel.messages import did_you_mean
 from opkernel.opdef import UnregisteredOpError
@@ -46,8 +47,6 @@ __all__ = [
     "split_elements",
 ]
 
-DEFAULT_SIGNATURE = "serving_default"
-_NO_SIGNATURES = ("__saved_model_init_op", "__saved_model_train_op")
 _MAX_NAMED = 10
 
 Element = Tensor | Operation
@@ -174,12 +173,16 @@ def interface_of(model: Model, graph: Graph) -> GraphInterface:
 
 def check_asked(model: Model, interface: GraphInterface, fetches: Sequence[str]) -> None:
     """Raise WrongUse where nothing is asked for, and the SavedModel has no signatures."""
-    if model.is_saved_model and not fetches and type(interface) is GraphInterface:
-        raise WrongUse(
-            f"{model} has no signatures. Its functions run from Python:\n"
-            f"    model = opkernel.load({str(model)!r})\n"
-            f"and tensors of its graph with --fetch NAME; opkernel show {model} --name '*' lists its nodes"
-        )
+    if not model.is_saved_model or fetches or type(interface) is not GraphInterface:
+        return
+    how = f"opkernel show {model} --name '*' lists its nodes"
+    if not model.meta_graph.object_graph_def.nodes:
+        raise WrongUse(f"{model} has no signatures: name with --fetch what to compute; {how}")
+    raise WrongUse(
+        f"{model} has no signatures. Its functions run from Python:\n"
+        f"    model = opkernel.load({str(model)!r})\n"
+        f"and tensors of its graph with --fetch NAME; {how}"
+    )
 
 
 # Signatures.
@@ -207,11 +210,6 @@ class SignaturePort(NamedTuple):
         return f"{self.name} {self.dtype}{sizes}"
 
 
-def signature_names(meta_graph: MetaGraphDef) -> list[str]:
-    """The signatures of a MetaGraph, without those that initialise it or train it."""
-    return sorted(name for name in meta_graph.signature_def if name not in _NO_SIGNATURES)
-
-
 def choose_signature(meta_graph: MetaGraphDef, name: str | None) -> str | None:
     """The signature that is meant: that of the name, or serving_default, or the only one.
 
@@ -229,13 +227,12 @@ def choose_signature(meta_graph: MetaGraphDef, name: str | None) -> str | None:
                 f"the model has no signature {name!r}; it has {listed}{did_you_mean(name, known)}"
             )
         return name
-    if DEFAULT_SIGNATURE in known or not known:
-        return DEFAULT_SIGNATURE if known else None
-    if len(known) > 1:
+    found = default_signature(known)
+    if found is None and known:
         raise InvalidArgumentError(
             f"the model has several signatures: choose one with --signature_def, of {listed}"
         )
-    return known[0]
+    return found
 
 
 def ports_of(infos: Mapping[str, TensorInfo]) -> list[SignaturePort]:

@@ -15,6 +15,7 @@ from opkernel.device.permissions import set_origin
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import ConcreteFunction, Graph
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
+from opkernel.graph.io.signature_names import DEFAULT_SIGNATURE
 from opkernel.graph.tracing.function_tracing import Function
 from opkernel.interop.counted_loops import counted_loops
 from opkernel.interop.loaded_body import LoadedGradient, shorten_names
@@ -43,7 +44,6 @@ _HANDLES = (DataType.DT_RESOURCE, DataType.DT_VARIANT)
 _LISTS = ("variables", "trainable_variables")
 """What a loaded model lists, as those of Keras do."""
 _TENSORFLOW_VERSION = "2.21.0"  # whose format it is; TensorFlow's loader compares it with others
-_SERVING_DEFAULT = "serving_default"
 
 
 def write_module(module: Module, directory: str, signatures: Mapping[str, Any] | Any) -> None:
@@ -81,10 +81,10 @@ def _named_signatures(module: Module, given: Any) -> dict[str, Any]:
             raise InvalidArgumentError(f"Signatures have names of text, and not {wrong[0]!r}")
         return dict(given)
     if given is not None:
-        return {_SERVING_DEFAULT: given}
+        return {DEFAULT_SIGNATURE: given}
     functions = [one for one in functions_of(module).values() if isinstance(one, Function)]
     found = [one for one in functions if one.input_signature is not None]
-    return {_SERVING_DEFAULT: found[0]} if len(found) == 1 else {}
+    return {DEFAULT_SIGNATURE: found[0]} if len(found) == 1 else {}
 
 
 def _warn_of_lost_call(module: Module) -> None:

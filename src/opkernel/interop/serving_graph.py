@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from opkernel import raw_ops
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
 from opkernel.graph import Graph, Operation, Tensor, constant, placeholder
+from opkernel.graph.io.signature_names import INIT_OP_SIGNATURE
 from opkernel.interop.saved_functions import NamedFunction
 from opkernel.proto import AttrValue, MetaGraphDef, NameAttrList, SignatureDef, TensorInfo
 from opkernel.training import Variable
@@ -20,7 +21,6 @@ from opkernel.training.resource import PARTS_OF_TABLE, Asset, Resource
 from opkernel.types import DataType
 
 _PREDICT = "tensorflow/serving/predict"
-_INIT_OP = "__saved_model_init_op"
 
 
 class ServingGraph:
@@ -99,7 +99,7 @@ class ServingGraph:
         meta_graph = self._meta_graph
         meta_graph.graph_def.CopyFrom(self._graph.as_graph_def())
         meta_graph.collection_def["saved_model_main_op"].node_list.value.append(initialise.name)
-        output = meta_graph.signature_def[_INIT_OP].outputs[_INIT_OP]
+        output = meta_graph.signature_def[INIT_OP_SIGNATURE].outputs[INIT_OP_SIGNATURE]
         output.name = initialise.name
         output.tensor_shape.unknown_rank = True
 

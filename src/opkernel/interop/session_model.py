@@ -18,6 +18,7 @@ from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from opkernel.graph import Graph, Operation, Tensor, TensorSpec
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
+from opkernel.graph.io.signature_names import init_op_names, signature_names
 from opkernel.graph.tracing.nested_structure import flatten, map_structure
 from opkernel.interop.session_variable import SessionVariable, session_variables
 from opkernel.interop.signature import Signature, SignatureMap, model_html
@@ -147,11 +148,6 @@ def _parts(key: str, tensors: _Tensors, spec: CompositeSpec | None, value: Any) 
     return value
 
 
-_INIT_OP_SIGNATURE = "__saved_model_init_op"
-_NO_SIGNATURES = (_INIT_OP_SIGNATURE, "__saved_model_train_op")
-_INIT_OP_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")
-
-
 class SessionModel(Closing):
     """A graph that was loaded with the values of its variables, and a session that runs it.
 
@@ -190,9 +186,8 @@ class SessionModel(Closing):
         self.graph = graph_of(meta_graph)
         self.signatures = SignatureMap(
             {
-                name: _signature(name, definition, self)
-                for name, definition in meta_graph.signature_def.items()
-                if name not in _NO_SIGNATURES
+                name: _signature(name, meta_graph.signature_def[name], self)
+                for name in signature_names(meta_graph)
             }
         )
         self.session_options: dict[str, Any] = {"jit": jit}
@@ -256,7 +251,7 @@ class SessionModel(Closing):
         try:
             if self._checkpoint is not None:
                 self._restore(session, self._checkpoint)
-            for name in self._init_ops():
+            for name in init_op_names(self.meta_graph):
                 self.element(name, "the initialisation")
                 session.run(name, self._asset_feeds())
         except BaseException:
@@ -277,16 +272,6 @@ class SessionModel(Closing):
         for name in self.assets:
             self.element(name, "an asset")
         return {name: path.encode() for name, path in self.assets.items()}
-
-    def _init_ops(self) -> list[str]:
-        """The operations that initialise what no checkpoint holds."""
-        signature = self.meta_graph.signature_def
-        if _INIT_OP_SIGNATURE in signature:
-            return [info.name for info in signature[_INIT_OP_SIGNATURE].outputs.values()]
-        for collection in _INIT_OP_COLLECTIONS:
-            if collection in self.meta_graph.collection_def:
-                return [*self.meta_graph.collection_def[collection].node_list.value]
-        return []
 
     def element(self, name: str, whose: str) -> Tensor | Operation:
         """What a part of the MetaGraph names in the graph.

@@ -25,6 +25,7 @@ from opkernel.device.budget import check_time, current_budget
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.errors import DataLossError, InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import TensorSpec
+from opkernel.graph.io.signature_names import DEFAULT_SIGNATURE
 from opkernel.interop import Signature, load_as_session
 from opkernel.messages import did_you_mean
 from opkernel.proto import POOL, DecodeError, message_class
@@ -224,7 +225,6 @@ def _records(data: bytes, file: Path) -> Iterator[bytes]:
         start += 16 + length
 
 
-_DEFAULT = "serving_default"
 _CONFIG = SessionConfig(operation_timeout_in_ms=86_400_000)
 """Steps have the time of their requests. Only a session with a limit of its own looks at the clock."""
 
@@ -295,12 +295,12 @@ class Servable:
             InvalidArgumentError: there is none.
         """
         known = self.model.signatures
-        if (name or _DEFAULT) not in known:
+        if (name or DEFAULT_SIGNATURE) not in known:
             raise InvalidArgumentError(
-                f'Serving signature name: "{name or _DEFAULT}" not found in signature def; '
+                f'Serving signature name: "{name or DEFAULT_SIGNATURE}" not found in signature def; '
                 f"the model has {', '.join(known) or 'none'}{did_you_mean(name, known)}"
             )
-        return known[name or _DEFAULT]
+        return known[name or DEFAULT_SIGNATURE]
 
     def run(self, signature: Signature, inputs: dict[str, Any]) -> dict[str, Any]:
         """The outputs of a signature, perhaps computed together with those of other calls."""

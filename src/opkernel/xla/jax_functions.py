@@ -19,6 +19,7 @@ from opkernel.errors import (
 )
 from opkernel.graph import ConcreteFunction, Tensor, TensorSpec
 from opkernel.graph.core.edges import Edge
+from opkernel.graph.io.signature_names import DEFAULT_SIGNATURE
 from opkernel.graph.tracing.function_tracing import function as traced
 from opkernel.graph.tracing.nested_structure import map_structure
 from opkernel.messages import did_you_mean
@@ -29,8 +30,6 @@ from opkernel.xla.graph_compiler import GraphCompiler
 from opkernel.xla.jax_numpy import jax, jnp, wide_types
 from opkernel.xla.op_registry import global_xla_op_registry
 from opkernel.xla.resource import XlaResource
-
-_DEFAULT_SIGNATURE = "serving_default"
 
 Variables = Mapping[str, Any]
 """The values of variables by name: a pytree."""
@@ -55,7 +54,7 @@ class HasSignatures(Protocol):
 
 
 def jax_function(
-    model: HasSignatures | ConcreteFunction, signature: str = _DEFAULT_SIGNATURE
+    model: HasSignatures | ConcreteFunction, signature: str = DEFAULT_SIGNATURE
 ) -> JaxFunction:
     """A signature of a loaded model, or a traced function, as a pure function of JAX.
 

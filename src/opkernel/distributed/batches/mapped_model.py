@@ -16,13 +16,13 @@ from opkernel.graph import TensorSpec, file_kind, load_graph
 from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.graph.edit.interface import graph_outputs, split_by_need
 from opkernel.graph.io.graph_files import begins_with_node
+from opkernel.graph.io.signature_names import DEFAULT_SIGNATURE, default_signature
 from opkernel.interop import Signature, load_as_session
 from opkernel.messages import did_you_mean
 from opkernel.records import dataclass
 from opkernel.runtime import Session, SessionConfig
 from opkernel.types import Array, DataType, TensorShape
 
-_DEFAULT_SIGNATURE = "serving_default"
 _ONE_THREAD = SessionConfig(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
 
 
@@ -91,13 +91,17 @@ class ModelSource:
                     f"{self.path} has no signature {self.signature!r}; it has {known}"
                 )
             return signatures[self.signature]
-        if _DEFAULT_SIGNATURE in signatures:
-            return signatures[_DEFAULT_SIGNATURE]
-        if len(signatures) != 1:
+        default = default_signature(signatures)
+        if default is not None:
+            return signatures[default]
+        if not signatures:
             raise InvalidArgumentError(
-                f"{self.path} has no signature {_DEFAULT_SIGNATURE!r}: name one of its signatures: {known}"
+                f"{self.path} has no signatures, so its inputs and outputs have no names; write the graph of some outputs "
+                f"with opkernel freeze {self.path} --fetch NAME -o graph.pb, and take graph.pb"
             )
-        return next(iter(signatures.values()))
+        raise InvalidArgumentError(
+            f"{self.path} has no signature {DEFAULT_SIGNATURE!r}: name one of its signatures: {known}"
+        )
 
     def _of_graph(self, options: Mapping[str, Any]) -> MappedModel:
         if self.signature is not None or self.tags is not None:

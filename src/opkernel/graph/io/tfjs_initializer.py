@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from opkernel.graph.core.tensor_name import free_name
+from opkernel.graph.io.signature_names import INIT_OP_SIGNATURE
 from opkernel.proto import GraphDef, MetaGraphDef, NodeDef, SignatureDef
 from opkernel.types import DataType
 
-_INIT_OP_SIGNATURE = "__saved_model_init_op"
 _SCOPE = "initializer"
 
 
@@ -55,7 +55,7 @@ def add_initializer(
     nodes.extend(added)
     nodes.add(name=name, op="NoOp", input=[f"^{end}" for end in ends])
     meta_graph.graph_def.library.MergeFrom(initializer.library)
-    meta_graph.signature_def[_INIT_OP_SIGNATURE].outputs[_INIT_OP_SIGNATURE].name = name
+    meta_graph.signature_def[INIT_OP_SIGNATURE].outputs[INIT_OP_SIGNATURE].name = name
 
 
 def _rename(nodes: list[NodeDef], renamed: Callable[[str], str]) -> None:

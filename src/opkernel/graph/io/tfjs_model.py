@@ -23,6 +23,7 @@ from opkernel.graph.core.older_nodes import OLDER_OPS, add_later_attrs
 from opkernel.graph.io.file_kind import FileKind, tfjs_model_file
 from opkernel.graph.io.message_files import read_file, read_message, weights_manifest_beside
 from opkernel.graph.io.next_step import next_step
+from opkernel.graph.io.signature_names import DEFAULT_SIGNATURE
 from opkernel.graph.io.tfjs_initializer import add_initializer
 from opkernel.graph.io.tfjs_nodes import replace_tfjs_ops
 from opkernel.graph.io.tfjs_signature import complete_signature
@@ -41,7 +42,6 @@ from opkernel.types.tensor import holds_values
 
 _METADATA = "userDefinedMetadata"
 """The key of what a model says about itself, and the collection of the MetaGraph that holds it as JSON."""
-_DEFAULT_SIGNATURE = "serving_default"
 _KERAS_KEYS = ("model_config", "class_name", "keras_version")
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
@@ -86,7 +86,7 @@ def load_tfjs_model(path: str | os.PathLike[str]) -> MetaGraphDef:
     if started.node:
         add_initializer(meta_graph, signature, started, _resources(document))
     complete_signature(signature, meta_graph.graph_def)
-    meta_graph.signature_def[_DEFAULT_SIGNATURE].CopyFrom(signature)
+    meta_graph.signature_def[DEFAULT_SIGNATURE].CopyFrom(signature)
     return meta_graph
 
 
