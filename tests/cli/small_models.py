@@ -14,14 +14,14 @@ from google.protobuf import json_format
 
 import opkernel
 from opkernel import Graph, raw_ops, save_graph
-from opkernel.proto import SavedModel
+from opkernel.proto import MetaGraphDef, SavedModel
 
 SAVED = Path(__file__).resolve().parents[1] / "data" / "saved_models"
-"""`v1` and `v2`: SavedModels of TensorFlow 1 and 2 with the same weights, which are variables (make_saved_models.py)."""
+"""`v1` and `v2`: SavedModels of TensorFlow 1 and 2 with variables (make_saved_models.py); the weights of `v1` are ones."""
 WEIGHTS = np.arange(6, dtype=np.float32).reshape(3, 2)
 BIAS = np.array([1, -1], np.float32)
-X, Y = [[1.0, 2.0, 3.0]], [[17.0, 21.0]]
-"""An input, and its output."""
+X, Y, Y_OF_V1 = [[1.0, 2.0, 3.0]], [[17.0, 21.0]], [[7.0, 5.0]]
+"""An input, its output, and its output by the weights of `v1`."""
 
 
 def small_graph() -> Graph:
@@ -142,3 +142,12 @@ MODELS: dict[str, Callable[[Path], Path]] = {
     "tfjs-zip": zipped(tfjs),
     "tfjs-tar": tarred(tfjs),
 }
+
+
+def no_signatures(folder: Path) -> Path:
+    """A MetaGraph file as a training of TensorFlow 1 leaves it: nobody named its inputs and outputs."""
+    path = meta_graph(folder)
+    found = MetaGraphDef.FromString(path.read_bytes())
+    found.signature_def.clear()
+    path.write_bytes(found.SerializeToString())
+    return path
