@@ -152,11 +152,11 @@ def test_an_op_that_nobody_knows(
     for function in message.graph_def.library.function:
         for node in function.node_def:
             if node.op == "MatMul":
-                node.op = "AnOpOfMyOwn"
+                node.op = "AnOpThatNobodyKnows"
     saved = opkernel.proto.SavedModel(saved_model_schema_version=1, meta_graphs=[message])
     (path / "saved_model.pb").write_bytes(saved.SerializeToString())
     (found,) = json_of("show", path)["meta_graphs"]
-    assert "AnOpOfMyOwn" in found["not_runnable"]
+    assert "AnOpThatNobodyKnows" in found["not_runnable"]
     done = command("doctor", path)
     assert done.exit_code == 1
-    assert "Problem: AnOpOfMyOwn: unknown op" in done.stdout
+    assert "Problem: AnOpThatNobodyKnows: unknown op" in done.stdout
