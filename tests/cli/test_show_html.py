@@ -112,7 +112,7 @@ def test_a_cluster_of_a_run(command: Command, tmp_path: Path) -> None:
     done = command("show", DIGITS / "digits.pb", "--html", page, "--profile", file)
     assert done.exit_code == 0, done.output
     (cluster,) = read_clusters(page.read_text("utf-8"))
-    assert cluster["label"] == "xla cluster_0"
+    assert cluster["label"].startswith("xla cluster_")  # numbers go on in a process
     assert cluster["seconds"] > 0
     drawn = {name for _, _, *place in cluster["parts"] for name in place[1:]}
     assert {"Relu", "MaxPool2d", "probabilities"} <= drawn

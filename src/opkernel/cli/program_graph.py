@@ -198,7 +198,9 @@ def program_text(facts: dict[str, Any]) -> str:
     whose = f"Signature {facts['signature']}" if facts["signature"] else "The graph"
     constants, read = facts["variables_as_constants"], facts["variables_read"]
     how = ["functions inlined"] if facts["functions"] else []
-    how += [f"{counted(constants, 'variable')} as constants"] if constants else []
+    if constants:
+        kept = "a constant" if constants == 1 else "constants"
+        how.append(f"{counted(constants, 'variable')} as {kept}")
     told = f"{whose} runs {counted(facts['operations'], 'operation')}"
     told += f" with {' and '.join(how)}" if how else ""
     return f"{told}; steps read {counted(read, 'variable')}." if read else f"{told}."
