@@ -89,3 +89,158 @@ def test_given_overlaps():
     assert select(overlap_threshold=f32(0.5), overlaps=unknown).tolist() == [1, 2]
     with pytest.raises(InvalidArgumentError, match="overlaps must be 2-D"):
         select(overlap_threshold=f32(0), overlaps=f32([1]))
+
+
+# Scores of seven boxes apart in tenths, and which five TensorFlow 2.21 selects, in this order.
+TIES = {
+    "5443333": "02156",
+    "3354544": "24536",
+    "5544453": "05124",
+    "5534543": "01453",
+    "5553353": "02516",
+    "4544555": "15642",
+}
+
+
+@pytest.mark.parametrize("scores", TIES)
+def test_of_equal_scores_those_stay_that_tensorflow_keeps(scores):
+    sides = np.arange(8) * (np.arange(8) + 1) / 2
+    boxes = f32([[0, sides[i], 1, sides[i + 1]] for i in range(7)]).reshape(1, 7, 1, 4)
+    given = f32([int(one) for one in scores]).reshape(1, 7, 1) / f32(10)
+    result = combined(5, 5, 0.5, 0.2, boxes, given, clip_boxes=False)
+    selected = [int(one) for one in np.searchsorted(sides, result.nmsed_boxes[0, :, 3]) - 1]
+    assert "".join(map(str, selected)) == TIES[scores]
+
+
+# Scores of thirty classes in tenths, and the order of the classes in TensorFlow 2.21's result.
+CLASSES = {
+    "655443333656556555564653465365": [
+        28,
+        25,
+        21,
+        19,
+        9,
+        11,
+        0,
+        14,
+        15,
+        29,
+        26,
+        22,
+        18,
+        17,
+        16,
+        13,
+        12,
+        10,
+        2,
+        1,
+        20,
+        24,
+        4,
+        3,
+        8,
+        7,
+        6,
+        5,
+        23,
+        27,
+    ],
+    "456633663464464455336665644634": [
+        20,
+        2,
+        3,
+        27,
+        6,
+        7,
+        21,
+        10,
+        24,
+        22,
+        13,
+        1,
+        17,
+        16,
+        23,
+        25,
+        26,
+        0,
+        29,
+        15,
+        14,
+        12,
+        11,
+        9,
+        19,
+        18,
+        8,
+        5,
+        28,
+        4,
+    ],
+    "643446434565636354354543545564": [
+        0,
+        28,
+        5,
+        14,
+        12,
+        10,
+        19,
+        16,
+        21,
+        11,
+        9,
+        24,
+        26,
+        27,
+        25,
+        22,
+        29,
+        20,
+        1,
+        17,
+        8,
+        6,
+        4,
+        3,
+        18,
+        15,
+        13,
+        23,
+        7,
+        2,
+    ],
+}
+
+
+@pytest.mark.parametrize("scores", CLASSES)
+def test_equal_scores_of_many_classes_stand_in_tensorflows_order(scores):
+    given = f32([int(one) for one in scores]).reshape(1, 1, 30) / f32(10)
+    result = combined(1, 30, 0.5, 0.2, f32([0, 0, 1, 1]).reshape(1, 1, 1, 4), given)
+    assert result.nmsed_classes[0].tolist() == CLASSES[scores]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("seed", range(60))
+def test_drawn_boxes_with_equal_scores_beside_tensorflow(tf, seed):
+    draw = np.random.default_rng(seed)
+    batch, count, classes = (int(draw.integers(1, most)) for most in (3, 60, 6))
+    shape = (batch, count, int(draw.choice([1, classes])), 2)
+    corners = draw.integers(0, 8, shape)
+    boxes = np.concatenate([corners, corners + draw.integers(1, 4, shape)], -1).astype(np.float32)
+    lowest = -15 if seed % 5 == 0 else 0
+    scores = draw.integers(lowest, draw.choice([3, 10, 1000]), (batch, count, classes)) / 10
+    arguments = {
+        "boxes": boxes,
+        "scores": scores.astype(np.float32),
+        "max_output_size_per_class": i32(draw.integers(1, 30)),
+        "max_total_size": i32(draw.integers(1, 60)),
+        "iou_threshold": f32(draw.choice([0, 0.3, 0.5, 1])),
+        "score_threshold": f32(draw.choice([-2, -0.5, 0, 0.2])),
+        "pad_per_class": bool(draw.integers(2)),
+        "clip_boxes": bool(draw.integers(2)),
+    }
+    found = raw_ops.CombinedNonMaxSuppression(**arguments)
+    wanted = tf.raw_ops.CombinedNonMaxSuppression(**arguments)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other.numpy(), strict=True)

@@ -3,7 +3,6 @@
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/non_max_suppression_op.cc.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,11 @@ from opkernel.ops.image.non_max_suppression import (
     check_scalars,
     select_by_queue,
     select_by_sorting,
+    select_in_turn,
 )
 from opkernel.ops.input_checks import require, require_equal, require_rank
+from opkernel.ops.libstdcxx_order import priority_queue_order, sort_order
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.stable_order import stable_order
 from opkernel.types import Array, DataType
 
 
@@ -155,28 +155,31 @@ def _detect(
     score_threshold: Any,
 ) -> Array:
     """The best boxes of one image, best first: class, score and coordinates of each."""
-    found = []
-    for index in range(scores.shape[1]):
+    count, classes = scores.shape
+    places = min(per_class, count)
+    check_allocation((classes, places, 6), DataType.DT_FLOAT)
+    rows = np.zeros((classes, places, 6), np.float32)
+    rows[
+        ..., :2
+    ] = -1  # the class and the score of places that no box takes: TensorFlow sorts these, too
+    found = 0
+    for index in range(classes):
         of_class = boxes[:, index if boxes.shape[1] > 1 else 0]
         corners, scores_of_class = box_corners(of_class), scores[:, index]
 
         def keeps(best: int, others: Array, corners: Array = corners) -> Any:
             return ~(box_overlap(corners[:, others], corners[:, best]) > iou_threshold)
 
-        kept = _selected(scores_of_class, score_threshold, per_class, keeps)
-        classes = np.full(len(kept), index, np.float32)
-        found.append(np.column_stack([classes, scores_of_class[kept], of_class[kept]]))
-    rows = np.concatenate(found) if found else np.zeros((0, 6), np.float32)
-    best: Array = rows[stable_order(-rows[:, 1])[:limit]]
+        candidates = np.flatnonzero(scores_of_class > score_threshold)
+        in_turn = candidates[priority_queue_order(scores_of_class[candidates])]
+        kept = select_in_turn(in_turn, places, keeps)
+        found += len(kept)
+        rows[index, : len(kept), 0] = index
+        rows[index, : len(kept), 1] = scores_of_class[kept]
+        rows[index, : len(kept), 2:] = of_class[kept]
+    rows = rows.reshape(-1, 6)
+    best: Array = rows[sort_order(rows[:, 1])[: min(found, limit)]]
     return best
-
-
-def _selected(
-    scores: Array, score_threshold: Any, most: int, keeps: Callable[[int, Array], Array]
-) -> list[int]:
-    candidates = np.flatnonzero(scores > score_threshold)
-    check_allocation((min(len(candidates), most),), DataType.DT_INT32)
-    return select_by_sorting(scores, candidates, most, keeps)
 
 
 @register_kernel(NMS_WITH_OVERLAPS)
@@ -199,10 +202,13 @@ def nms_with_overlaps(
             scores, candidates, limits, lambda box, others: overlaps[box, others]
         )
     else:
-        selected = _selected(
+        candidates = np.flatnonzero(scores > score_threshold)
+        most = int(max_output_size)
+        check_allocation((min(len(candidates), most),), DataType.DT_INT32)
+        selected = select_by_sorting(
             scores,
-            score_threshold,
-            int(max_output_size),
+            candidates,
+            most,
             lambda best, others: ~(overlaps[others, best] > overlap_threshold),
         )
     return np.array(selected, np.int32)

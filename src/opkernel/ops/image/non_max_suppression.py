@@ -186,11 +186,15 @@ def _select(boxes: Any, scores: Any, limits: SelectionLimits) -> _Selection:
 def select_by_sorting(
     scores: Array, candidates: Array, most: int, keeps: Callable[[int, Array], Array]
 ) -> list[int]:
-    """For scores that do not change: each box selected strikes out those left, all at once.
+    """For scores that do not change: as `select_in_turn`, the highest score first."""
+    return select_in_turn(candidates[stable_order(-scores[candidates])], most, keeps)
+
+
+def select_in_turn(left: Array, most: int, keeps: Callable[[int, Array], Array]) -> list[int]:
+    """The first of the boxes left, and so on: each box selected strikes out those left, all at once.
 
     `keeps(box, others)` tells which of the others the box does not strike out.
     """
-    left = candidates[stable_order(-scores[candidates])]
     selected: list[int] = []
     while len(selected) < most and left.size:
         check_time("selecting boxes")
