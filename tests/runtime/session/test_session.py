@@ -384,3 +384,19 @@ def test_variables_are_constants_in_the_program_of_later_steps_while_they_keep_t
         session.run("change")
         assert held(session.program("y:0", ["x:0"])) == [5, 7]
         assert "VarHandleOp" in ops(session.program(["y:0", "add"], ["x:0"]))  # it is assigned to
+
+
+@pytest.mark.parametrize(
+    ("dtype", "plain", "values"),
+    [(opkernel.qint8, np.int8, [42, 85, 127]), (opkernel.quint8, np.uint8, [170, 213, 255])],
+)
+def test_quantised_tensors_are_fetched_as_plain_integers(dtype, plain, values):
+    """As TensorFlow 2.21 gives them, with these values."""
+    with opkernel.Graph().as_default() as graph:
+        x = opkernel.constant([1.0, 2.0, 3.0])
+        q = opkernel.raw_ops.QuantizeV2(input=x, min_range=-3.0, max_range=3.0, T=dtype)
+    with opkernel.Session(graph) as session:
+        found, (again, scalar) = session.run(q[0]), session.run([q[0], q[0][1]])
+    np.testing.assert_array_equal(found, np.array(values, plain), strict=True)
+    np.testing.assert_array_equal(again, found, strict=True)
+    assert scalar.dtype == plain

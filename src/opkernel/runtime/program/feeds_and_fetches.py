@@ -356,7 +356,8 @@ class FetchPlan:
 
     def _result(self, tensor: Tensor) -> Result:
         """The function that reads the value of a tensor from a list of values, for the caller."""
-        finish = result_of(tensor.dtype.base)
+        # As TensorFlow's sessions, plain integers for quantised types; eager results show their type.
+        finish = owned if tensor.dtype.base.is_quantized else result_of(tensor.dtype.base)
         if tensor.op.type in SESSION_HANDLE_OPS:
             dtype, state = tensor.op.inputs[0].dtype.base, self._state
             return lambda values, i=0: TensorHandle(_handle_text(finish(values, i)), dtype, state)
