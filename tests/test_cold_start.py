@@ -99,7 +99,7 @@ def loaded(code: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("code", "most", "besides"),
-    [(f"import sys\n{SCRIPT}", 189, {"click"}), (COMMAND, 203, set())],
+    [(f"import sys\n{SCRIPT}", 190, {"click"}), (COMMAND, 205, set())],
     ids=["script", "opkernel run"],
 )
 def test_a_straight_graph_loads_what_it_needs(files, code, most, besides):

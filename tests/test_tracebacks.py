@@ -1,7 +1,13 @@
 """What the tracebacks of errors show: the lines of the user, and no frame of opkernel."""
 
+import importlib
+import inspect
+import os
+import pickle
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -100,3 +106,88 @@ def test_all_frames_can_be_shown() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         square(WIDE)
     assert len(frames(caught.value)) > 10
+
+
+PACKAGE = Path(opkernel.__file__).parent
+PACKAGES = [
+    ".".join(stub.relative_to(PACKAGE.parent).parent.parts)
+    for stub in sorted(PACKAGE.rglob("__init__.pyi"))
+    if stub.parent.name not in ("proto", "keras")  # messages; a class that needs Keras
+]
+
+
+def shows_opkernel(function: Callable[..., Any], args: list[Any], named: dict[str, Any]) -> bool:
+    """Whether the error of a call, if there is one, shows frames of opkernel."""
+    try:
+        function(*args, **named)
+    except Exception as error:
+        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+        return any(file.startswith((f"{PACKAGE}{os.sep}", "<opkernel ")) for file in files)
+    return False
+
+
+def functions_of(package: str) -> Iterator[tuple[str, Any]]:
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        if isinstance(function := getattr(module, name), FunctionType):
+            yield name, function
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_public_function_that_gets_an_unknown_argument_shows_only_the_users_line(
+    package: str,
+) -> None:
+    for name, function in functions_of(package):
+        parameters = inspect.signature(function).parameters.values()
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            with pytest.raises(TypeError) as caught:
+                function(no_parameter_has_this_name=1)
+            assert frames(caught.value) == [], name
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_public_function_that_gets_a_wrong_value_shows_only_the_users_line(package: str) -> None:
+    shown = []
+    for name, function in functions_of(package):
+        required = [
+            p for p in inspect.signature(function).parameters.values() if p.default is p.empty
+        ]
+        args = [
+            object() for p in required if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        named = {p.name: object() for p in required if p.kind is p.KEYWORD_ONLY}
+        is_called = (args or named) and not name.startswith(("register_", "unregister_"))
+        if is_called and shows_opkernel(function, args, named):
+            shown.append(name)
+    assert shown == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: opkernel.Variable(object()),
+        lambda: opkernel.Variable(WIDE).assign("no"),
+        lambda: opkernel.TensorSpec("no shape"),
+        lambda: opkernel.Session(opkernel.Graph()).make_callable("no:0"),
+        lambda: opkernel.optimizers.SGD("no"),  # type: ignore[arg-type]
+        lambda: square.get_concrete_function(1, 2, 3),
+        lambda: opkernel.register_provider(object()),  # type: ignore[arg-type]
+        lambda: opkernel.no_such_name,
+    ],
+)
+def test_classes_and_names_show_only_the_users_line(call: Callable[[], Any]) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011  # which one is not the point here
+        call()
+    assert frames(caught.value) == ["<lambda>"]
+
+
+def test_an_argument_without_what_is_needed_is_named() -> None:
+    with pytest.raises(AttributeError) as caught:
+        opkernel.save_graph(object(), "graph.pb")  # type: ignore[arg-type]
+    assert caught.value.__notes__ == ["the value is argument 'graph' of save_graph"]
+    assert frames(caught.value) == []
+
+
+def test_a_function_is_one_under_all_its_names_and_in_pickles() -> None:
+    assert opkernel.constant is opkernel.graph.constant
+    assert pickle.loads(pickle.dumps(opkernel.constant)) is opkernel.constant

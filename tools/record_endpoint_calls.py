@@ -24,7 +24,15 @@ def namespace() -> dict[str, Any]:
     found: dict[str, Any] = {name: getattr(tf, name) for name in samples.MODULES}
     found |= {name: getattr(tf, name) for name in samples.TYPES}
     found |= {"array": tf, "losses": losses, "SparseTensor": tf.SparseTensor}
+    found["IndexedSlices"] = indexed_slices
     return found | {"RaggedTensor": ragged, "inf": float("inf"), "nan": float("nan")}
+
+
+def indexed_slices(values: Any, indices: Any, dense_shape: Any = None) -> Any:
+    given = [
+        None if one is None else tf.convert_to_tensor(one) for one in (values, indices, dense_shape)
+    ]
+    return tf.IndexedSlices(*given)
 
 
 def ragged(values: Any, row_splits: Any) -> Any:

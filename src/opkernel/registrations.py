@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from opkernel.errors import AlreadyExistsError
 from opkernel.logs import logger
 from opkernel.slots import Slot
+from opkernel.tracebacks import past_entrances
 
 _T = TypeVar("_T")
 
@@ -218,8 +219,9 @@ def declaring_site(caller: FrameType) -> DeclaringSite:
     A module may declare a family of its ops or kernels through a function of another module. A module
     that declares for others alone says so: `__declares_for_its_caller__`.
     """
+    caller = past_entrances(caller)
     while "__declares_for_its_caller__" in caller.f_globals and caller.f_back is not None:
-        caller = caller.f_back
+        caller = past_entrances(caller.f_back)
     frame = _importing(caller) or caller
     run = _outermost(frame).f_code
     return DeclaringSite(

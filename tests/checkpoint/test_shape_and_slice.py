@@ -19,6 +19,8 @@ def test_the_shape_is_that_of_the_slice(text, shape):
     [
         ("-", InvalidArgumentError, "Need least two elements"),
         ("a -", InvalidArgumentError, "Non numerical dimension"),
+        ("\u0662 -", InvalidArgumentError, "Non numerical dimension"),
+        ("4 \u0660,2", InvalidArgumentError, "Expected a pair of numbers"),
         ("-2 -", InvalidArgumentError, "Negative dimension"),
         ("3 x", InvalidArgumentError, "Expected a pair of numbers or '-' but got 'x'"),
         ("3 0,0", InvalidArgumentError, "start = 0, length = 0"),

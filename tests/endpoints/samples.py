@@ -106,7 +106,8 @@ def calls() -> Iterator[str]:
 
 def written(value: Any) -> Any:
     """A result as JSON: arrays with type, shape and elements; parts of ragged and sparse tensors."""
-    if isinstance(value, str | int | float | bool) or value is None:
+    is_python = isinstance(value, str | int | float | bool) and not isinstance(value, np.generic)
+    if is_python or value is None:
         return {"python": value}
     if hasattr(value, "dense_shape"):
         return {"sparse": [written(p) for p in (value.indices, value.values, value.dense_shape)]}

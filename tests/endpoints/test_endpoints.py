@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 import lzma
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,9 @@ NAMES |= {
     "SparseTensor": opkernel.sparse.SparseTensor,
     "RaggedTensor": opkernel.ragged.RaggedTensor,
 }
+NAMES["IndexedSlices"] = lambda *parts: opkernel.IndexedSlicesValue(
+    *map(opkernel.convert_to_tensor, parts), *[None] * (3 - len(parts))
+)
 NAMES |= {"inf": float("inf"), "nan": float("nan")}
 
 ALIKE = {"InvalidArgumentError", "ValueError", "TypeError", "AssertionError", "OutOfRangeError"}
@@ -94,6 +98,7 @@ def is_traceable(call):
         "error" not in wanted
         and "python" not in wanted
         and not is_random
+        and "IndexedSlices" not in call  # of which the parts come in another order
         and used & samples.ARRAYS.keys()
     )
 
@@ -193,8 +198,8 @@ def test_functions_of_tf_are_names_of_the_package():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: eval("nn.relu()", NAMES), TypeError, "nn.relu.*missing a required argument: 'features'"),
-        (lambda: eval("nn.relu([1.0], axis=1)", NAMES), TypeError, "nn.relu.*'axis'"),
+        (lambda: eval("nn.relu()", NAMES), TypeError, r"relu\(\) missing 1 required positional argument: 'features'"),
+        (lambda: eval("nn.relu([1.0], axis=1)", NAMES), TypeError, r"relu\(\) .*'axis'"),
         (lambda: opkernel.add(np.int32(1), np.float32(1)), OpError, "int32"),
         (lambda: opkernel.zeros([None]), OpError, "known sizes"),
         (lambda: opkernel.image.resize(np.zeros((2, 2, 3)), [2, 2], "x"), ValueError, "bilinear, nearest"),
@@ -205,6 +210,14 @@ def test_functions_of_tf_are_names_of_the_package():
 def test_what_is_wrong_is_said(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "name", ["nn.relu", "math.mod", "math.reduce_sum", "linalg.l2_normalize", "cast"]
+)
+def test_a_function_can_be_pickled(name):
+    function = eval(f"opkernel.{name}")
+    assert pickle.loads(pickle.dumps(function)) is function
 
 
 def test_numbers_of_python_divide_as_in_python():
@@ -250,6 +263,37 @@ def test_shapes_that_are_not_known_are_computed():
     assert places.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [2, 0]]
 
 
+def test_rows_of_slices_are_masked_in_graphs():
+    with opkernel.Graph().as_default() as graph:
+        values = opkernel.placeholder(opkernel.float32, [3, 2])
+        slices = opkernel.IndexedSlices(values, opkernel.constant([3, 1, 3]))
+        found = opkernel.sparse.mask(slices, [1])
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    rows, indices = opkernel.Session(graph).run([found.values, found.indices], {values: x})
+    assert (rows.tolist(), indices.tolist()) == ([[0, 1], [4, 5]], [3, 3])
+    assert isinstance(found, opkernel.IndexedSlices)
+
+
+def test_windows_with_gaps_in_images_of_unknown_size():
+    @opkernel.function(
+        input_signature=[opkernel.TensorSpec([None, None, None, 3], opkernel.float32)]
+    )
+    def pooled(x):
+        return opkernel.nn.pool(x, [2, 2], "MAX", dilations=[2, 3])
+
+    assert (
+        pooled(samples.ARRAYS["im"])
+        == opkernel.nn.pool(samples.ARRAYS["im"], [2, 2], "MAX", dilations=[2, 3])
+    ).all()
+
+
+def test_eigenvectors_of_a_complex_tridiagonal_matrix():
+    alpha, beta = np.array([1, 2, 3], np.complex128), np.array([1 + 2j, 3 - 1j])
+    values, vectors = opkernel.linalg.eigh_tridiagonal(alpha, beta, eigvals_only=False)
+    matrix = np.diag(alpha) + np.diag(beta, 1) + np.diag(beta.conj(), -1)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -257,7 +301,8 @@ def test_shapes_that_are_not_known_are_computed():
         "nn.batch_normalization(lo[:, :4], v, q, p, v, 1e-3)", "nn.gelu(v)", "math.reduce_logsumexp(a, axis=1)",
         "nn.sigmoid_cross_entropy_with_logits(p, v)", "losses.huber(m, m * 3.0)", "linalg.norm(m)",
         "linalg.expm(sq)", "image.resize(im, [4, 4], 'bicubic')", "signal.dct(m)", "array.linspace(v, p, 3)",
-        "linalg.tensordot(a, a, [[0, 1], [0, 1]])", "nn.moments(m, [0])[1]", "image.ssim(im, im * 0.5, 1.0, filter_size=3)",
+        "linalg.tensordot(a, a, [[0, 1], [0, 1]])", "nn.pool(im, [2, 2], 'AVG', dilations=[2, 2])",
+        "linalg.eigh_tridiagonal(v, q[:3])", "sparse.sampled_addmm([[0, 0], [1, 3]], p[:2], [2, 4], m * 1.0, n, output_type=float64)[1]", "nn.moments(m, [0])[1]", "image.ssim(im, im * 0.5, 1.0, filter_size=3)",
     ],
 )  # fmt: skip
 def test_gradients_pass_through(call):

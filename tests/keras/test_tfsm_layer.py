@@ -160,3 +160,35 @@ except Exception as error:
     assert "no endpoint 'nammed'; perhaps you mean named; its signatures are named" in told[0]
     assert "nowhere" in told[1]
     assert len(told) == 3
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="no torch")
+def test_torch_compiles_a_model_around_the_layer(folder: Path) -> None:
+    run(
+        "torch",
+        folder,
+        """
+import torch
+model = keras.Sequential([keras.Input((3,)), TFSMLayer(folder), keras.layers.Rescaling(2.0)])
+compiled = torch.compile(model, backend="eager")
+close(compiled(torch.tensor(x)), 2 * y)
+close(compiled(torch.tensor(x[:2])), 2 * y[:2])
+""",
+    )
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="no torch")
+def test_torch_trains_layers_behind_the_layer(folder: Path) -> None:
+    run(
+        "torch",
+        folder,
+        """
+import torch
+model = keras.Sequential([keras.Input((3,)), TFSMLayer(folder), keras.layers.Dense(1)])
+model.compile(keras.optimizers.SGD(1e-4), "mse")
+before = model.layers[-1].get_weights()[0]
+losses = model.fit(x, x[:, :1], epochs=3, verbose=0).history["loss"]
+assert losses[2] < losses[0] and (model.layers[-1].get_weights()[0] != before).any()
+close(model.layers[0](torch.tensor(x).T.contiguous().T), y)
+""",
+    )

@@ -104,7 +104,7 @@ def test_is_a_number_in_protos_and_a_name_in_texts():
     assert DataType(AttrValue(type=DataType.DT_HALF).type) is ok.half
     assert TensorProto(dtype=ok.qint8.ref).dtype == 111
     assert json.dumps(ok.int32) == "3"
-    assert f"{ok.float32} {ok.float16.ref!s:>9}" == "float  half_ref"
+    assert f"{ok.float32} {ok.float16.ref!s:>9}" == "float32 float16_ref"
     assert pickle.loads(pickle.dumps(ok.variant)) is ok.variant
 
 

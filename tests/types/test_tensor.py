@@ -248,7 +248,7 @@ def test_long_string_in_content():
 def test_content_that_does_not_fit(dtype, sizes, content):
     with pytest.raises(InvalidArgumentError, match="Cannot parse tensor from proto") as caught:
         read(dtype, sizes, tensor_content=content)
-    assert f"{dtype} tensor of shape [{','.join(map(str, sizes))}]" in str(caught.value)
+    assert f"{dtype.string} tensor of shape [{','.join(map(str, sizes))}]" in str(caught.value)
 
 
 @pytest.mark.parametrize("number", [0, 101, 133])

@@ -42,11 +42,13 @@ from opkernel.errors import (
 from opkernel.file_errors import checked_path, file_errors
 from opkernel.files import Directory, Opener
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
+from opkernel.tracebacks import entrances
 from opkernel.types import Array, DataType, TensorShape, natural_dtype
 
 _PRODUCER = 1
 
 
+@entrances
 class BundleWriter:
     """Writes a checkpoint: `add` tensors, then `finish`.
 

@@ -18,6 +18,7 @@ from opkernel.checkpoint.sstable import is_table
 from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.file_errors import checked_path
 from opkernel.proto import CheckpointState
+from opkernel.tracebacks import entrances
 
 STATE_FILE = "checkpoint"
 _HOUR_S = 3600.0
@@ -135,6 +136,7 @@ def _in_utf8(path: str) -> str:
     return path
 
 
+@entrances
 class CheckpointManager:
     """Keeps the latest checkpoints of a directory: numbers them, deletes the oldest, and writes `checkpoint`.
 

@@ -18,7 +18,7 @@ ALL = -1
 """The length of an extent that is the whole dimension; its start is 0."""
 
 _MOST = 2**63 - 1
-_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 _ESCAPED = {b"\0": b"\0\xff", b"\xff": b"\xff\0"}
 
 

@@ -32,6 +32,7 @@ from opkernel.opdef import (
 )
 from opkernel.opdef.core.op_traits import NO_TRAITS
 from opkernel.proto import OpDef
+from opkernel.tracebacks import past_entrances
 from opkernel.types import DataType
 
 _RETURNING = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
@@ -238,7 +239,7 @@ def op(
         AlreadyExistsError: there is an op of that name already.
         TypeError: the decorated object is no function.
     """
-    caller = sys._getframe(1)
+    caller = past_entrances(sys._getframe(1))
 
     def make(function: Callable[..., Any]) -> CustomOp[..., Any]:
         if not isinstance(function, FunctionType):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from opkernel.lazy_exports import lazy_exports
-from opkernel.messages import did_you_mean
+from opkernel.tracebacks import hide_frames, hides_frames
 
 _TABLE = Path(__file__).with_name("table.txt")
 
@@ -81,49 +82,48 @@ def endpoints(
     package: str,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a module: the functions of its files and of the table."""
-    load_export, list_exports, exports = lazy_exports(package)
     module = package.rpartition(".")[2]
-    lines = {row.name: row for row in table() if row.module == module and row.name not in exports}
+    rows = {row.name: row for row in table() if row.module == module}
+    load, public, names = lazy_exports(
+        package, {name: functools.partial(_made, package, row) for name, row in rows.items()}
+    )
+    return load, public, sorted(names)
 
-    @functools.cache
-    def load(name: str) -> Any:
-        if name in exports:
-            return load_export(name)
-        row = lines.get(name)
-        if row is None:
-            hint = "" if name.startswith("_") else did_you_mean(name, [*exports, *lines])
-            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}", name=name)
-        return load(row.target.rpartition(".")[2]) if row.is_alias else endpoint_function(row)
 
-    return load, lambda: sorted([*list_exports(), *lines]), sorted([*exports, *lines])
+def _made(package: str, row: Endpoint) -> Any:
+    """The function of a line; the other endpoint for an alias."""
+    if row.is_alias:
+        return getattr(sys.modules[package], row.target.rpartition(".")[2])
+    return endpoint_function(row)
 
 
 def endpoint_function(endpoint: Endpoint) -> Callable[..., Any]:
-    """The function of a line of the table."""
+    """The function of a line of the table.
+
+    Its text is compiled, as `collections.namedtuple` does, so that Python binds the arguments of calls.
+    """
     from opkernel import raw_ops
     from opkernel.opdef import global_op_registry, op_docstring
     from opkernel.ops.api_defs import python_api_def
 
     parameters = endpoint.parameters
-    declared = {parameter.name: parameter.declared for parameter in parameters}
-    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [inspect.Parameter(p.name, positional, default=p.default) for p in parameters]
-    )
-
-    def function(*args: Any, **kwargs: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{endpoint.module}.{endpoint.name}(): {error}") from None
-        bound.apply_defaults()
-        op = getattr(raw_ops, endpoint.target)
-        return op(**{declared[name]: value for name, value in bound.arguments.items()})
-
+    given = ", ".join(f"{p.declared}={p.name}" for p in parameters)
+    text = f"""def {endpoint.name}({", ".join(p.name for p in parameters)}):
+    try:
+        return raw_ops.{endpoint.target}({given})
+    except Exception as error:
+        hide_frames(error)
+        raise
+"""
+    scope: dict[str, Any] = {"raw_ops": raw_ops, "hide_frames": hide_frames}
+    scope["__name__"] = f"opkernel.endpoints.{endpoint.module}"
+    file = f"<opkernel {endpoint.module}.{endpoint.name}>"
+    exec(compile(text, file, "exec"), scope)  # text is of the table
+    function: Any = scope[endpoint.name]
+    empty = inspect.Parameter.empty
+    function.__defaults__ = tuple(p.default for p in parameters if p.default is not empty)
     op_def = global_op_registry().look_up_op_def(endpoint.target)
-    function.__signature__ = signature  # type: ignore[attr-defined]  # as `inspect` asks
-    function.__name__ = function.__qualname__ = endpoint.name
-    function.__module__ = f"opkernel.endpoints.{endpoint.module}"
     names = {p.declared: p.name for p in parameters}
     function.__doc__ = op_docstring(op_def, python_api_def(endpoint.target), names)
-    return function
+    made: Callable[..., Any] = hides_frames(function)
+    return made

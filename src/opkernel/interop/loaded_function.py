@@ -20,6 +20,7 @@ from opkernel.graph.tracing.tensor_spec import spec_of
 from opkernel.interop.structured_value import CompositeSpec
 from opkernel.messages import short_repr
 from opkernel.proto import FunctionSpec, SavedConcreteFunction
+from opkernel.tracebacks import entrances, hide_frames
 from opkernel.types import array_from_python
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ class LoadedConcreteFunction(ConcreteFunction):
         return f"<opkernel.LoadedConcreteFunction {self.loaded_name}>"
 
 
+@entrances
 class LoadedFunction:
     """A function of a SavedModel as Python called it: it chooses among the signatures that were saved.
 
@@ -313,8 +315,6 @@ class LoadedFunction:
             function, values = found
             return function.call(values)
         except Exception as error:
-            from opkernel.tracebacks import hide_frames
-
             hide_frames(error)
             raise
 

@@ -10,8 +10,9 @@ Source: Keras src/export/tfsm_layer.py.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -209,8 +210,21 @@ def _by_callback(concrete: ConcreteFunction, flat: Sequence[Any]) -> Any:
     return jax().pure_callback(run, shapes, *flat)
 
 
-_COMPUTE: dict[str, Callable[[TFSMLayer, Any, Mapping[str, Any]], Any]] = {
+_Compute: TypeAlias = Callable[[TFSMLayer, Any, Mapping[str, Any]], Any]
+
+
+def _untraced(compute: _Compute) -> _Compute:
+    """A function that `torch.compile` calls and does not look into: it computes with arrays of NumPy.
+
+    Args:
+        compute: the function; for another backend it is returned as it is.
+    """
+    torch = sys.modules.get("torch")  # Keras has imported it, if it is the backend
+    return compute if torch is None else torch.compiler.disable(compute)
+
+
+_COMPUTE: dict[str, _Compute] = {
     "jax": _by_jax,
     "numpy": _by_arrays,
-    "torch": _by_arrays,
+    "torch": _untraced(_by_arrays),
 }

@@ -33,12 +33,14 @@ from opkernel.kernel.op_kernel import OpKernel
 from opkernel.opdef import attr_to_python
 from opkernel.proto import OpDef
 from opkernel.records import dataclass, field, replace
+from opkernel.tracebacks import hides_frames
 
 _R = TypeVar("_R")
 _FILLED_IN = frozenset({"xp", "construction"})
 _VARIADIC = 0x04 | 0x08  # CO_VARARGS | CO_VARKEYWORDS
 
 
+@hides_frames  # it is known by its identity: there is no second function for users
 def forward_input(tensor: Any) -> Any:
     """The kernel of ops that pass their input on; the plan emits no call for it."""
     return tensor

@@ -18,6 +18,7 @@ from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.file_errors import checked_path
 from opkernel.proto import TrackableObjectGraph
+from opkernel.tracebacks import entrances
 from opkernel.training.module import Module, TrackedObjects, children_of
 from opkernel.training.optimizer import Optimizer
 from opkernel.training.resource import PARTS_OF_TABLE, Resource
@@ -79,6 +80,7 @@ def _build_optimizers(tracked: TrackedObjects, pairs: dict[int, int], graph: Obj
     return was_built
 
 
+@entrances
 class Checkpoint(Module):
     """Objects whose variables are saved and restored together; TensorFlow's `tf.train.Checkpoint` reads them.
 

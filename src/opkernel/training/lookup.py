@@ -17,6 +17,7 @@ from opkernel import raw_ops
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Tensor, TensorSpec, function
 from opkernel.graph.core.default_graph import innermost_default
+from opkernel.tracebacks import entrances
 from opkernel.training.resource import PARTS_OF_TABLE, Asset, Resource
 from opkernel.types import DataType, array_from_python, as_dtype, natural_dtype
 
@@ -58,6 +59,7 @@ class TableInitializer(abc.ABC):
         return {}
 
 
+@entrances
 class KeyValueTensorInitializer(TableInitializer):
     """Fills a table with keys and their values.
 
@@ -82,6 +84,7 @@ class KeyValueTensorInitializer(TableInitializer):
         raw_ops.InitializeTableV2(table_handle=handle, keys=self._keys, values=self._values)
 
 
+@entrances
 class TextFileInitializer(TableInitializer):
     """Fills a table with the lines of a text file; `opkernel.save` copies the file.
 
@@ -127,6 +130,7 @@ class TextFileInitializer(TableInitializer):
         return {"_filename": self._filename}
 
 
+@entrances
 class Table(Resource):
     """What tables have in common.
 
@@ -201,6 +205,7 @@ class Table(Resource):
         }
 
 
+@entrances
 class StaticHashTable(Table):
     """A table that is filled once, when it is made.
 
@@ -234,6 +239,7 @@ class StaticHashTable(Table):
         return {"_initializer": self._initializer, **super()._tracked_children()}
 
 
+@entrances
 class MutableHashTable(Table):
     """A table whose content changes; it is saved with the content of then.
 

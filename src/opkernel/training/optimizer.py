@@ -22,6 +22,7 @@ from opkernel.graph import Tensor, function
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.tracing.tensor_spec import spec_of
 from opkernel.messages import short_repr
+from opkernel.tracebacks import entrances
 from opkernel.training.earlier_slots import EarlierSlots, SlotReader
 from opkernel.training.variable import Variable, assign_saved
 from opkernel.training.variable_gradients import listed_variables, value_and_grad, with_outputs
@@ -34,6 +35,7 @@ LearningRate = float | Callable[[Any], Any]
 """A learning rate: a number, or a function of the number of steps taken."""
 
 
+@entrances
 class Optimizer(abc.ABC):
     """An optimiser.
 

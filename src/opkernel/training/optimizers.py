@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.gradients import IndexedSlicesValue
+from opkernel.tracebacks import entrances
 from opkernel.training import schedules
 from opkernel.training.earlier_slots import EarlierSlots
 from opkernel.training.optimizer import (
@@ -27,6 +28,7 @@ from opkernel.training.variable import Variable
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ftrl", "Optimizer", "RMSprop", "schedules"]
 
 
+@entrances
 class SGD(Optimizer):
     """Gradient descent: `w -= learning_rate * g`; with momentum `v = momentum * v - learning_rate * g; w += v`.
 
@@ -82,6 +84,7 @@ class SGD(Optimizer):
             )
 
 
+@entrances
 class Adam(Optimizer):
     """Adam: steps scaled by running means of the gradient and of its square.
 
@@ -155,6 +158,7 @@ class Adam(Optimizer):
         )
 
 
+@entrances
 class AdamW(Adam):
     """Adam after a decay of the weights: `w -= learning_rate * weight_decay * w`.
 
@@ -187,6 +191,7 @@ class AdamW(Adam):
         super()._apply(step, variable, grad)
 
 
+@entrances
 class RMSprop(Optimizer):
     """RMSprop: steps divided by the root of a running mean of the squared gradient.
 
@@ -279,6 +284,7 @@ class _Accumulating(Optimizer):
         apply(**self._arguments(step, variable), grad=slices.values, indices=slices.indices)
 
 
+@entrances
 class Adagrad(_Accumulating):
     """Adagrad: steps divided by the root of the sum of all squared gradients.
 
@@ -323,6 +329,7 @@ class Adagrad(_Accumulating):
         }
 
 
+@entrances
 class Ftrl(_Accumulating):
     """Follow the regularised leader: sparse weights for sparse data.
 

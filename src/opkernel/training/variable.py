@@ -21,6 +21,7 @@ from opkernel.messages import short_repr
 from opkernel.opdef import ShapeAndType
 from opkernel.opdef.shapes.shape_algebra import make_shape_handle
 from opkernel.runtime.calls.eager import execute
+from opkernel.tracebacks import entrances
 from opkernel.types import (
     DataType,
     PartialTensorShape,
@@ -51,6 +52,7 @@ def _value_of(other: Any) -> Any:
     return other.value if isinstance(other, Variable) else other
 
 
+@entrances
 class Variable:
     """A tensor that keeps its value, for Python code and for functions that are traced.
 

@@ -131,7 +131,8 @@ class DataType(enum.IntEnum):
         raise InvalidArgumentError(f"{short_repr(value)} is not the number of a DataType")
 
     def __str__(self) -> str:
-        return self.string
+        """The name that users write: "float32". Messages with TensorFlow's text have `string`, "float"."""
+        return self.tf_name
 
     __format__ = enum.Enum.__format__  # an IntEnum would print its number
 

@@ -119,7 +119,7 @@ def array_from_python(value: Any, dtype: DataType | None = None) -> np.ndarray[A
             raise TypeError(f"values of type {array.dtype}")
         return np.asarray(value, dtype.numpy_dtype)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # also its `__array__`
-        kind = "tensor" if dtype is None else f"{dtype} tensor"
+        kind = "tensor" if dtype is None else f"{dtype.string} tensor"
         raise InvalidArgumentError(
             f"Cannot make a {kind} of {short_repr(value)}: {error}"
         ) from None

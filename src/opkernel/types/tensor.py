@@ -84,7 +84,9 @@ def tensor_from_proto(
     """
     dtype = DataType(proto.dtype)
     if dtype.is_ref or dtype is DataType.DT_INVALID:
-        raise InvalidArgumentError(f"Cannot parse tensor from proto: no tensor has type {dtype}")
+        raise InvalidArgumentError(
+            f"Cannot parse tensor from proto: no tensor has type {dtype.string}"
+        )
     shape = TensorShape.from_proto(proto.tensor_shape)
     count = shape.num_elements()
     content = proto.tensor_content
@@ -125,7 +127,7 @@ def tensor_to_proto(value: npt.ArrayLike, dtype: DataType | None = None) -> Tens
     if dtype.can_memcpy:
         if array.nbytes >= _MAX_PROTO_BYTES:
             raise InvalidArgumentError(
-                f"A TensorProto holds less than 2 GiB; got {dtype} tensor of "
+                f"A TensorProto holds less than 2 GiB; got {dtype.string} tensor of "
                 f"{array.nbytes} bytes, shape {TensorShape(array.shape)}"
             )
         proto.tensor_content = array.tobytes()
@@ -152,7 +154,7 @@ def _check_memory(
     size_bytes = count * dtype.numpy_dtype.itemsize
     if limit_bytes is not None and size_bytes > limit_bytes:
         raise ResourceExhaustedError(
-            f"Tensor of shape {shape} and type {dtype} takes {size_bytes} bytes; "
+            f"Tensor of shape {shape} and type {dtype.string} takes {size_bytes} bytes; "
             f"the limit is {limit_bytes}"
         )
     if decoded_charge.get() is not None:
@@ -173,7 +175,7 @@ def _reshape(flat: Array, shape: TensorShape) -> Array:
 
 def _content_error(dtype: DataType, shape: TensorShape, why: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"Cannot parse tensor from proto: {dtype} tensor of shape {shape}: tensor_content {why}"
+        f"Cannot parse tensor from proto: {dtype.string} tensor of shape {shape}: tensor_content {why}"
     )
 
 

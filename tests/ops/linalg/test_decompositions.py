@@ -109,6 +109,16 @@ def test_a_matrix_without_cholesky_factor_gives_nan_and_its_neighbour_does_not()
     np.testing.assert_array_equal(factors[1], [[2, 0], [1, 1]])
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_a_complex_matrix_without_cholesky_factor_gives_zeros(dtype: Any) -> None:
+    matrices = np.array([[[1, 2], [2, 1]], [[0, 0], [0, 0]], [[4, 2], [2, 2]]], dtype)
+    factors = raw_ops.Cholesky(input=matrices)
+    np.testing.assert_array_equal(factors[:2], np.zeros((2, 2, 2)))
+    np.testing.assert_array_equal(factors[2], [[2, 0], [1, 1]])
+    assert raw_ops.Cholesky(input=np.zeros((1, 1), dtype)) == 0
+    assert np.isnan(raw_ops.Cholesky(input=np.full((1, 1), np.nan, dtype))).all()
+
+
 @every
 @pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (3, 5), (0, 3), (3, 0), (0, 2, 3)])
 @pytest.mark.parametrize("full", [True, False])

@@ -200,3 +200,52 @@ def test_a_variant_of_another_type_is_refused() -> None:
             Tvalues="int32",
             Tsplits="int64",
         )
+
+
+def scalars(*values: float) -> Any:
+    """Variants of scalars."""
+    return raw_ops.Pack(
+        values=[
+            raw_ops.RaggedTensorToVariant(
+                rt_nested_splits=[], rt_dense_values=np.float32(one), batched_input=False
+            )
+            for one in values
+        ]
+    )
+
+
+@pytest.mark.parametrize("splits", [[0], [0, 1, 2, 3], [0, 2, 3, 3]])
+def test_a_gradient_of_rows_that_are_scalars_has_the_scalars(splits: list[int]) -> None:
+    found = raw_ops.RaggedTensorToVariantGradient(
+        encoded_ragged_grad=scalars(1, 2, 3),
+        row_splits=np.array(splits, np.int64),
+        dense_values_shape=np.array([3], np.int32),
+        Tvalues=opkernel.float32,
+    )
+    assert found.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("splits", "shape", "message"),
+    [
+        ([], [3], "must have at least one splits"),
+        ([1, 2, 3], [3], "first element of ragged splits must be 0"),
+        ([0, 3, 2], [3], "must be monotonically increasing"),
+        ([0], [4], "The gradient has 3 elements, the values 4"),
+    ],
+)
+def test_a_gradient_of_rows_refuses_other_splits_and_shapes(
+    splits: list[int], shape: list[int], message: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        raw_ops.RaggedTensorToVariantGradient(
+            encoded_ragged_grad=scalars(1, 2, 3),
+            row_splits=np.array(splits, np.int64),
+            dense_values_shape=np.array(shape, np.int32),
+            Tvalues=opkernel.float32,
+        )
+
+
+def test_zeros_like_takes_no_vector_of_variants() -> None:
+    with pytest.raises(InvalidArgumentError, match="non-scalar Tensor with dtype=DT_VARIANT"):
+        raw_ops.ZerosLike(x=scalars(1, 2))

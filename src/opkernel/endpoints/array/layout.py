@@ -22,7 +22,6 @@ from opkernel.endpoints.tensors import (
     static_shape,
     static_value,
 )
-from opkernel.errors import InvalidArgumentError
 from opkernel.types import DataType, TensorShape
 
 
@@ -282,22 +281,29 @@ def required_space_to_batch_paddings(
         input_shape: the sizes of the axes that are cut into blocks.
         block_shape: the sizes of the blocks.
         base_paddings: rows of paddings before and after that there are at least.
-        name: not used: the arguments have values.
+        name: a name for the scope of nodes in a graph.
 
     Returns:
-        Two int32 arrays with a row for each axis.
-
-    Raises:
-        InvalidArgumentError: an argument has no value before the graph runs.
+        Two int32 arrays with a row for each axis; tensors where an argument has no value before the graph runs.
     """
     sizes, blocks = static_value(input_shape), static_value(block_shape)
-    if sizes is None or blocks is None:
-        raise InvalidArgumentError("required_space_to_batch_paddings needs shapes that are known")
-    base = (
-        np.zeros((len(blocks), 2), np.int32) if base_paddings is None else np.asarray(base_paddings)
-    )
+    given = None if base_paddings is None else static_value(base_paddings)
+    if sizes is None or blocks is None or (given is None and base_paddings is not None):
+        return _space_to_batch_paddings(input_shape, block_shape, base_paddings)
+    base = np.zeros((len(blocks), 2), np.int32) if given is None else given
     full = sizes + base.sum(axis=1)
     extra = (-full) % blocks
     paddings = np.stack([base[:, 0], base[:, 1] + extra], axis=1)
     crops = np.stack([np.zeros_like(extra), extra], axis=1)
     return paddings.astype(np.int32), crops.astype(np.int32)
+
+
+def _space_to_batch_paddings(sizes: Any, blocks: Any, base: Any) -> tuple[Any, Any]:
+    """The paddings and crops of shapes that the graph computes."""
+    given, block = (cast_to(one, DataType.DT_INT32) for one in (sizes, blocks))
+    none = raw_ops.ZerosLike(x=block)
+    before, after = (none, none) if base is None else (base[:, 0], base[:, 1])
+    full = raw_ops.AddN(inputs=[given, before, after])
+    extra = raw_ops.FloorMod(x=raw_ops.Neg(x=full), y=block)
+    paddings = raw_ops.Pack(values=[before, raw_ops.AddV2(x=after, y=extra)], axis=1)
+    return paddings, raw_ops.Pack(values=[none, extra], axis=1)

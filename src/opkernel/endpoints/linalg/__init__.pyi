@@ -53,6 +53,7 @@ from opkernel.endpoints.linalg.products import matrix_transpose as matrix_transp
 from opkernel.endpoints.linalg.products import matvec as matvec
 from opkernel.endpoints.linalg.products import tensordot as tensordot
 from opkernel.endpoints.linalg.products import trace as trace
+from opkernel.endpoints.linalg.tridiagonal import eigh_tridiagonal as eigh_tridiagonal
 
 def band_part(
     input: _Input,

@@ -49,6 +49,8 @@ from opkernel.endpoints.nn.activations import gelu as gelu
 from opkernel.endpoints.nn.activations import isotonic_regression as isotonic_regression
 from opkernel.endpoints.nn.activations import leaky_relu as leaky_relu
 from opkernel.endpoints.nn.activations import silu as silu
+from opkernel.endpoints.nn.averages import compute_average_loss as compute_average_loss
+from opkernel.endpoints.nn.averages import scale_regularization_loss as scale_regularization_loss
 from opkernel.endpoints.nn.convolutions import atrous_conv2d as atrous_conv2d
 from opkernel.endpoints.nn.convolutions import conv1d as conv1d
 from opkernel.endpoints.nn.convolutions import conv2d as conv2d
@@ -71,9 +73,12 @@ from opkernel.endpoints.nn.cross_entropy import (
 from opkernel.endpoints.nn.cross_entropy import (
     weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
 )
+from opkernel.endpoints.nn.ctc import collapse_repeated as collapse_repeated
 from opkernel.endpoints.nn.ctc import ctc_beam_search_decoder as ctc_beam_search_decoder
 from opkernel.endpoints.nn.ctc import ctc_greedy_decoder as ctc_greedy_decoder
 from opkernel.endpoints.nn.ctc import ctc_loss as ctc_loss
+from opkernel.endpoints.nn.ctc import ctc_unique_labels as ctc_unique_labels
+from opkernel.endpoints.nn.dilations import with_space_to_batch as with_space_to_batch
 from opkernel.endpoints.nn.lookup import compute_accidental_hits as compute_accidental_hits
 from opkernel.endpoints.nn.lookup import embedding_lookup as embedding_lookup
 from opkernel.endpoints.nn.lookup import embedding_lookup_sparse as embedding_lookup_sparse

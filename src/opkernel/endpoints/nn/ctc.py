@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 
 from opkernel import raw_ops
+from opkernel.endpoints.array.choosing import boolean_mask
+from opkernel.endpoints.array.making import sequence_mask
+from opkernel.endpoints.math.reductions import reduce_max
 from opkernel.endpoints.sparse._parts import sparse_parts
 from opkernel.endpoints.sparse.tensor import SparseTensor
 from opkernel.endpoints.tensors import (
@@ -17,6 +20,7 @@ from opkernel.endpoints.tensors import (
     cast_to,
     composed,
     convert,
+    dtype_of,
     known_rank,
     static_shape,
 )
@@ -136,3 +140,77 @@ def _sparse(labels: Any, lengths: Any) -> SparseTensor:
     indices = raw_ops.Where(condition=raw_ops.Less(x=numbers, y=ends))
     values = raw_ops.GatherNd(params=labels, indices=indices)
     return SparseTensor(indices, values, raw_ops.Shape(input=labels, out_type=DataType.DT_INT64))
+
+
+@composed
+def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | None = None) -> Any:
+    """Sequences of labels without those that equal the one before.
+
+    Args:
+        labels: [batch, time].
+        seq_length: the length of each sequence, [batch].
+        name: a name for the scope of nodes in a graph.
+
+    Returns:
+        The labels, [batch, longest], with 0 after the end of a sequence; and the new lengths, of the type of
+        `seq_length`.
+
+    Raises:
+        ValueError: the labels are no matrix.
+    """
+    x, lengths = convert(labels), convert(seq_length)
+    if known_rank(x, "collapse_repeated") != 2:
+        raise ValueError("collapse_repeated takes labels of the shape [batch, time]")
+    others = raw_ops.NotEqual(x=x[:, 1:], y=x[:, :-1])
+    first = raw_ops.OnesLike(x=raw_ops.Cast(x=x[:, :1], DstT=DataType.DT_BOOL))
+    is_kept = raw_ops.ConcatV2(values=[first, others], axis=1)
+    is_kept = raw_ops.LogicalAnd(x=is_kept, y=sequence_mask(lengths, raw_ops.Shape(input=x)[1]))
+    count = raw_ops.Sum(
+        input=raw_ops.Cast(x=is_kept, DstT=DataType.DT_INT32), axis=np.array([1], np.int32)
+    )
+    longest = reduce_max(count)
+    places = raw_ops.Where(condition=sequence_mask(count, longest))
+    shape = raw_ops.Pack(values=[raw_ops.Shape(input=x)[0], longest])
+    found = raw_ops.ScatterNd(
+        indices=places, updates=boolean_mask(x, is_kept), shape=cast_to(shape, DataType.DT_INT64)
+    )
+    return found, cast_to(count, dtype_of(lengths))
+
+
+@composed
+def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> Any:
+    """The labels of each sequence once, in the order of their first places.
+
+    Args:
+        labels: [batch, time].
+        name: a name for the scope of nodes in a graph.
+
+    Returns:
+        The labels, int64 [batch, time] with 0 behind them; and where each given label is among them, int32.
+
+    Raises:
+        ValueError: the labels are no matrix.
+    """
+    x = convert(labels)
+    if known_rank(x, "ctc_unique_labels") != 2:
+        raise ValueError("ctc_unique_labels takes labels of the shape [batch, time]")
+    equal = raw_ops.Equal(x=x[:, :, None], y=x[:, None, :])
+    first = raw_ops.ArgMax(
+        input=raw_ops.Cast(x=equal, DstT=DataType.DT_INT32),
+        dimension=np.int32(2),
+        output_type=DataType.DT_INT32,
+    )
+    number = raw_ops.Range(start=np.int32(0), limit=raw_ops.Shape(input=x)[1], delta=np.int32(1))
+    is_first = raw_ops.Equal(x=first, y=number)
+    rank = raw_ops.Cumsum(
+        x=raw_ops.Cast(x=is_first, DstT=DataType.DT_INT32), axis=np.int32(1), exclusive=True
+    )
+    index = raw_ops.GatherV2(params=rank, indices=first, axis=np.int32(1), batch_dims=1)
+    rows = raw_ops.Where(condition=is_first)[:, 0]
+    columns = cast_to(boolean_mask(rank, is_first), DataType.DT_INT64)
+    unique = raw_ops.ScatterNd(
+        indices=raw_ops.Pack(values=[rows, columns], axis=1),
+        updates=cast_to(boolean_mask(x, is_first), DataType.DT_INT64),
+        shape=raw_ops.Shape(input=x, out_type=DataType.DT_INT64),
+    )
+    return unique, index

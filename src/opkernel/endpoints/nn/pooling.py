@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from opkernel import raw_ops
+from opkernel.endpoints.nn._dilated_pool import dilated_pool
 from opkernel.endpoints.nn._sizes import CHANNELS_FIRST, full_sizes, padding_attrs
 from opkernel.endpoints.random._seeds import seeds_of
 from opkernel.endpoints.tensors import DTypeLike, TensorLike, composed, convert, known_rank
@@ -198,19 +199,22 @@ def pool(
         strides: how far windows are apart; 1 if None.
         padding: "SAME" or "VALID".
         data_format: the order of axes; channels last if None.
-        dilations: 1 for each axis, also if None: windows with gaps are not supported.
+        dilations: how far the elements of a window are apart; 1 if None.
         name: a name for the scope of nodes in a graph.
 
     Raises:
-        ValueError: the type is another, or a dilation is not 1.
+        ValueError: the type is another, strides are longer than the window, or windows with gaps have strides or the
+            padding "SAME".
     """
     functions: dict[str, Callable[..., Any]] = {"MAX": max_pool, "AVG": avg_pool}
     if pooling_type not in functions:
         raise ValueError(f'pooling_type is "MAX" or "AVG", and not {pooling_type!r}')
-    if dilations is not None and any(number != 1 for number in dilations):
-        raise ValueError(f"pool takes dilations of 1, and got {dilations}")
-    steps = 1 if strides is None else strides
-    return functions[pooling_type](input, window_shape, steps, padding, data_format)
+    sizes = window_shape, 1 if strides is None else strides, 1 if dilations is None else dilations
+
+    def pooled(part: Any, pad: Any) -> Any:
+        return functions[pooling_type](part, *sizes[:2], pad, data_format)
+
+    return dilated_pool(pooled, input, sizes, padding, data_format)
 
 
 @composed

@@ -25,6 +25,8 @@ _Shape: typing.TypeAlias = (
 )
 _Func: typing.TypeAlias = str | opkernel.proto.NameAttrList
 
+from opkernel.endpoints.ragged.crosses import cross as cross
+from opkernel.endpoints.ragged.crosses import cross_hashed as cross_hashed
 from opkernel.endpoints.ragged.functions import boolean_mask as boolean_mask
 from opkernel.endpoints.ragged.functions import constant as constant
 from opkernel.endpoints.ragged.functions import map_flat_values as map_flat_values

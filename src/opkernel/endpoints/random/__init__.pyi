@@ -60,3 +60,4 @@ from opkernel.endpoints.random.stateless import (
     stateless_truncated_normal as stateless_truncated_normal,
 )
 from opkernel.endpoints.random.stateless import stateless_uniform as stateless_uniform
+from opkernel.endpoints.random.states import create_rng_state as create_rng_state

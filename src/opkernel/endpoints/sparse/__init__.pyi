@@ -29,8 +29,10 @@ from opkernel.endpoints.sparse.counting import bincount as bincount
 from opkernel.endpoints.sparse.counting import cross as cross
 from opkernel.endpoints.sparse.counting import cross_hashed as cross_hashed
 from opkernel.endpoints.sparse.elements import map_values as map_values
+from opkernel.endpoints.sparse.elements import mask as mask
 from opkernel.endpoints.sparse.elements import reset_shape as reset_shape
 from opkernel.endpoints.sparse.elements import retain as retain
+from opkernel.endpoints.sparse.elements import sampled_addmm as sampled_addmm
 from opkernel.endpoints.sparse.functions import add as add
 from opkernel.endpoints.sparse.functions import concat as concat
 from opkernel.endpoints.sparse.functions import expand_dims as expand_dims

@@ -11,10 +11,24 @@ from typing import Any
 import numpy as np
 
 from opkernel import raw_ops
+from opkernel.endpoints.array.choosing import gather_nd
+from opkernel.endpoints.linalg.products import matrix_transpose
 from opkernel.endpoints.sparse._parts import is_sparse, sparse_parts
 from opkernel.endpoints.sparse.tensor import SparseTensor
-from opkernel.endpoints.tensors import TensorLike, cast_to, convert, static_value
-from opkernel.types import DataType
+from opkernel.endpoints.tensors import (
+    DTypeLike,
+    TensorLike,
+    cast_to,
+    composed,
+    convert,
+    dtype_of,
+    known_rank,
+    like,
+    static_shape,
+    static_value,
+)
+from opkernel.gradients import IndexedSlices, IndexedSlicesValue
+from opkernel.types import DataType, as_dtype
 
 
 def retain(sp_input: Any, to_retain: TensorLike) -> SparseTensor:
@@ -70,3 +84,74 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
         },
     )
     return sparse_parts(given[0])._replace(values=found)
+
+
+@composed
+def mask(a: Any, mask_indices: TensorLike, name: str | None = None) -> Any:
+    """The rows of IndexedSlices without those of some indices.
+
+    Args:
+        a: an IndexedSlices, or an IndexedSlicesValue.
+        mask_indices: the indices to leave out, a vector of the type of the indices.
+        name: a name for the scope of nodes in a graph.
+
+    Raises:
+        TypeError: `a` is something else.
+    """
+    if not isinstance(a, IndexedSlices | IndexedSlicesValue):
+        raise TypeError(f"sparse.mask takes an IndexedSlices, and got {type(a).__name__}")
+    indices = convert(a.indices)
+    kept, places = raw_ops.ListDiff(x=indices, y=like(mask_indices, dtype_of(indices)))
+    values = raw_ops.GatherV2(params=convert(a.values), indices=places, axis=np.int32(0))
+    return type(a)(values, kept, a.dense_shape)
+
+
+@composed
+def sampled_addmm(
+    indices: TensorLike,
+    values: TensorLike,
+    dense_shape: TensorLike,
+    mat1: TensorLike,
+    mat2: TensorLike,
+    beta: TensorLike = 1.0,
+    alpha: TensorLike = 1.0,
+    output_type: DTypeLike = DataType.DT_FLOAT,
+) -> tuple[Any, Any, Any]:
+    """Some elements of `alpha * mat1 @ mat2`, and `beta` times given values.
+
+    Args:
+        indices: where the elements are, [..., n, rank].
+        values: what to add to them, [..., n].
+        dense_shape: the shape of the product, without axes of the batch.
+        mat1: [..., rows, inner].
+        mat2: [..., inner, columns].
+        beta: the factor of the values.
+        alpha: the factor of the product.
+        output_type: the type of values and matrices.
+
+    Returns:
+        The indices, the elements and `dense_shape`.
+
+    Raises:
+        ValueError: `dense_shape` is not the shape of the product.
+    """
+    where, kind = convert(indices), as_dtype(output_type)
+    added, one, other = (convert(part, kind) for part in (values, mat1, mat2))
+    shape = like(dense_shape, DataType.DT_INT32)
+    rank = known_rank(one, "sampled_addmm")
+    known, wanted = (static_shape(one) or [None, None])[-2], (static_shape(other) or [None])[-1]
+    given = static_value(shape)
+    if given is not None and None not in (known, wanted) and given.tolist() != [known, wanted]:
+        raise ValueError(
+            f"dense_shape is {given.tolist()}, and the product has the shape {[known, wanted]}"
+        )
+    columns = raw_ops.ConcatV2(values=[where[..., :-2], where[..., -1:]], axis=np.int32(-1))
+    parts = [
+        gather_nd(one, where[..., :-1], batch_dims=rank - 2),
+        gather_nd(matrix_transpose(other), columns, batch_dims=rank - 2),
+    ]
+    product = raw_ops.Mul(x=parts[0], y=parts[1])
+    dots = raw_ops.Sum(input=product, axis=np.array([-1], np.int32))
+    first, second = (convert(like(factor, kind)) for factor in (alpha, beta))
+    total = raw_ops.AddV2(x=raw_ops.Mul(x=dots, y=first), y=raw_ops.Mul(x=added, y=second))
+    return where, total, shape

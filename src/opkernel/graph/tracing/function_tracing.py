@@ -26,6 +26,7 @@ from opkernel.graph.tracing.call_signature import BoundCall, CallBinder, CallSig
 from opkernel.graph.tracing.concrete_function import ConcreteFunction
 from opkernel.graph.tracing.func_graph import FuncGraph, function_name
 from opkernel.graph.tracing.tensor_spec import TensorSpec
+from opkernel.tracebacks import entrances, hide_frames
 
 _tracing = threading.RLock()
 """Held while a function is traced: functions of two threads may call each other's."""
@@ -73,6 +74,7 @@ class _Traces:
         return signature
 
 
+@entrances
 class Function(Generic[_P, _R]):
     """A Python function that runs as a graph. Made by `function`.
 
@@ -137,8 +139,6 @@ class Function(Generic[_P, _R]):
             result = concrete.run(call.tensors)
             return result
         except Exception as error:
-            from opkernel.tracebacks import hide_frames
-
             hide_frames(error)
             raise
 

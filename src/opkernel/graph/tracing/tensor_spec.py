@@ -12,9 +12,11 @@ import numpy as np
 
 from opkernel.graph.core.tensor import Tensor
 from opkernel.messages import short_repr
+from opkernel.tracebacks import entrances
 from opkernel.types import DataType, PartialTensorShape, as_dtype, dtype_of_array
 
 
+@entrances
 @dataclass(frozen=True, slots=True, init=False)
 class TensorSpec:
     """A type and a shape, of which any part may be unknown.

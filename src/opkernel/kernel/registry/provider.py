@@ -111,8 +111,11 @@ def register_provider(provider: KernelProvider) -> KernelProvider:
 
     Raises:
         AlreadyExistsError: another one has this name, and is of another module.
+        TypeError: it is no provider.
     """
     global _default
+    if not isinstance(provider, KernelProvider):
+        raise TypeError(f"register_provider takes a KernelProvider, not {short_repr(provider)}")
     provider.owner = declaring_site(sys._getframe(1)).owner
     with _lock:
         known = _providers.get(provider.name)

@@ -279,11 +279,13 @@ class NodeDefBuilder:
         expected = base.ref if arg.is_ref else base
         # A reference may stand where a value is wanted.
         if dtype != expected and dtype.base != expected:
-            self._errors.append(f"Input '{arg.name}' passed {dtype} expected {expected}")
+            self._errors.append(
+                f"Input '{arg.name}' passed {dtype.string} expected {expected.string}"
+            )
 
     def _check_input_ref(self, arg: OpDef.ArgDef, dtype: DataType) -> None:
         if arg.is_ref and not dtype.is_ref:
-            self._errors.append(f"Input '{arg.name}' passed {dtype} expected ref type")
+            self._errors.append(f"Input '{arg.name}' passed {dtype.string} expected ref type")
 
     def _set_attr(self, name: str, value: AttrValue) -> None:
         if name not in self._node.attr:

@@ -74,7 +74,9 @@ def _check_dtype(number: int, invalid: str) -> None:
     if dtype is None:
         raise InvalidArgumentError(f"AttrValue has invalid DataType enum: {number}")
     if dtype.is_ref:
-        raise InvalidArgumentError(f"AttrValue must not have reference type value of {dtype}")
+        raise InvalidArgumentError(
+            f"AttrValue must not have reference type value of {dtype.string}"
+        )
     if dtype is DataType.DT_INVALID:
         raise InvalidArgumentError(invalid)
 

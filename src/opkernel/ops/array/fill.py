@@ -29,7 +29,14 @@ from opkernel.ops.registration import (
     WIDE_FLOATS,
     register_kernel,
 )
-from opkernel.types import Array, DataType, OpaqueVariant, ResourceHandle, TensorShape
+from opkernel.types import (
+    Array,
+    DataType,
+    OpaqueVariant,
+    ResourceHandle,
+    TensorShape,
+    object_scalar,
+)
 
 _ZEROS_OF_OBJECTS: dict[DataType, Callable[[], object]] = {
     DataType.DT_STRING: bytes,
@@ -82,9 +89,8 @@ def empty_strings_like(x: Any) -> Any:
 @register_kernel(ZEROS_LIKE, types={"T": DataType.DT_VARIANT})
 def variant_zeros_like(x: Any) -> Any:
     """Variant types that have a zero say so by a method `zeros_like`."""
-    output = np.empty(x.shape, object)
-    output.reshape(-1)[:] = [_variant_zero(value) for value in x.reshape(-1)]
-    return output
+    require(x.ndim == 0, "ZerosLike non-scalar Tensor with dtype=DT_VARIANT is not supported.")
+    return object_scalar(_variant_zero(x.item()))
 
 
 def _variant_zero(value: object) -> object:

@@ -71,7 +71,16 @@ def cholesky(tensor: Any) -> Any:
         return tensor.copy()
     factor = lower_factor(tensor)
     has_none = ~np.isfinite(factor).all(axis=(-1, -2), keepdims=True)
-    return np.where(has_none, np.tril(np.full_like(factor, np.nan)), factor)
+    return np.where(has_none, np.tril(_in_place_of_factors(tensor)), factor)
+
+
+def _in_place_of_factors(matrix: Any) -> Any:
+    """What stands where a matrix has no factor: NaN; 0 for complex numbers, of which C++ has no NaN, unless one is given."""
+    nan = np.full_like(matrix, np.nan)
+    if matrix.dtype.kind != "c":
+        return nan
+    is_given = np.isnan(np.tril(matrix)).any(axis=(-1, -2), keepdims=True)
+    return np.where(is_given, nan, np.zeros_like(matrix))
 
 
 @register_kernel(CHOLESKY_GRAD, types={"T": FLOATS[2:]})

@@ -80,7 +80,7 @@ def cast(*, SrcT: DataType, DstT: DataType, Truncate: bool, xp: Any) -> Convert:
     if source == target:
         return forward_input
     if not _is_supported(source, target):
-        raise UnimplementedError(f"Cast {source} to {target} is not supported")
+        raise UnimplementedError(f"Cast {source.string} to {target.string} is not supported")
     if Truncate and target in _TRUNCATING.get(source, ()):
         return _truncating_cast(source, target, xp)
     return _cast(source, target, xp)

@@ -300,6 +300,7 @@ def ragged_tensor_to_variant_gradient(
 ) -> Any:
     shape = check_allocation(dense_values_shape.reshape(-1).tolist(), Tvalues)
     splits = row_splits.reshape(-1)
+    check_splits(splits, splits[-1] if splits.size else 0)
     parts = []
     row_bytes = math.prod(shape[1:]) * np.dtype(Tvalues.numpy_dtype).itemsize
     for i, value in enumerate(in_time(encoded.reshape(-1))):
@@ -311,19 +312,19 @@ def ragged_tensor_to_variant_gradient(
             parts.append(np.zeros((rows, *shape[1:]), Tvalues.numpy_dtype))
         else:
             parts.append(np.zeros(shape[1:] if encoded.ndim else shape, Tvalues.numpy_dtype))
-    if encoded.ndim and not splits.size:
-        parts = [part[None] for part in parts]
-    total = concatenated(parts) if encoded.ndim and parts else parts[0] if parts else None
-    if total is None:
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
         return np.zeros(shape, Tvalues.numpy_dtype)
-    require_equal(total.shape, shape, "The gradient has shape {}, the values {}")
-    return total
+    count = sum(part.size for part in parts)
+    require_equal(count, math.prod(shape), "The gradient has {} elements, the values {}")
+    return concatenated([part.reshape(-1) for part in parts]).reshape(shape)
 
 
 @g.register_gradient("RaggedTensorToVariant")
 def gradient_of_to_variant(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     *splits, values = op.inputs
-    rows = splits[0] if splits else g.nodes.Range(0, 0, 1)
+    rows = splits[0] if splits else g.nodes.Range(0, 1, 1)
     by_values = g.nodes.RaggedTensorToVariantGradient(
         grad, rows, g.nodes.Shape(values), Tvalues=values.dtype
     )

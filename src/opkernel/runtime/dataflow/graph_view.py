@@ -42,6 +42,7 @@ from opkernel.runtime.dataflow.node_item import (
     FrameInfo,
     Kind,
     NodeItem,
+    Requests,
     RootInfo,
     requests_of,
 )
@@ -97,7 +98,9 @@ def bind_node(
     elif (requests := requests_of(op, library)) is not None:
         call_watcher = None if watcher is None else watcher.call_watcher(op)
         item.kind = Kind.CALLER
-        item.function = requests if call_watcher is None else call_watcher.requests(requests)
+        requests = requests if call_watcher is None else call_watcher.requests(requests)
+        _find_references(item)
+        item.function = _of_values(item, requests) if item.refs else requests
     else:
         _bind_kernel(item, kernels.kernel(op), watcher, required)
 
@@ -192,6 +195,17 @@ def _on_thread(run: Runner) -> Starter:
         threading.Thread(target=work, name=f"opkernel {ctx.kernel.name}", daemon=True).start()
 
     return start
+
+
+def _of_values(
+    item: NodeItem, requests: Callable[[Sequence[Any]], Requests]
+) -> Callable[[Sequence[Any]], Requests]:
+    """The requests of a node that calls functions, which get values where the node has references."""
+
+    def of_values(inputs: Sequence[Any]) -> Requests:
+        return (yield from requests(inputs_of(item, inputs)))
+
+    return of_values
 
 
 def _find_references(item: NodeItem) -> None:

@@ -87,6 +87,7 @@ class PlanBuilder:
         self._aliases = aliases
         self._watcher = watcher
         self._names = Identifiers(["step", "plan", "__plan__"])
+        self._inputs_by_value: dict[str, tuple[Name, ...]] = {}
         self._hints: dict[Name, str] = {}
         self._bound: dict[int, Name] = {}
         self._values: dict[Key, Name] = {}
@@ -152,8 +153,20 @@ class PlanBuilder:
 
     def inputs(self, op: Operation) -> tuple[Name, ...]:
         """The names that hold the inputs of a node; empty for a node that is never computed."""
+        if op.name in self._inputs_by_value:
+            return self._inputs_by_value[op.name]
         values = self._values
         return tuple([values.get(key) or self._name_at(key) or "" for key in keys_of_inputs(op)])
+
+    def read_references(self, op: Operation) -> None:
+        """Read the references that a node takes by value; `inputs` gives their values from here on."""
+        names = [*self.inputs(op)]
+        for index, (tensor, wanted) in enumerate(zip(op.inputs, op.input_types, strict=True)):
+            if tensor.dtype.is_ref and not wanted.is_ref:
+                value, target = self._input(op, index), self._local(f"{tensor.op.name}_value")
+                self._state(tree.Assign(op, (names[index],), (target,), (value,)))
+                names[index] = target
+        self._inputs_by_value[op.name] = tuple(names)
 
     def _name_at(self, key: Key) -> Name | None:
         """As `_value_at`; None for a tensor that is never computed."""

@@ -259,7 +259,14 @@ class _PlanCompiler:
 
     def _bind_functional(self, op: Operation) -> None:
         emit = FUNCTIONAL_OPS.get(op.type, call_by_name)
-        self._build[op.name] = lambda builder: emit(builder, op, self._library)
+        by_value = self._is_by_value(op)
+
+        def build(builder: PlanBuilder) -> None:
+            if not by_value:
+                builder.read_references(op)
+            emit(builder, op, self._library)
+
+        self._build[op.name] = build
 
     def _bind_passing_on(self, op: Operation) -> None:
         if op.inputs[0].dtype.is_ref and not op.input_types[0].is_ref:

@@ -41,10 +41,12 @@ from opkernel.runtime.session.session_config import (
     SessionConfig,
 )
 from opkernel.runtime.session.step_signature import StepSignature, connected
+from opkernel.tracebacks import entrances
 
 Feeds = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
 
+@entrances
 class DirectSession(Closing):
     """Runs a graph that is given as a message, by the names in the message.
 

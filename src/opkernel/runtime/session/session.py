@@ -35,6 +35,7 @@ from opkernel.runtime.session.session_runtime import (
     TargetSession,
 )
 from opkernel.runtime.session.step_runner import StepRunner
+from opkernel.tracebacks import entrances, hide_frames, hides_frames
 
 if TYPE_CHECKING:
     from opkernel.kernel import CollectiveExecutor
@@ -49,6 +50,7 @@ _open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 _DEFAULTS = SessionConfig(allow_soft_placement=True)
 
 
+@entrances
 class Session:
     """Runs operations of a graph and computes its tensors.
 
@@ -130,6 +132,7 @@ class Session:
 
     # Steps.
 
+    @hides_frames
     def run(
         self,
         fetches: Any,
@@ -167,8 +170,6 @@ class Session:
             feeds = feed_dict if type(feed_dict) is dict else as_feed_dict(feed_dict)
             return self._runner.run(fetches, feeds, runtime.options(options, run_metadata))
         except Exception as error:
-            from opkernel.tracebacks import hide_frames
-
             hide_frames(error)
             raise
 
