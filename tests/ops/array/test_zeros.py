@@ -21,7 +21,7 @@ def test_the_zero_of_strings_is_empty():
 
 def test_a_variant_has_a_zero_if_it_says_so():
     with pytest.raises(InternalError, match="ZEROS_LIKE Variant"):
-        raw_ops.ZerosLike(x=np.array([OpaqueVariant()], object))
+        raw_ops.ZerosLike(x=np.array(OpaqueVariant(), object))
 
 
 @pytest.mark.parametrize(
