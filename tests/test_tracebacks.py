@@ -15,7 +15,7 @@ import pytest
 
 import opkernel
 from opkernel import raw_ops, tracebacks
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.opdef import unknown_shape
 from opkernel.runtime.calls import eager
 
@@ -173,12 +173,21 @@ def test_a_public_function_that_gets_a_wrong_value_shows_only_the_users_line(pac
         lambda: square.get_concrete_function(1, 2, 3),
         lambda: opkernel.register_provider(object()),  # type: ignore[arg-type]
         lambda: opkernel.no_such_name,
+        lambda: opkernel.gradients(3, 4),
+        lambda: opkernel.gradients(),  # type: ignore[call-arg]
     ],
 )
 def test_classes_and_names_show_only_the_users_line(call: Callable[[], Any]) -> None:
     with pytest.raises(Exception) as caught:  # noqa: PT011  # which one is not the point here
         call()
     assert frames(caught.value) == ["<lambda>"]
+
+
+def test_a_missing_file_shows_only_the_users_line_and_no_cause() -> None:
+    with pytest.raises(NotFoundError) as caught:
+        opkernel.load("no/such/model")
+    assert frames(caught.value) == []
+    assert "FileNotFoundError" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_argument_without_what_is_needed_is_named() -> None:

@@ -62,7 +62,7 @@ def hide_frames(error: BaseException) -> None:
     if before is None or (error.__cause__ is None and error.__suppress_context__):
         return
     hide_frames(before)
-    if before.__traceback__ is None and isinstance(before, OpError):
+    if before.__traceback__ is None and isinstance(before, OpError | OSError):
         # It was raised and caught within opkernel, and the error says what it said.
         error.__context__, error.__cause__ = before, None
         error.__suppress_context__ = True
@@ -126,7 +126,7 @@ def past_entrances(frame: FrameType) -> FrameType:
 
 def _may_hide(error: BaseException) -> bool:
     """Whether an error says all that its frames would: it was raised on purpose, or by the user's code or argument."""
-    if isinstance(error, OpError | TypeError) or not _was_accident(error):
+    if isinstance(error, OpError | TypeError | OSError) or not _was_accident(error):
         return True
     return any(note.startswith(_WRONG_ARGUMENT) for note in getattr(error, "__notes__", ()))
 

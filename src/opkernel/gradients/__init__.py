@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from opkernel.lazy_exports import lazy_exports
+from opkernel.tracebacks import entrance
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__)
 
@@ -17,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_exports(__name__)
 class _Room(ModuleType):
     """A module that is called as the function `gradients`."""
 
+    @entrance
     def __call__(self, *args: Any, **keywords: Any) -> list[Any]:
         from opkernel.gradients.derivatives import gradients as add_gradients
 
