@@ -42,5 +42,6 @@ NAMED_SLOTS = {
         "_XlaCompile": "opkernel.runtime.engines.xla_ops",
         "_XlaRun": "opkernel.runtime.engines.xla_ops",
     },
+    "kernels by extra": {"xla": "opkernel.xla.cpu_kernels"},
 }
 """The places of the things of each kind, by their names."""

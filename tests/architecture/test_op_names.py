@@ -58,6 +58,7 @@ MODULES = {
     ),
     "interop.counted_loops": "AddV2",
     "interop.session_variable": "Assign ReadVariableOp",
+    "kernel.node_properties": "_XlaCompile",  # an attr
     "opdef.common_shapes.quantized": "BiasAdd Requantize Sum",  # values of the attr `fused_ops`
     "runtime.engines.xla_ops": "_XlaCompile _XlaRun",
     "runtime.session.direct_session": "TPUPartitionedCall",

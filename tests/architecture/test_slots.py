@@ -48,7 +48,8 @@ PROTOCOLS = {"catalogue of ops": OpCatalogue, "plugins": Plugins, "device type":
 """The slots of modules whose functions are called."""
 
 REGISTERS = {
-    "devices of the CPU", "engine", "kernel provider", "kernels", "optimization passes",
+    "devices of the CPU", "engine", "kernel provider", "kernels", "kernels by extra",
+    "optimization passes",
 }  # fmt: skip
 """The slots of modules that register what they have."""
 

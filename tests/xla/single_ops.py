@@ -5,11 +5,14 @@ from typing import Any
 import opkernel
 from opkernel import raw_ops
 
+JIT = True
+"""Whether the functions are marked to be compiled; without marks, kernels of the CPU compute each op."""
+
 
 def compiled(op: str, /, *inputs: Any, **fixed: Any) -> Any:
     """The outputs of an op that takes values of the program, then constants and attrs by name."""
 
-    @opkernel.function(jit_compile=True)
+    @opkernel.function(jit_compile=JIT)
     def run(*tensors: Any) -> Any:
         names = [name for name in _names(op) if name not in fixed]
         return getattr(raw_ops, op)(**dict(zip(names, tensors, strict=True)), **fixed)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.xla import single_ops
 from tests.xla.single_ops import compiled
 
 import opkernel
@@ -16,6 +17,13 @@ from opkernel.types import DataType
 from opkernel.xla import XlaArgument, XlaCompiler
 
 pytestmark = pytest.mark.jax
+
+
+@pytest.fixture(params=[True, False], ids=["marked", "unmarked"], autouse=True)
+def _marks(request, monkeypatch):
+    """Each op compiled in a marked function, and computed by its kernel in one without marks."""
+    monkeypatch.setattr(single_ops, "JIT", request.param)
+
 
 X = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
 INTEGERS = X.astype(np.int32)
@@ -52,7 +60,7 @@ def of_scalars(
     """The outputs of a compiled op some of whose attrs are functions of two scalars."""
     op_def = opkernel.opdef.global_op_registry().look_up_op_def(op)
 
-    @opkernel.function(jit_compile=True)
+    @opkernel.function(jit_compile=single_ops.JIT)
     def run(*tensors: Any) -> Any:
         attrs = {name: named(function, 2) for name, function in functions.items()}
         names = [arg.name for arg in op_def.input_arg if arg.name not in fixed]

@@ -18,7 +18,15 @@ from opkernel.cli.limits import progress
 from opkernel.cli.model import Model
 from opkernel.cli.nodes import run_by, slim
 from opkernel.cli.options import ModelCommand, device_count_option, model_options
-from opkernel.cli.output import echo, json_option, one_line, print_facts, print_table, print_text
+from opkernel.cli.output import (
+    WrongUse,
+    echo,
+    json_option,
+    one_line,
+    print_facts,
+    print_table,
+    print_text,
+)
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import OpError
 from opkernel.graph import Graph
@@ -49,6 +57,12 @@ from opkernel.types import PartialTensorShape
     metavar="ENGINE",
     help="Without NODE: show the clusters for this engine; by default for all that are installed.",
 )
+@click.option(
+    "--module",
+    "is_module_asked",
+    is_flag=True,
+    help="Show the text of the StableHLO module that NODE calls (XlaCallModule), without large constants.",
+)
 @json_option
 def explain(
     model: Model,
@@ -57,6 +71,7 @@ def explain(
     counts: dict[str, int],
     names: Sequence[str],
     engines: tuple[str, ...],
+    is_module_asked: bool,
     as_json: bool,
 ) -> None:
     """Explain why NODE of MODEL has its kernel, device and memory, and what would change that.
@@ -75,6 +90,9 @@ def explain(
         _explain_clusters(model, engines, as_json)
         return
     with explained_nodes(model, node) as (explained, found):
+        if is_module_asked:
+            print_facts(_modules(explained, found), as_json, _print_modules)
+            return
         with progress(f"Optimizing {model.name}"):
             steps = explained.steps(found, names)
         if len(found) > 1:
@@ -82,6 +100,29 @@ def explain(
         else:
             facts = _node_facts(explained, found[0], steps, device, counts, names)
     print_facts(facts, as_json, _print if len(found) == 1 else print_several)
+
+
+def _modules(explained: ExplainedGraph, found: Sequence[str]) -> dict[str, Any]:
+    """The texts of the modules that nodes call, by node.
+
+    Raises:
+        WrongUse: a node calls none.
+    """
+    from opkernel.xla.stablehlo_reader import text_of  # JAX is rarely needed
+
+    texts = {}
+    for name in found:
+        node_def = explained.nodes[name]
+        if "module" not in node_def.attr:
+            raise WrongUse(f"{name} is a {node_def.op}, which calls no module")
+        texts[name] = text_of(node_def.attr["module"].s)
+    return {"modules": texts}
+
+
+def _print_modules(facts: dict[str, Any]) -> None:
+    for name, text in facts["modules"].items():
+        print_text(one_line(f"{name} calls this module:"), bold=True)
+        print_text(text.rstrip())
 
 
 def _node_facts(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import is_list_arg, name_ranges_for_node
 from opkernel.opdef import text as summaries
-from opkernel.proto import KernelDef, NodeDef, OpDef
+from opkernel.proto import AttrValue, KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
@@ -211,6 +211,11 @@ def memory_types(
 
     inputs = of(node.input_types, node.input_args, "_input_hostmem")
     return MemoryTypes(inputs, of(node.output_types, node.output_args, "_output_hostmem"))
+
+
+def is_marked(attrs: Mapping[str, AttrValue]) -> bool:
+    """Whether the attrs of a node or a function ask for it to be compiled by XLA."""
+    return any(name in attrs and attrs[name].b for name in ("_XlaCompile", "_XlaMustCompile"))
 
 
 def _must_compile(node_def: NodeDef) -> bool:

@@ -31,6 +31,12 @@ def traits_of_op(name: str) -> OpTraits:
     return OpTraits.from_words(catalogue.entry(name)[1])
 
 
+def declared_ops_of_extra(extra: str) -> list[str]:
+    """The ops that are only declared and whose kernels need an extra, in the order of their names."""
+    names = sorted(catalogue.MODULE_OF_SHAPE_FN)
+    return [name for name in names if traits_of_op(name).extra == extra]
+
+
 def load_gradient(name: str) -> None:
     """Import the module that registers the gradient of the op `name`, or that it has none, if there is one."""
     module = catalogue.rules(name).get("gradient")
@@ -44,10 +50,12 @@ def load_all_ops() -> None:
         importlib.import_module(f"opkernel.ops.{module}")
     from opkernel.kernel.registry.kernel_registry import (
         KERNELS,  # looking up one op needs no kernels
+        KERNELS_BY_EXTRA,
     )
 
-    for name in KERNELS.names():
-        KERNELS.get(name)
+    for slots in (KERNELS, KERNELS_BY_EXTRA):
+        for name in slots.names():
+            slots.get(name)
 
 
 @functools.cache

@@ -121,7 +121,8 @@ class GraphCompiler:
                 outputs = self.outputs_of(op, inputs)
                 self._limits.check_node(op.name, outputs)
             except Exception as error:
-                raise at_node(error, op.name, op.type, inputs) from error
+                raised = at_node(error, op.name, op.type, inputs)
+                raise raised from (error.__cause__ if raised is error else error)
             values.update(zip(((op, index) for index in range(len(outputs))), outputs, strict=True))
         return [values[tensor.op, tensor.value_index] for tensor in fetches]
 

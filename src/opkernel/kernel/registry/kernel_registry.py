@@ -232,11 +232,16 @@ class KernelRegistry:
 
 KERNELS: NamedSlots[object] = NamedSlots("kernels")
 """The modules outside `ops` that register kernels of the catalogue's ops, by op."""
+KERNELS_BY_EXTRA: NamedSlots[object] = NamedSlots("kernels by extra")
+"""Such modules for the ops that are only declared and need an extra (`OpTraits.extra`), by the extra."""
 
 
 def _load_kernels(op: str) -> None:
-    CATALOGUE.get().load_op(op)
+    catalogue = CATALOGUE.get()
+    catalogue.load_op(op)
     KERNELS.get(op)
+    if catalogue.module_of_op(op) is None:
+        KERNELS_BY_EXTRA.get(catalogue.traits_of_op(op).extra)
 
 
 _GLOBAL = KernelRegistry()

@@ -184,7 +184,10 @@ WHY_NO_KERNEL: Mapping[str, str] = {
     "word2vec": (
         "TensorFlow has deprecated its ops for word2vec in favour of models: compute skip-grams in Python"
     ),
-    "xla": "needs XLA",
+    "xla_custom_call": "it would have a model name any code of the process",
+    "xla_devices": "part of XLA's programs for several devices, or for a device and its host",
+    "xla_dynamic_sizes": "JAX, through which XLA is reached, has no sizes that the program decides",
+    "xla_passes": "TensorFlow's passes put it into graphs when they run, files do not have it",
 }
 """Why ops have no kernel. Source: the kernels that TensorFlow 2.21 registers for CPUs."""
 

@@ -116,7 +116,7 @@ class ShapeSpecializer(Adaptive):
     def _specialized(self, shapes: FedShapes) -> StepProgram | None:
         """The program for feeds of these shapes; None where nothing is gained, or state would start anew."""
         general = self._program
-        if general.request.jit.options is not None and _has_acting_loops(general.request.part):
+        if general.request.jit_options() is not None and _has_acting_loops(general.request.part):
             return None
         special = self._build(
             replace(

@@ -307,10 +307,10 @@ class InstantiatedFunction:
     @property
     def _makes_functions_of_state(self) -> bool:
         """Whether passes make functions, other ones for each plan, of what may have kernels with state."""
-        if self.runtime.jit.options is None:
-            return False
         ops = {node.op for node in self.definition.node_def}
-        return not ops.isdisjoint(LOW_LEVEL_CONTROL_FLOW) and self.runtime.is_stateful(self.name)
+        if ops.isdisjoint(LOW_LEVEL_CONTROL_FLOW) or not self.runtime.is_stateful(self.name):
+            return False
+        return self.runtime.jit.options_for(self._part) is not None
 
     def _compile_and_run(self, step: Step, *arguments: Any) -> Sequence[Any]:
         with self.instance.lock:
@@ -358,7 +358,7 @@ class InstantiatedFunction:
         request = runtime.request(part, kernels, facts, lowers=self.is_pruned)
         if self.instance.executor_type:
             request = replace(request, executor_type=self.instance.executor_type)
-        if self._facts and request.jit.options is None:  # the bits of the function without facts
+        if self._facts and request.jit_options() is None:  # the bits of the function without facts
             plain, _ = prepare(replace(request, feed_facts=[TensorFacts() for _ in facts]))
             request = replace(request, part=plain, keeps_bits=True)
         return request

@@ -22,7 +22,7 @@ from opkernel.runtime.program.call_frame import CallSteps
 from opkernel.runtime.program.error_report import report
 from opkernel.runtime.program.executable import Executable, Limits
 from opkernel.runtime.program.feeds_and_fetches import converters, result_of
-from opkernel.runtime.program.request import Subgraph, choose_jit
+from opkernel.runtime.program.request import Subgraph, choose_jit, is_compiling_forbidden
 from opkernel.runtime.program.run_step import RunStep, SessionServices
 from opkernel.runtime.program.session_state import LocalSessionState
 from opkernel.slots import Slot
@@ -44,7 +44,7 @@ def make_runner(function: "ConcreteFunction") -> _Run:
         FailedPreconditionError: the function uses tensors of a graph, which have no values outside of it.
     """
     _check_free(function)
-    if function.graph.jit_compile:
+    if function.graph.jit_compile and not is_compiling_forbidden():
         return _COMPILED_RUNNER.get()(function)
     body, registry = _TracedBody(function), global_kernel_registry()
     new_step = partial(RunStep, None, body.services)

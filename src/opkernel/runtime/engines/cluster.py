@@ -166,7 +166,7 @@ class EngineCluster:
         except Exception as error:
             failure = as_op_error(error)
             self._note(key, failure)
-            raise failure from error
+            raise failure from (error.__cause__ if failure is error else error)
         if len(self._programs) >= _MAX_KEPT:
             self._programs.clear()
         self._programs[key] = program

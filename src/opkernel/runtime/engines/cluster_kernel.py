@@ -44,8 +44,10 @@ from opkernel.runtime.engines.engine import (
     Engine,
     ResourceUpdate,
     engine_named,
+    warn_of_missing_engine,
 )
 from opkernel.runtime.engines.late_work import LateWork
+from opkernel.runtime.program.request import is_compiling_forbidden
 from opkernel.state.resource_handle import handle_from_input
 
 
@@ -91,31 +93,25 @@ class Variables:
 CLUSTER_CONTRACT = KernelContract(outputs_as_declared=True, may_alias=True, ignores_call=True)
 
 
-_SHARE_OF_COMPILING = 0.5
-"""Of the time that a step has left, so much may be waited for a program; kernels have the rest."""
-
-
 class ClusterKernel(OpKernel):
-    """A kernel with a cluster. Its inputs are constants, other tensors, and resources.
+    """A kernel with a cluster. The cluster's inputs are constants, other tensors, and resources.
 
     Attributes:
-        function: The function that the cluster became.
-        library: Knows it.
+        library: Knows the functions.
         num_constants, num_resources: How many inputs are known at compile time, and how many are resources.
         late: The work of the engine that was abandoned.
+        share_of_compiling: Of the time that a step has left, so much may be waited for a program.
     """
+
+    num_constants = num_resources = num_lasting = 0
+    share_of_compiling = 1.0
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         attrs = self.node_def.attr
         self.library = construction.function_library
-        self.function = attrs["function"].func
-        self.num_constants = len(attrs["Tconstants"].list.type)
-        self._num_lasting = attrs[NUM_LASTING_ARGS].i if NUM_LASTING_ARGS in attrs else 0
-        self.num_resources = attrs["Nresources"].i
         self.lock = threading.RLock()
         self._engine = attrs[ENGINE].s.decode() if ENGINE in attrs else "xla"
-        self._is_told = False
         self.late = LateWork()
 
     @cached_property
@@ -132,8 +128,8 @@ class ClusterKernel(OpKernel):
 
     @cached_property
     def body(self) -> FunctionBody:
-        """The function as a graph."""
-        return instantiate_function(self.library.known_functions(), self.function)
+        """The function that the cluster is."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what its cluster is")
 
     @cached_property
     def cluster(self) -> EngineCluster:
@@ -142,7 +138,7 @@ class ClusterKernel(OpKernel):
             known: EngineCluster | None = vars(self).get("cluster")
             if known is not None:
                 return known
-            count, lasting, body = self.num_constants, self._num_lasting, self.body
+            count, lasting, body = self.num_constants, self.num_lasting, self.body
             return EngineCluster(self._compile, body.inputs, count, lasting, body)
 
     def _compile(self, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
@@ -164,14 +160,18 @@ class ClusterKernel(OpKernel):
         if program is not None:
             return program
         now = time.monotonic()
-        until = now + _SHARE_OF_COMPILING * (deadline - now)
+        until = now + self.share_of_compiling * (deadline - now)
         what = f"compiling {self.node_def.name} with {self._engine}"
         try:
             return self.late.do(partial(cluster.program, inputs), until, what, ctx.step.check)
         except DeadlineExceededError as error:
             ctx.step.check()
-            self.tell(error)
+            self.note_slow_compiling(error)
             return None
+
+    def note_slow_compiling(self, error: DeadlineExceededError) -> None:
+        """Note that there was no time to compile; raises where nothing takes the program's place."""
+        raise error
 
     def run_program(
         self, ctx: OpKernelContext, program: CompiledCluster, inputs: Sequence[Any]
@@ -223,6 +223,73 @@ class ClusterKernel(OpKernel):
         return [given[one] if isinstance(one, int) else one for one in ran[0]]
 
     def note_failure(self, inputs: Sequence[Any], error: Exception) -> None:
+        """Note that a program failed for some inputs; raises where nothing takes its place."""
+        raise error
+
+    def variables(
+        self, ctx: OpKernelContext, inputs: Sequence[Any], held: ExitStack
+    ) -> Variables | None:
+        """The inputs with their variables, which `held` gives up.
+
+        None where one does not exist yet, or is given twice: a program takes two handles for two variables.
+        """
+        count, resources = len(inputs) - self.num_resources, []
+        for handle in inputs[count:]:
+            try:
+                resource = lookup_resource(ctx, handle_from_input(handle))
+            except NotFoundError:
+                return None
+            held.callback(resource.unref)
+            if resource in resources:
+                return None
+            resources.append(resource)
+        return Variables(inputs[:count], resources)
+
+
+class FunctionCluster(ClusterKernel):
+    """A kernel with a cluster that became a function: the CPU's kernels compute what the engine does not.
+
+    Attributes:
+        function: The function.
+    """
+
+    share_of_compiling = 0.5
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        attrs = self.node_def.attr
+        self.function = attrs["function"].func
+        self.num_constants = len(attrs["Tconstants"].list.type)
+        self.num_lasting = attrs[NUM_LASTING_ARGS].i if NUM_LASTING_ARGS in attrs else 0
+        self.num_resources = attrs["Nresources"].i
+        self._is_told = False
+
+    @cached_property
+    def body(self) -> FunctionBody:
+        """The function as a graph."""
+        return instantiate_function(self.library.known_functions(), self.function)
+
+    @cached_property
+    def compiles(self) -> bool:
+        """Whether the engine may compile the function; a warning says where it is not installed.
+
+        Raises:
+            NotFoundError: there is no engine of that name.
+        """
+        if is_compiling_forbidden():
+            return False
+        try:
+            engine_named(self._engine).check_installed()
+        except UnimplementedError as error:
+            warn_of_missing_engine(str(error))
+            return False
+        return True
+
+    def note_slow_compiling(self, error: DeadlineExceededError) -> None:
+        """Log it: kernels have the rest of the time."""
+        self.tell(error)
+
+    def note_failure(self, inputs: Sequence[Any], error: Exception) -> None:
         """Drop the program that failed for some inputs; kernels compute them.
 
         Raises:
@@ -259,25 +326,6 @@ class ClusterKernel(OpKernel):
         with self.lock:
             library = self.library.for_steps("traced")
             return library.instantiate(self.function.name, self.function.attr)
-
-    def variables(
-        self, ctx: OpKernelContext, inputs: Sequence[Any], held: ExitStack
-    ) -> Variables | None:
-        """The inputs with their variables, which `held` gives up.
-
-        None where one does not exist yet, or is given twice: a program takes two handles for two variables.
-        """
-        count, resources = len(inputs) - self.num_resources, []
-        for handle in inputs[count:]:
-            try:
-                resource = lookup_resource(ctx, handle_from_input(handle))
-            except NotFoundError:
-                return None
-            held.callback(resource.unref)
-            if resource in resources:
-                return None
-            resources.append(resource)
-        return Variables(inputs[:count], resources)
 
     def tell(self, error: OpError, what: str = "does not compile") -> None:
         """Log, once, that the cluster runs uncompiled, and what the engine does not do."""

@@ -9,6 +9,7 @@ State: `_engines` has the registered engines; `_PROVIDED` those of opkernel, whi
 
 from __future__ import annotations
 
+import functools
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Sequence
@@ -20,6 +21,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from opkernel.graph import FunctionBody, Graph, Operation, Tensor, instantiate_function
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
+from opkernel.logs import logger
 from opkernel.messages import did_you_mean
 from opkernel.optimization import Grouping, copy_to_optimize
 from opkernel.records import dataclass
@@ -257,6 +259,12 @@ def engine_named(name: str) -> Engine:
             f"There is no engine {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}"
         )
     return engine.in_precision(precision) if precision else engine
+
+
+@functools.cache
+def warn_of_missing_engine(why: str) -> None:
+    """Warn, once for each reason, that kernels compute what a graph marks to be compiled."""
+    logger("opkernel.engines").warning("Kernels compute what is marked to be compiled: %s", why)
 
 
 @dataclass(frozen=True)

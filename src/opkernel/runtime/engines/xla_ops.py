@@ -32,14 +32,14 @@ from opkernel.logs import logger
 from opkernel.optimization.clusters.encapsulate_subgraphs import COMPILE_MODE
 from opkernel.records import dataclass
 from opkernel.runtime.engines.cluster import EngineCluster
-from opkernel.runtime.engines.cluster_kernel import CLUSTER_CONTRACT, ClusterKernel
+from opkernel.runtime.engines.cluster_kernel import CLUSTER_CONTRACT, FunctionCluster
 from opkernel.runtime.engines.engine import CompiledCluster, Engine
 from opkernel.runtime.engines.late_work import in_background
 from opkernel.types import Array, object_scalar
 
 
 @register_kernel("XlaLaunch", device=CPU.device_type, contract=CLUSTER_CONTRACT)
-class XlaLaunchOp(ClusterKernel):
+class XlaLaunchOp(FunctionCluster):
     """Runs a cluster by its program, or its function where there is none."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
@@ -63,7 +63,7 @@ class XlaLaunchOp(ClusterKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         """Run the program, or the function."""
         results: Sequence[Any] | None = None
-        if not (self.late.abandoned and self.late.is_under_way):
+        if self.compiles and not (self.late.abandoned and self.late.is_under_way):
             run = self._run_with_variables if self.num_resources else self._run
             results = run(ctx, self.cluster)
         ctx.outputs[:] = self.run_uncompiled(ctx, ctx.inputs) if results is None else results
@@ -298,7 +298,7 @@ def _computed(body: FunctionBody, inputs: Sequence[Any]) -> list[Any]:
 class _Closure:
     """What was compiled, with the inputs that are known at compile time."""
 
-    kernel: ClusterKernel
+    kernel: FunctionCluster
     constants: Sequence[Any]
 
 
@@ -307,7 +307,7 @@ _numbers = itertools.count()
 
 
 @register_kernel("_XlaCompile", device=CPU.device_type, contract=CLUSTER_CONTRACT)
-class XlaCompileOp(ClusterKernel):
+class XlaCompileOp(FunctionCluster):
     """Compiles a cluster for its inputs."""
 
     def compute(self, ctx: OpKernelContext) -> None:
@@ -316,7 +316,7 @@ class XlaCompileOp(ClusterKernel):
         try:
             with ExitStack() as held:
                 variables = self.variables(ctx, ctx.inputs, held)
-                if variables is not None and not self.late.is_under_way:
+                if variables is not None and self.compiles and not self.late.is_under_way:
                     held.enter_context(variables.locked())
                     is_compiled = self.program(ctx, variables.inputs()) is not None
         except DeadlineExceededError:

@@ -237,7 +237,7 @@ def _placed(
         request.library,
         request.feed_facts,
         request.placed,
-        request.jit.options,
+        request.jit.options_for(pruned),
         keeps_bits=request.keeps_bits,
     )
     passes.run("PRE_PLACEMENT")

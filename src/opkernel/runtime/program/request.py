@@ -9,7 +9,7 @@ Source: TensorFlow core/graph/subgraph.cc, graph_partition.cc.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableSequence, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
@@ -22,6 +22,7 @@ from opkernel.graph.core.structural_ops import ASSIGNMENTS, VARIABLE_OPS
 from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.subgraph import Needs, prune_and_order
 from opkernel.graph.inference.tensor_facts import TensorFacts
+from opkernel.kernel.node_properties import is_marked
 from opkernel.messages import did_you_mean
 from opkernel.proto import NodeDef
 from opkernel.records import dataclass, field
@@ -195,12 +196,20 @@ class Jit:
         tries_all: Whether all installed engines are tried while the program runs, which keeps the fastest.
         min_cluster_size: Of those that are tried; None for what each says.
         precision: A lower precision in which those that can are tried, too.
+        takes_marks: Whether XLA compiles what is marked to be compiled, where there are no `options`.
     """
 
     options: JitOptions | None = None
     tries_all: bool = False
     min_cluster_size: int | None = None
     precision: str = ""
+    takes_marks: bool = False
+
+    def options_for(self, part: Subgraph) -> JitOptions | None:
+        """How clusters of a part are formed; None where nothing of it is compiled."""
+        if self.options is not None or not self.takes_marks:
+            return self.options
+        return _options_for_marks() if _asks_to_compile(part.operations) else None
 
     def candidates(self) -> list[JitOptions]:
         """How clusters are formed for each engine that is installed; this imports the engines."""
@@ -219,6 +228,42 @@ class Jit:
                 engines.append(engine.in_precision(self.precision))
             found += [JitOptions(one, True, self.min_cluster_size, mode="async") for one in engines]
         return found
+
+
+def is_compiling_forbidden() -> bool:
+    """Whether nothing may be compiled in this process, as `OPKERNEL_JIT=never` says."""
+    return os.environ.get("OPKERNEL_JIT") == "never"
+
+
+def _asks_to_compile(operations: Iterable[Operation]) -> bool:
+    """Whether some operations, or nodes of the functions that they call, are marked to be compiled."""
+    calls = []
+    for op in operations:
+        if is_marked(op.message.attr):
+            return True
+        if op.traits.calls or op.type in op.graph.function_library:
+            calls.append(op)
+    if not calls:
+        return False
+    reached = calls[0].graph.function_library.reachable_definitions([op.message for op in calls])
+    return any(
+        is_marked(one.attr) or any(is_marked(node.attr) for node in one.node_def)
+        for one in reached.values()
+    )
+
+
+def _options_for_marks() -> JitOptions | None:
+    """How clusters of marked nodes are formed; None, with a warning, where what compiles them is not installed."""
+    from opkernel.graph.edit.jit_options import JitOptions
+    from opkernel.runtime.engines.engine import engine_named, warn_of_missing_engine
+
+    engine = engine_named("xla")
+    try:
+        engine.check_installed()
+    except UnimplementedError as error:
+        warn_of_missing_engine(str(error))
+        return None
+    return JitOptions(engine, is_global=False)
 
 
 NO_JIT = Jit()
@@ -268,6 +313,10 @@ class ProgramRequest:
     jit: Jit = NO_JIT
     findings: MutableSequence[Finding] = field(default_factory=list)
 
+    def jit_options(self) -> JitOptions | None:
+        """How clusters of the part are formed; None where there are none."""
+        return self.jit.options_for(self.part)
+
     @property
     def follows_shapes(self) -> bool:
         """Whether the program may have others beside it, for shapes that feeds turn out to have."""
@@ -302,8 +351,9 @@ def choose_jit(
     """The engines that a session asked for.
 
     Args:
-        name: `off`, `auto`, or the name of an engine; a lower precision may follow, as in `auto:bfloat16`. Where
-            empty, what OPKERNEL_JIT says; XLA where the level asks for clusters; else off.
+        name: `off`, where only marked nodes are compiled, `auto`, or the name of an engine; a lower precision may
+            follow, as in `auto:bfloat16`. Where empty, what OPKERNEL_JIT says; XLA where the level asks for clusters;
+            else off. With `OPKERNEL_JIT=never` nothing is compiled, whatever the name.
         level: With OFF, marked nodes alone are compiled.
         min_cluster_size: Smaller clusters stay as they are.
         has_compile_nodes: Whether a node compiles a cluster, and another runs it.
@@ -312,6 +362,8 @@ def choose_jit(
         InvalidArgumentError: there is no such engine, or no such precision.
         UnimplementedError: what the engine needs is not installed, or it does not compute in that precision.
     """
+    if is_compiling_forbidden():
+        return NO_JIT
     name = name or os.environ.get("OPKERNEL_JIT", "") or ("xla" if level[:2] == "ON" else "off")
     name, _, precision = name.partition(":")
     if precision and precision not in _PRECISIONS:
@@ -320,7 +372,7 @@ def choose_jit(
             f"{did_you_mean(precision, _PRECISIONS)}"
         )
     if name == "off" or (name == "auto" and is_deterministic()):
-        return Jit()
+        return Jit(takes_marks=True)
     if precision == "float32" or is_deterministic():
         precision = ""
     if name == "auto":
