@@ -1,6 +1,7 @@
 from opkernel import checkpoint as checkpoint
 from opkernel import cli as cli
 from opkernel import custom_ops as custom_ops
+from opkernel import data as data
 from opkernel import decompile as decompile
 from opkernel import device as device
 from opkernel import distributed as distributed

@@ -235,7 +235,8 @@ def AnonymousIterator(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A new iterator, which lives as long as its handle."""
 
 class _AnonymousIteratorV2Outputs(typing.NamedTuple):
     handle: _Tensor
@@ -246,14 +247,16 @@ def AnonymousIteratorV2(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _AnonymousIteratorV2Outputs: ...
+) -> _AnonymousIteratorV2Outputs:
+    """A new iterator, and what deletes it when it is collected."""
 
 def AnonymousIteratorV3(
     *,
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A new iterator, which lives as long as its handle."""
 
 class _AnonymousMemoryCacheOutputs(typing.NamedTuple):
     handle: _Tensor
@@ -262,7 +265,8 @@ class _AnonymousMemoryCacheOutputs(typing.NamedTuple):
 def AnonymousMemoryCache(
     *,
     name: str | None = None,
-) -> _AnonymousMemoryCacheOutputs: ...
+) -> _AnonymousMemoryCacheOutputs:
+    """A new cache in memory, and what deletes it when it is collected."""
 
 class _AnonymousMultiDeviceIteratorOutputs(typing.NamedTuple):
     handle: _Tensor
@@ -274,7 +278,8 @@ def AnonymousMultiDeviceIterator(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _AnonymousMultiDeviceIteratorOutputs: ...
+) -> _AnonymousMultiDeviceIteratorOutputs:
+    """A new iterator for several devices, and what deletes it."""
 
 def AnonymousMultiDeviceIteratorV3(
     *,
@@ -282,7 +287,8 @@ def AnonymousMultiDeviceIteratorV3(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A new iterator for several devices, which lives as long as its handle."""
 
 def AnonymousMutableDenseHashTable(
     *,
@@ -322,7 +328,8 @@ def AnonymousRandomSeedGenerator(
     seed: _Input,
     seed2: _Input,
     name: str | None = None,
-) -> _AnonymousRandomSeedGeneratorOutputs: ...
+) -> _AnonymousRandomSeedGeneratorOutputs:
+    """A new generator of seeds, and what deletes it when it is collected."""
 
 class _AnonymousSeedGeneratorOutputs(typing.NamedTuple):
     handle: _Tensor
@@ -334,7 +341,8 @@ def AnonymousSeedGenerator(
     seed2: _Input,
     reshuffle: _Input,
     name: str | None = None,
-) -> _AnonymousSeedGeneratorOutputs: ...
+) -> _AnonymousSeedGeneratorOutputs:
+    """A new generator of seeds, and what deletes it when it is collected."""
 
 def Any(
     *,
@@ -659,7 +667,8 @@ def AssertCardinalityDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`; a FailedPreconditionError if they are not `cardinality`."""
 
 def AssertNextDataset(
     *,
@@ -1096,7 +1105,8 @@ def BatchDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of `batch_size` elements; the last one may be smaller."""
 
 def BatchDatasetV2(
     *,
@@ -1108,7 +1118,8 @@ def BatchDatasetV2(
     parallel_copy: bool = False,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of `batch_size` elements; the last one may be smaller."""
 
 def BatchFFT(
     *,
@@ -2006,7 +2017,8 @@ def BytesProducedStatsDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 class _CSRSparseMatrixComponentsOutputs(typing.NamedTuple):
     row_ptrs: _Tensor
@@ -2149,7 +2161,8 @@ def CacheDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements, which are computed in the first pass only: kept in a file, or without a name in memory."""
 
 def CacheDatasetV2(
     *,
@@ -2160,7 +2173,8 @@ def CacheDatasetV2(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements, which are computed in the first pass only: kept in a file, or without a name in memory."""
 
 def CalibrationStatisticsSaver(
     *,
@@ -2256,7 +2270,8 @@ def ChooseFastestDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the first of datasets that have the same elements."""
 
 def ClipByValue(
     *,
@@ -2628,7 +2643,8 @@ def ConcatenateDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`, then those of `another_dataset`."""
 
 def ConditionalAccumulator(
     *,
@@ -3531,7 +3547,8 @@ def DatasetCardinality(
     input_dataset: _Input,
     cardinality_options: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of elements; -1 for infinitely many, -2 where it is not known."""
 
 def DatasetFingerprint(
     *,
@@ -3569,7 +3586,8 @@ def DatasetToSingleElement(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """The only element of a dataset."""
 
 def DatasetToTFRecord(
     *,
@@ -3863,14 +3881,16 @@ def DeleteIterator(
     handle: _Input,
     deleter: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Deletes an iterator that AnonymousIteratorV2 has made."""
 
 def DeleteMemoryCache(
     *,
     handle: _Input,
     deleter: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Deletes a cache in memory."""
 
 def DeleteMultiDeviceIterator(
     *,
@@ -3878,14 +3898,16 @@ def DeleteMultiDeviceIterator(
     iterators: collections.abc.Sequence[_Input],
     deleter: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Deletes an iterator for several devices."""
 
 def DeleteRandomSeedGenerator(
     *,
     handle: _Input,
     deleter: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Deletes a generator of seeds."""
 
 def DeleteRpcFutureResource(
     *,
@@ -3899,7 +3921,8 @@ def DeleteSeedGenerator(
     handle: _Input,
     deleter: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Deletes a generator of seeds."""
 
 def DeleteSessionTensor(
     *,
@@ -3965,7 +3988,8 @@ def DenseToSparseBatchDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of `batch_size` elements as sparse tensors of rows with the shape `row_shape`."""
 
 class _DenseToSparseSetOperationOutputs(typing.NamedTuple):
     result_indices: _Tensor
@@ -4052,7 +4076,8 @@ def DeserializeIterator(
     resource_handle: _Input,
     serialized: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Gives an iterator the state that SerializeIterator has saved."""
 
 class _DeserializeManySparseOutputs(typing.NamedTuple):
     sparse_indices: _Tensor
@@ -4172,7 +4197,8 @@ def DirectedInterleaveDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     stop_on_empty_dataset: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """An element of that dataset whose number the selector gives, each time."""
 
 def DisableCopyOnRead(
     *,
@@ -4238,12 +4264,14 @@ def DummyIterationCounter(
 def DummyMemoryCache(
     *,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A handle in the place of one to a cache in memory; nothing stands behind it."""
 
 def DummySeedGenerator(
     *,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A handle in the place of one to a generator of seeds; nothing stands behind it."""
 
 def DumpTensor(
     *,
@@ -4618,7 +4646,8 @@ def ExperimentalBytesProducedStatsDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def ExperimentalCSVDataset(
     *,
@@ -4642,13 +4671,15 @@ def ExperimentalChooseFastestDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the first of datasets that have the same elements."""
 
 def ExperimentalDatasetCardinality(
     *,
     input_dataset: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of elements; -1 for infinitely many, -2 where it is not known."""
 
 def ExperimentalDatasetToTFRecord(
     *,
@@ -4666,7 +4697,8 @@ def ExperimentalDenseToSparseBatchDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of `batch_size` elements as sparse tensors of rows with the shape `row_shape`."""
 
 def ExperimentalDirectedInterleaveDataset(
     *,
@@ -4675,7 +4707,8 @@ def ExperimentalDirectedInterleaveDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """An element of that dataset whose number the selector gives, each time."""
 
 def ExperimentalGroupByReducerDataset(
     *,
@@ -4691,7 +4724,8 @@ def ExperimentalGroupByReducerDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """One element for each key: what `reduce_func` and `finalize_func` make of all elements with it."""
 
 def ExperimentalGroupByWindowDataset(
     *,
@@ -4705,7 +4739,8 @@ def ExperimentalGroupByWindowDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the datasets that `reduce_func` makes of windows of elements with one key."""
 
 def ExperimentalIgnoreErrorsDataset(
     *,
@@ -4714,13 +4749,15 @@ def ExperimentalIgnoreErrorsDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     log_warning: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset` that can be computed."""
 
 def ExperimentalIteratorGetDevice(
     *,
     resource: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The name of the device that an iterator is on."""
 
 def ExperimentalLMDBDataset(
     *,
@@ -4737,7 +4774,8 @@ def ExperimentalLatencyStatsDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def ExperimentalMapAndBatchDataset(
     *,
@@ -4751,7 +4789,8 @@ def ExperimentalMapAndBatchDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     preserve_cardinality: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of the results of `f` for each element."""
 
 def ExperimentalMapDataset(
     *,
@@ -4770,7 +4809,8 @@ def ExperimentalMatchingFilesDataset(
     *,
     patterns: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The names of the files that match patterns, in order."""
 
 def ExperimentalMaxIntraOpParallelismDataset(
     *,
@@ -4779,7 +4819,8 @@ def ExperimentalMaxIntraOpParallelismDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`; a kernel may spread its work over so many threads."""
 
 def ExperimentalNonSerializableDataset(
     *,
@@ -4787,7 +4828,8 @@ def ExperimentalNonSerializableDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def ExperimentalParallelInterleaveDataset(
     *,
@@ -4802,7 +4844,8 @@ def ExperimentalParallelInterleaveDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the datasets that `f` gives: `block_length` from each of `cycle_length` in turn."""
 
 def ExperimentalParseExampleDataset(
     *,
@@ -4826,7 +4869,8 @@ def ExperimentalPrivateThreadPoolDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`, for whose computation there may be threads of its own."""
 
 def ExperimentalRandomDataset(
     *,
@@ -4835,7 +4879,8 @@ def ExperimentalRandomDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Random numbers from 0 to 2^32, without end."""
 
 def ExperimentalRebatchDataset(
     *,
@@ -4845,7 +4890,8 @@ def ExperimentalRebatchDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     use_fallback: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each batch in `num_replicas` parts."""
 
 def ExperimentalScanDataset(
     *,
@@ -4857,7 +4903,8 @@ def ExperimentalScanDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     preserve_cardinality: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The results of `f` for the state and each element; its first results are the next state."""
 
 def ExperimentalSetStatsAggregatorDataset(
     *,
@@ -4877,7 +4924,8 @@ def ExperimentalSleepDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements, each after a pause."""
 
 def ExperimentalSlidingWindowDataset(
     *,
@@ -4888,7 +4936,8 @@ def ExperimentalSlidingWindowDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of `window_size` elements that are `window_stride` apart."""
 
 def ExperimentalSqlDataset(
     *,
@@ -4921,7 +4970,8 @@ def ExperimentalTakeWhileDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements before the first one that `predicate` does not hold for."""
 
 def ExperimentalThreadPoolDataset(
     *,
@@ -4930,7 +4980,8 @@ def ExperimentalThreadPoolDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def ExperimentalThreadPoolHandle(
     *,
@@ -4948,7 +4999,8 @@ def ExperimentalUnbatchDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows of the elements, one by one."""
 
 def ExperimentalUniqueDataset(
     *,
@@ -4956,7 +5008,8 @@ def ExperimentalUniqueDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each element once."""
 
 def Expint(
     *,
@@ -5211,7 +5264,8 @@ def FilterDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements that `predicate` holds for."""
 
 def FinalizeDataset(
     *,
@@ -5220,7 +5274,8 @@ def FinalizeDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     has_captured_ref: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def FinalizeTPUEmbedding(
     *,
@@ -5269,7 +5324,8 @@ def FixedLengthRecordDataset(
     buffer_size: _Input,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The records of files of records that are `record_bytes` long."""
 
 def FixedLengthRecordDatasetV2(
     *,
@@ -5281,7 +5337,8 @@ def FixedLengthRecordDatasetV2(
     compression_type: _Input,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The records of files of records that are `record_bytes` long."""
 
 def FixedLengthRecordReader(
     *,
@@ -5341,7 +5398,8 @@ def FlatMapDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the datasets that `f` gives, one dataset after the other."""
 
 def FloatInput(
     *,
@@ -5792,7 +5850,8 @@ def GeneratorDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The results of `next_func` for the state that `init_func` gives, until it runs out of range."""
 
 def GetDeadline(
     *,
@@ -5806,7 +5865,8 @@ def GetElementAtIndex(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """The element of a number; an OutOfRangeError where there is none."""
 
 class _GetMinibatchSplitsWithPhysicalReplicaOutputs(typing.NamedTuple):
     sorted_row_ids: _Tensor
@@ -5866,7 +5926,8 @@ def GetOptions(
     *,
     input_dataset: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The serialized options of a dataset."""
 
 def GetSessionHandle(
     *,
@@ -5967,7 +6028,8 @@ def GroupByReducerDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """One element for each key: what `reduce_func` and `finalize_func` make of all elements with it."""
 
 def GroupByWindowDataset(
     *,
@@ -5982,7 +6044,8 @@ def GroupByWindowDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the datasets that `reduce_func` makes of windows of elements with one key."""
 
 def GuaranteeConst(
     *,
@@ -6183,7 +6246,8 @@ def IgnoreErrorsDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     log_warning: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset` that can be computed."""
 
 def Imag(
     *,
@@ -6333,7 +6397,8 @@ def InitializeTableFromDataset(
     table_handle: _Input,
     dataset: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Fills a table with the elements of a dataset: pairs of a key and a value."""
 
 def InitializeTableFromTextFile(
     *,
@@ -6452,7 +6517,8 @@ def InterleaveDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the datasets that `f` gives: `block_length` from each of `cycle_length` in turn."""
 
 def Inv(
     *,
@@ -6559,7 +6625,8 @@ def Iterator(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The iterator of a name; MakeIterator lets it begin."""
 
 def IteratorFromStringHandle(
     *,
@@ -6567,7 +6634,8 @@ def IteratorFromStringHandle(
     output_types: collections.abc.Sequence[_Type] = ...,
     output_shapes: collections.abc.Sequence[_Shape] = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The handle that IteratorToStringHandle has made a string of."""
 
 def IteratorFromStringHandleV2(
     *,
@@ -6575,13 +6643,15 @@ def IteratorFromStringHandleV2(
     output_types: collections.abc.Sequence[_Type] = ...,
     output_shapes: collections.abc.Sequence[_Shape] = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The handle that IteratorToStringHandle has made a string of."""
 
 def IteratorGetDevice(
     *,
     resource: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The name of the device that an iterator is on."""
 
 def IteratorGetModelProto(
     *,
@@ -6595,7 +6665,8 @@ def IteratorGetNext(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """The next element of an iterator; an OutOfRangeError at the end."""
 
 def IteratorGetNextAsOptional(
     *,
@@ -6603,7 +6674,8 @@ def IteratorGetNextAsOptional(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The next element of an iterator; an optional without value at the end."""
 
 def IteratorGetNextSync(
     *,
@@ -6611,13 +6683,15 @@ def IteratorGetNextSync(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """The next element of an iterator; an OutOfRangeError at the end."""
 
 def IteratorToStringHandle(
     *,
     resource_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A string that stands for a handle."""
 
 def IteratorV2(
     *,
@@ -6626,7 +6700,8 @@ def IteratorV2(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The iterator of a name; MakeIterator lets it begin."""
 
 def KMC2ChainInitialization(
     *,
@@ -6771,7 +6846,8 @@ def LatencyStatsDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def LeakyRelu(
     *,
@@ -6830,7 +6906,8 @@ def LegacyParallelInterleaveDatasetV2(
     deterministic: str | bytes = 'default',
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the datasets that `f` gives: `block_length` from each of `cycle_length` in turn."""
 
 def Less(
     *,
@@ -6871,7 +6948,8 @@ def ListDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A dataset whose elements are the tensors of `tensors`, in order."""
 
 class _ListDiffOutputs(typing.NamedTuple):
     out: _Tensor
@@ -7319,7 +7397,8 @@ def MakeIterator(
     dataset: _Input,
     iterator: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Lets an iterator begin a pass over a dataset."""
 
 def MakeUnique(
     *,
@@ -7347,7 +7426,8 @@ def MapAndBatchDataset(
     preserve_cardinality: bool = False,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of the results of `f` for each element."""
 
 def MapClear(
     *,
@@ -7372,7 +7452,8 @@ def MapDataset(
     force_synchronous: bool = False,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The results of `f` for each element."""
 
 def MapDefun(
     *,
@@ -7486,7 +7567,8 @@ def MatchingFilesDataset(
     *,
     patterns: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The names of the files that match patterns, in order."""
 
 def MatrixBandPart(
     *,
@@ -7660,7 +7742,8 @@ def MaxIntraOpParallelismDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`; a kernel may spread its work over so many threads."""
 
 def MaxPool(
     *,
@@ -7952,7 +8035,8 @@ def ModelDataset(
     cpu_budget: int = 0,
     ram_budget: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def Mul(
     *,
@@ -7978,7 +8062,8 @@ def MultiDeviceIterator(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The iterator for several devices of a name."""
 
 def MultiDeviceIteratorFromStringHandle(
     *,
@@ -7986,7 +8071,8 @@ def MultiDeviceIteratorFromStringHandle(
     output_types: collections.abc.Sequence[_Type] = ...,
     output_shapes: collections.abc.Sequence[_Shape] = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The handle that a string stands for."""
 
 def MultiDeviceIteratorGetNextFromShard(
     *,
@@ -7996,7 +8082,8 @@ def MultiDeviceIteratorGetNextFromShard(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """The next element for a device; an OutOfRangeError at the end."""
 
 def MultiDeviceIteratorInit(
     *,
@@ -8004,13 +8091,15 @@ def MultiDeviceIteratorInit(
     multi_device_iterator: _Input,
     max_buffer_size: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Lets an iterator begin a pass; the number of the pass."""
 
 def MultiDeviceIteratorToStringHandle(
     *,
     multi_device_iterator: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A string that stands for a handle."""
 
 def Multinomial(
     *,
@@ -8358,7 +8447,8 @@ def NonSerializableDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def NotEqual(
     *,
@@ -8402,7 +8492,8 @@ def OneShotIterator(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """An iterator over the dataset that a function gives."""
 
 def OnesLike(
     *,
@@ -8430,7 +8521,8 @@ def OptimizeDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     optimization_configs: collections.abc.Sequence[str | bytes] = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def OptimizeDatasetV2(
     *,
@@ -8442,7 +8534,8 @@ def OptimizeDatasetV2(
     output_shapes: collections.abc.Sequence[_Shape],
     optimization_configs: collections.abc.Sequence[str | bytes] = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def OptionalFromValue(
     *,
@@ -8481,7 +8574,8 @@ def OptionsDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`, with options."""
 
 def OrderedMapClear(
     *,
@@ -8668,7 +8762,8 @@ def PaddedBatchDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of `batch_size` elements, which are padded to one shape."""
 
 def PaddedBatchDatasetV2(
     *,
@@ -8681,7 +8776,8 @@ def PaddedBatchDatasetV2(
     parallel_copy: bool = False,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of `batch_size` elements, which are padded to one shape."""
 
 def PaddingFIFOQueue(
     *,
@@ -8717,7 +8813,8 @@ def ParallelBatchDataset(
     deterministic: str | bytes = 'default',
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of `batch_size` elements; the last one may be smaller."""
 
 def ParallelConcat(
     *,
@@ -8746,7 +8843,8 @@ def ParallelFilterDataset(
     deterministic: str | bytes = 'default',
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements that `predicate` holds for."""
 
 def ParallelInterleaveDataset(
     *,
@@ -8762,7 +8860,8 @@ def ParallelInterleaveDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the datasets that `f` gives: `block_length` from each of `cycle_length` in turn."""
 
 def ParallelInterleaveDatasetV2(
     *,
@@ -8777,7 +8876,8 @@ def ParallelInterleaveDatasetV2(
     sloppy: bool = False,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the datasets that `f` gives: `block_length` from each of `cycle_length` in turn."""
 
 def ParallelInterleaveDatasetV3(
     *,
@@ -8792,7 +8892,8 @@ def ParallelInterleaveDatasetV3(
     deterministic: str | bytes = 'default',
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the datasets that `f` gives: `block_length` from each of `cycle_length` in turn."""
 
 def ParallelInterleaveDatasetV4(
     *,
@@ -8809,7 +8910,8 @@ def ParallelInterleaveDatasetV4(
     deterministic: str | bytes = 'default',
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the datasets that `f` gives: `block_length` from each of `cycle_length` in turn."""
 
 def ParallelMapDataset(
     *,
@@ -8824,7 +8926,8 @@ def ParallelMapDataset(
     preserve_cardinality: bool = False,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The results of `f` for each element."""
 
 def ParallelMapDatasetV2(
     *,
@@ -8840,7 +8943,8 @@ def ParallelMapDatasetV2(
     use_unbounded_threadpool: bool = False,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The results of `f` for each element."""
 
 def ParameterizedTruncatedNormal(
     *,
@@ -9157,7 +9261,8 @@ def PrefetchDataset(
     buffer_size_min: int = 0,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`; up to `buffer_size` may be computed ahead."""
 
 def Prelinearize(
     *,
@@ -9232,7 +9337,8 @@ def PrivateThreadPoolDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`, for whose computation there may be threads of its own."""
 
 def Prod(
     *,
@@ -10495,7 +10601,8 @@ def RandomDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Random numbers from 0 to 2^32, without end."""
 
 def RandomDatasetV2(
     *,
@@ -10507,7 +10614,8 @@ def RandomDatasetV2(
     rerandomize_each_iteration: bool = False,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Random numbers from 0 to 2^32, without end."""
 
 def RandomGamma(
     *,
@@ -10645,7 +10753,8 @@ def RangeDataset(
     metadata: str | bytes = '',
     replicate_on_split: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The numbers from `start` to `stop`, without `stop`, by `step`."""
 
 def Rank(
     *,
@@ -10825,7 +10934,8 @@ def RebatchDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     use_fallback: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each batch in `num_replicas` parts."""
 
 def RebatchDatasetV2(
     *,
@@ -10835,7 +10945,8 @@ def RebatchDatasetV2(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows of batches in batches of the sizes `batch_sizes`, in turn."""
 
 def Reciprocal(
     *,
@@ -10894,7 +11005,8 @@ def ReduceDataset(
     use_inter_op_parallelism: bool = True,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """Calls `f` with the state and each element; the state at the end."""
 
 def ReduceJoin(
     *,
@@ -11118,7 +11230,8 @@ def RepeatDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """All elements `count` times; for ever where it is negative."""
 
 class _RequantizationRangeOutputs(typing.NamedTuple):
     output_min: _Tensor
@@ -12217,7 +12330,8 @@ def RewriteDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def RightShift(
     *,
@@ -12755,7 +12869,8 @@ def SamplingDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Elements at random: each with the probability `rate`."""
 
 def Save(
     *,
@@ -12853,7 +12968,8 @@ def ScanDataset(
     use_default_device: bool = True,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The results of `f` for the state and each element; its first results are the next state."""
 
 def ScatterAdd(
     *,
@@ -13218,7 +13334,8 @@ def SerializeIterator(
     resource_handle: _Input,
     external_state_policy: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The state of an iterator, as a vector of variants."""
 
 def SerializeManySparse(
     *,
@@ -13294,7 +13411,8 @@ def ShardDataset(
     require_non_empty: bool = False,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Every `num_shards`-th element, beginning with the element number `index`."""
 
 def ShardedFilename(
     *,
@@ -13325,7 +13443,8 @@ def ShuffleAndRepeatDataset(
     reshuffle_each_iteration: bool = True,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements `count` times, each time in random order; the end of one pass mixes with the next."""
 
 def ShuffleAndRepeatDatasetV2(
     *,
@@ -13340,7 +13459,8 @@ def ShuffleAndRepeatDatasetV2(
     reshuffle_each_iteration: bool = True,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements `count` times, each time in random order; the end of one pass mixes with the next."""
 
 def ShuffleDataset(
     *,
@@ -13353,7 +13473,8 @@ def ShuffleDataset(
     reshuffle_each_iteration: bool = True,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements in random order: each is drawn from a buffer of `buffer_size` elements."""
 
 def ShuffleDatasetV2(
     *,
@@ -13364,7 +13485,8 @@ def ShuffleDatasetV2(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements in random order: each is drawn from a buffer of `buffer_size` elements."""
 
 def ShuffleDatasetV3(
     *,
@@ -13378,7 +13500,8 @@ def ShuffleDatasetV3(
     reshuffle_each_iteration: bool = True,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements in random order: each is drawn from a buffer of `buffer_size` elements."""
 
 def ShutdownDistributedTPU(
     *,
@@ -13454,7 +13577,8 @@ def SkipDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """All but the first `count` elements; none where it is negative."""
 
 class _SkipgramOutputs(typing.NamedTuple):
     vocab_word: _Tensor
@@ -13482,7 +13606,8 @@ def SleepDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements, each after a pause."""
 
 def SleepIdentityOp(
     *,
@@ -13516,7 +13641,8 @@ def SlidingWindowDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     drop_remainder: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Batches of `window_size` elements that are `window_stride` apart."""
 
 def Snapshot(
     *,
@@ -14544,7 +14670,8 @@ def SparseTensorSliceDataset(
     values: _Input,
     dense_shape: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A dataset whose elements are the rows of a sparse tensor: their indices, values and shape."""
 
 def SparseTensorToCSRSparseMatrix(
     *,
@@ -15471,7 +15598,8 @@ def TFRecordDataset(
     buffer_size: _Input,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The records of TFRecord files."""
 
 def TFRecordDatasetV2(
     *,
@@ -15481,7 +15609,8 @@ def TFRecordDatasetV2(
     byte_offsets: _Input,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The records of TFRecord files."""
 
 def TFRecordReader(
     *,
@@ -15675,7 +15804,8 @@ def TakeDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The first `count` elements; all where it is negative."""
 
 class _TakeManySparseFromTensorsMapOutputs(typing.NamedTuple):
     sparse_indices: _Tensor
@@ -15701,7 +15831,8 @@ def TakeWhileDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements before the first one that `predicate` does not hold for."""
 
 def Tan(
     *,
@@ -16085,7 +16216,8 @@ def TensorDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A dataset whose only element is `components`."""
 
 class _TensorListConcatOutputs(typing.NamedTuple):
     tensor: _Tensor
@@ -16371,7 +16503,8 @@ def TensorSliceDataset(
     metadata: str | bytes = '',
     replicate_on_split: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A dataset whose elements are the rows of `components`, one by one."""
 
 def TensorStridedSliceUpdate(
     *,
@@ -16429,7 +16562,8 @@ def TextLineDataset(
     buffer_size: _Input,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The lines of files."""
 
 def TextLineReader(
     *,
@@ -16456,7 +16590,8 @@ def ThreadPoolDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`."""
 
 def ThreadPoolHandle(
     *,
@@ -16720,7 +16855,8 @@ def UnbatchDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows of the elements, one by one."""
 
 def UnbatchGrad(
     *,
@@ -17014,7 +17150,8 @@ def UniqueDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each element once."""
 
 class _UniqueV2Outputs(typing.NamedTuple):
     y: _Tensor
@@ -17134,7 +17271,8 @@ def UnwrapDatasetVariant(
     *,
     input_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The dataset in a wrapper."""
 
 def UpdateTaskIdAndGlobalCoreArray(
     *,
@@ -17253,7 +17391,8 @@ def WindowDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Datasets of `size` elements that are `stride` apart; each begins `shift` elements after the last."""
 
 def WindowOp(
     *,
@@ -17261,7 +17400,8 @@ def WindowOp(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A dataset whose only element is `inputs`."""
 
 def WorkerHeartbeat(
     *,
@@ -17273,7 +17413,8 @@ def WrapDatasetVariant(
     *,
     input_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A dataset in a wrapper."""
 
 def WriteAudioSummary(
     *,
@@ -18598,4 +18739,5 @@ def ZipDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of all datasets side by side, as long as each has one."""

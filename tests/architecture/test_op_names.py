@@ -13,6 +13,7 @@ from opkernel.ops.loader import all_op_names
 OPS = frozenset(all_op_names())
 
 ROOMS = {
+    "data": "the ops that methods of datasets make",
     "decompile.numpy_functions": "a function of NumPy for each op",
     "engines.openvino.ops": "a rule for each op",
     "graph.building.numpy_functions": "ops for each function of NumPy",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.architecture.source_code import PACKAGE, modules
 
-MAX_PACKAGE_BYTES = 8 << 20
+MAX_PACKAGE_BYTES = 9 << 20
 """What the package may take on disk; half of it is code."""
 MAX_FILE_LINES = 450
 MAX_FUNCTION_LINES = 60
@@ -26,6 +26,7 @@ LONG_SIGNATURES = {
 """Functions with more arguments, and who has settled them."""
 SETTLED_ELSEWHERE = {
     "cli": "the options of commands",
+    "data": "the parameters of TensorFlow's methods",
     "endpoints": "the parameters of TensorFlow's functions",
     "ops": "the inputs of ops",
 }

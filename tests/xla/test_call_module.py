@@ -242,7 +242,7 @@ class TestSavedModel:
 
         _, grads = opkernel.value_and_grad(loss, model)(X)
         for found, expected in zip(grads, GRADIENTS, strict=True):
-            np.testing.assert_allclose(found, expected, atol=1e-6)
+            np.testing.assert_allclose(found, np.asarray(expected), atol=1e-6)
 
     def test_part_of_a_larger_program(self) -> None:
         @opkernel.function(jit_compile=True)

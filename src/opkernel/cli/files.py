@@ -82,7 +82,7 @@ def input_file(text: str, *, dir_okay: bool = False) -> InputFile | None:
 
 def _is_checkpoint(path: str) -> bool:
     """Whether a path is the prefix of a checkpoint, which messages name for what it is."""
-    return not os.path.exists(path) and os.path.isfile(f"{path}.index")
+    return bool(path) and not os.path.exists(path) and os.path.isfile(f"{path}.index")
 
 
 def existing_file(text: str) -> InputFile:

@@ -100,6 +100,7 @@ from opkernel.kernel.services.collective import CollectiveParams as CollectivePa
 from opkernel.kernel.services.collective import CollectiveType as CollectiveType
 from opkernel.kernel.services.function_library import CallFrame as CallFrame
 from opkernel.kernel.services.function_library import FunctionDone as FunctionDone
+from opkernel.kernel.services.function_library import FunctionHandle as FunctionHandle
 from opkernel.kernel.services.function_library import FunctionRunOptions as FunctionRunOptions
 from opkernel.kernel.services.function_library import FunctionRuntime as FunctionRuntime
 from opkernel.kernel.services.function_library import InstantiateOptions as InstantiateOptions

@@ -241,6 +241,7 @@ from opkernel.opdef.core.op_registry import global_op_registry as global_op_regi
 from opkernel.opdef.core.op_traits import OpTraits as OpTraits
 from opkernel.opdef.core.register_op import OpHandle as OpHandle
 from opkernel.opdef.core.register_op import register_op as register_op
+from opkernel.opdef.core.register_op import register_op_def as register_op_def
 from opkernel.opdef.core.validate import are_attr_values_equal as are_attr_values_equal
 from opkernel.opdef.core.validate import attr_value_has_type as attr_value_has_type
 from opkernel.opdef.core.validate import attr_value_hash as attr_value_hash

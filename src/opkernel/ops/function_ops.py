@@ -132,17 +132,16 @@ class PassOn(OpKernel):
             ctx.set_output(index, value)
 
 
-class CallingKernel(OpKernel):
-    """Calls the function of an attr, which it instantiates once for each device."""
+class CalledFunction:
+    """The function of an attr of a kernel, instantiated once for each device."""
 
-    def __init__(self, construction: OpKernelConstruction, attr: str) -> None:
-        super().__init__(construction)
-        self._function: NameAttrList = construction.get_attr(attr)
+    def __init__(self, function: NameAttrList) -> None:
+        self._function = function
         self._handles: weakref.WeakKeyDictionary[FunctionRuntime, dict[str, Any]]
         self._handles = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()
 
-    def called(self, ctx: OpKernelContext, device: str = "") -> tuple[FunctionRuntime, Any]:
+    def found(self, ctx: OpKernelContext, device: str = "") -> tuple[FunctionRuntime, Any]:
         """What runs functions, and the function on a device, or on that of the step."""
         library: FunctionRuntime | None = ctx.function_library
         if library is None:
@@ -153,6 +152,14 @@ class CallingKernel(OpKernel):
                 function, options = self._function, InstantiateOptions(target=device)
                 handles[device] = library.instantiate(function.name, function.attr, options)
             return library, handles[device]
+
+
+class CallingKernel(OpKernel):
+    """Calls the function of an attr; `called` finds it."""
+
+    def __init__(self, construction: OpKernelConstruction, attr: str) -> None:
+        super().__init__(construction)
+        self.called = CalledFunction(construction.get_attr(attr)).found
 
 
 class RemoteCall(CallingKernel):

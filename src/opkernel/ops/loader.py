@@ -80,15 +80,12 @@ def _declared_op(name: str) -> OpRegistrationData | None:
     op_def = tensorflow_op_defs().get(name)
     if op_def is None:
         return None
-    from opkernel.ops.full_types import FORWARD_TYPE_FNS, REVERSE_TYPE_FNS  # for such ops alone
+    from opkernel.ops.full_types import FORWARD_TYPE_FNS  # for such ops alone
 
-    reverse_type_input, reverse_type_fn = REVERSE_TYPE_FNS.get(name, (0, None))
     return OpRegistrationData(
         op_def,
         _shape_fn(name),
         forward_type_fn=FORWARD_TYPE_FNS.get(name),
-        reverse_type_fn=reverse_type_fn,
-        reverse_type_input=reverse_type_input,
         traits=traits_of_op(name),
     )
 

@@ -4,7 +4,7 @@ import pytest
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import global_op_registry
-from opkernel.ops.declared import data
+from opkernel.ops.data import shape_functions
 from opkernel.proto import NameAttrList
 from opkernel.types import PartialTensorShape, float32
 
@@ -65,7 +65,7 @@ def test_inputs_that_do_not_match_are_refused(infer_op, op, attrs, inputs, probl
 
 
 def test_ops_have_the_rules_of_their_experimental_twins():
-    names = data.SHAPE_FNS
+    names = shape_functions.DATA_SHAPE_FNS
     twins = [name for name in names if name.startswith("Experimental")]
     assert len(twins) == 37
     assert all(names[twin] is names[twin.removeprefix("Experimental")] for twin in twins)

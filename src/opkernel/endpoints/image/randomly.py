@@ -19,8 +19,8 @@ from opkernel.endpoints.image.color import (
     adjust_jpeg_quality,
     adjust_saturation,
 )
-from opkernel.endpoints.random._seeds import seeds_of
 from opkernel.endpoints.random.distributions import uniform
+from opkernel.endpoints.random.global_seed import seeds_of
 from opkernel.endpoints.random.stateless import stateless_uniform
 from opkernel.endpoints.tensors import (
     TensorLike,

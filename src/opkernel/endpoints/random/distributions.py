@@ -16,7 +16,7 @@ from opkernel.endpoints.random._scaling import (
     gamma_parts,
     scaled,
 )
-from opkernel.endpoints.random._seeds import seeds_of
+from opkernel.endpoints.random.global_seed import seeds_of
 from opkernel.endpoints.tensors import (
     DTypeLike,
     ShapeLike,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from opkernel.kernel.services.rendezvous import Rendezvous
     from opkernel.kernel.services.step import GraphCollector, Step
     from opkernel.state.resource_mgr import ScopedStepContainer
+    from opkernel.types import DataType
 
 FunctionDone = Callable[[OpError | None, Sequence[Any]], object]
 """Called once with None and the results, or with an error; it must not raise."""
@@ -118,8 +119,22 @@ class CallFrame(Protocol):
         """Set a result; InvalidArgumentError where it does not fit."""
 
 
+class FunctionHandle(Protocol):
+    """A function that was instantiated; all but this is the runtime's own affair."""
+
+    @property
+    def call_types(self) -> tuple[Sequence[DataType], Sequence[DataType]]:
+        """The types of the arguments and of the results."""
+
+    def bound(self, step: Step) -> Callable[..., Sequence[Any]]:
+        """The function of the arguments, one by one, that calls it within a step: for many calls in a row.
+
+        The caller sees to the number and types of the arguments, and to the end of the step.
+        """
+
+
 class FunctionRuntime(Protocol):
-    """Instantiates and runs functions on one device. Handles are the runtime's own affair."""
+    """Instantiates and runs functions on one device; a handle is a FunctionHandle."""
 
     @property
     def device(self) -> Device:

@@ -114,6 +114,11 @@ class OpDefBuilder:
         """The name of the op."""
         return self._data.op_def.name
 
+    def op_def(self, op_def: OpDef) -> Self:
+        """Take inputs, outputs, attrs and flags from an OpDef, before any specs."""
+        self._data.op_def.MergeFrom(op_def)
+        return self
+
     def attr(self, spec: str) -> Self:
         """Add an attr, e.g. `"T: {float, int32} = DT_FLOAT"` or `"N: int >= 1"`."""
         self._attrs.append(spec)

@@ -179,7 +179,7 @@ WHY_NO_KERNEL: Mapping[str, str] = {
     "risc": "TensorFlow has no kernels of it",
     "tensorflow": "TensorFlow has no CPU kernel of it either",
     "tests": "TensorFlow's own tests have it, models do not",
-    "tf_data": "tf.data is not covered yet",
+    "tf_data": "this part of tf.data is not covered yet",
     "tpu": "needs a TPU",
     "word2vec": (
         "TensorFlow has deprecated its ops for word2vec in favour of models: compute skip-grams in Python"

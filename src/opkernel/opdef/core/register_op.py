@@ -169,6 +169,38 @@ def register_op(
     return handle
 
 
+def register_op_def(
+    op_def: OpDef,
+    *,
+    shape_fn: OpShapeInferenceFn,
+    doc: str = "",
+    forward_type_fn: TypeInferenceFn | None = None,
+    reverse_type_fn: tuple[int, TypeInferenceFn | None] = (0, None),
+    traits: str | OpTraits = NO_TRAITS,
+) -> OpHandle:
+    """Declare an op whose OpDef is there already, as in an OpList; otherwise as `register_op`.
+
+    Args:
+        op_def: Its inputs, outputs, attrs and flags; without documentation.
+        shape_fn: Infers the shapes of the outputs.
+        doc: As `register_op` takes it.
+        forward_type_fn: Infers the full types of outputs.
+        reverse_type_fn: An input, and the function that infers the full types of the node that gives it.
+        traits: All that passes may assume.
+
+    Raises:
+        AlreadyExistsError: another module has registered an op of that name.
+        InvalidArgumentError: `doc` names no part of the op, or there is no such trait.
+    """
+    steps: _Steps = [("op_def", (op_def,)), ("doc", (doc,))]
+    steps.append(("set_forward_type_fn", (forward_type_fn,)))
+    steps.append(("set_reverse_type_fn", reverse_type_fn))
+    declared = _Declaration(op_def.name, shape_fn, _as_traits(traits), False, steps)
+    handle = OpHandle(declared, declaring_site(sys._getframe(1)))
+    global_op_registry().declare(handle)
+    return handle
+
+
 def _interface(
     name: str, doc: str, inputs: Iterable[str], outputs: Iterable[str], attrs: Iterable[str]
 ) -> tuple[str, _Steps]:

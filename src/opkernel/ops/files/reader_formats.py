@@ -15,6 +15,7 @@ from typing import BinaryIO
 from opkernel.checkpoint.crc32c import masked_crc32c
 from opkernel.device.budget import check_time
 from opkernel.device.opened_files import PIECE, open_file, read_whole
+from opkernel.device.permissions import Permissions
 from opkernel.errors import (
     DataLossError,
     DeadlineExceededError,
@@ -149,8 +150,17 @@ class FileReader(ReaderBase):
         raise NotImplementedError(f"{type(self).__name__} does not override next_record")
 
     def start_work(self, ctx: OpKernelContext) -> None:
-        name = self.state.current_work
-        file = open_file(ctx.permissions, name)
+        self.open(ctx.permissions, self.state.current_work)
+
+    def open(self, permissions: Permissions, name: bytes) -> None:
+        """Begin with a file.
+
+        Raises:
+            PermissionDeniedError: it may not be read.
+            OpError: it cannot be opened, or is too short.
+        """
+        self.state.current_work = name
+        file = open_file(permissions, name)
         self._stream = ByteStream(file, os.fsdecode(name), self._encoding)
         try:
             self.begin(self._stream)
@@ -164,18 +174,27 @@ class FileReader(ReaderBase):
         self._stream = self._failure = None
 
     def read_record(self, ctx: OpKernelContext) -> Record | None:
-        if self._failure is not None:
-            raise self._failure()
-        assert self._stream is not None  # work has started
-        try:
-            found = self.next_record(self._stream)
-        except OpError as error:
-            self._failure = _repeated(error)
-            raise
+        found = self.next()
         if found is None:
             return None
         number, value = found
         return Record(b"%b:%d" % (self.state.current_work, number), value)
+
+    def skip(self, size: int) -> bool:
+        """Leave out the next bytes of the file that was opened; False if there are not as many."""
+        assert self._stream is not None
+        return self._stream.skip(size)
+
+    def next(self) -> tuple[int, bytes] | None:
+        """The next record of the file that was opened, and the number in its key; None at the end."""
+        if self._failure is not None:
+            raise self._failure()
+        assert self._stream is not None  # work has started
+        try:
+            return self.next_record(self._stream)
+        except OpError as error:
+            self._failure = _repeated(error)
+            raise
 
 
 def _repeated(error: OpError) -> partial[OpError]:
@@ -193,13 +212,23 @@ class TextLineReader(FileReader):
     Args:
         skip_header_lines: How many lines of each file are left out, and counted.
         name: The name, for messages.
+        encoding: How the files are compressed.
+        strips_returns: Whether carriage returns within a line are left out, as datasets do.
     """
 
     type_name = "TextLineReader"
 
-    def __init__(self, skip_header_lines: int, name: str) -> None:
-        super().__init__("", name)
+    def __init__(
+        self,
+        skip_header_lines: int,
+        name: str,
+        encoding: str = "",
+        *,
+        strips_returns: bool = False,
+    ) -> None:
+        super().__init__(encoding, name)
         self._skip_header_lines = skip_header_lines
+        self._strips_returns = strips_returns
         self._line_number = 0
 
     def begin(self, stream: ByteStream) -> None:
@@ -211,6 +240,8 @@ class TextLineReader(FileReader):
     def next_record(self, stream: ByteStream) -> tuple[int, bytes] | None:
         line = stream.read_line()
         self._line_number += 1
+        if line is not None and self._strips_returns:
+            line = line.replace(b"\r", b"")
         return None if line is None else (self._line_number, line)
 
 
@@ -264,6 +295,12 @@ class FixedLengthRecordReader(FileReader):
             return None
         self._record_number += 1
         return self._record_number - 1, self._window[: self._record_bytes]
+
+    def forget_rest(self) -> bool:
+        """Whether there were bytes between the last record and the footer; they are forgotten."""
+        rest = len(self._window) - (self._window_bytes - self._record_bytes)
+        self._window = b""
+        return rest > 0
 
 
 class TFRecordReader(FileReader):

@@ -49,6 +49,11 @@ class Philox:
         """As `PhiloxRandom(seed, seed2)`; where both are 0, a stream that the system chooses."""
         if not seed and not seed2:
             seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
+        return cls.seeded_as_given(seed, seed2)
+
+    @classmethod
+    def seeded_as_given(cls, seed: int, seed2: int) -> Philox:
+        """As `PhiloxRandom(seed, seed2)`, also where both are 0."""
         return cls(seed % (1 << 64), seed2 % (1 << 64) << 64)
 
     def skip(self, blocks: int) -> Philox:
@@ -214,7 +219,12 @@ class ScalarDraws:
 
     def uniform(self) -> float:
         """A number of float from 0 to 1, without 1."""
-        (number,) = struct.unpack("<f", struct.pack("<I", 127 << 23 | self.word() & 0x7FFFFF))
+        return self.float_of(self.word())
+
+    @staticmethod
+    def float_of(word: int) -> float:
+        """The number of float from 0 to 1, without 1, that a word stands for."""
+        (number,) = struct.unpack("<f", struct.pack("<I", 127 << 23 | word & 0x7FFFFF))
         return float(number) - 1.0
 
     def uniform_double(self) -> float:

@@ -21,6 +21,7 @@ from opkernel.graph.core.node import capture_site, format_site
 from opkernel.kernel import (
     ContextParams,
     FunctionKernel,
+    FunctionRuntime,
     OpKernel,
     OpKernelContext,
     ScopedStepContainer,
@@ -138,7 +139,12 @@ class _EagerStep(RunStep):
         return None
 
 
-def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> Any:
+def execute(
+    op_name: str,
+    inputs: Mapping[str, Any],
+    attrs: Mapping[str, Any],
+    function_library: FunctionRuntime | None = None,
+) -> Any:
     """Run an op on arrays.
 
     Args:
@@ -146,6 +152,7 @@ def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -
         inputs: a value for each input argument, by name; a sequence for a list argument.
         attrs: values for attrs, as `attr_from_python` takes them; those that the inputs determine
             and those with defaults may be left out.
+        function_library: has the functions that attrs name.
 
     Returns:
         The output of an op that has one, a named tuple of several, None for an op without outputs.
@@ -164,7 +171,7 @@ def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -
     flat = [t for v in values for t in (v if isinstance(v, list) else [v])]
     with np.errstate(all="ignore"):
         try:
-            return _answer(op_def, kernel, _run(kernel, values, flat))
+            return _answer(op_def, kernel, _run(kernel, values, flat, function_library))
         except Exception as error:
             raised = at_node(error, kernel.name, op_name, flat)
             raise raised from (error.__cause__ if raised is error else error)
@@ -310,10 +317,15 @@ def forget_random_kernels() -> None:
 _NOTHING = np.empty(0, np.float32)  # an unset tensor, in TensorFlow
 
 
-def _run(kernel: OpKernel, values: Sequence[Any], flat: Sequence[Any]) -> Sequence[Any]:
+def _run(
+    kernel: OpKernel,
+    values: Sequence[Any],
+    flat: Sequence[Any],
+    function_library: FunctionRuntime | None = None,
+) -> Sequence[Any]:
     """The flat outputs of a kernel; what may outlive the call is computed from copies."""
     if not isinstance(kernel, FunctionKernel):
-        step = _EagerStep()
+        step = _EagerStep(function_library=function_library)
         try:
             copies = [value.copy() for value in flat]
             given = copies if kernel.contract.forwards_inputs else [*map(read_only, copies)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -131,6 +131,23 @@ def run_in_step(
         for own in (view, own_step):
             if own is not None:
                 own.end()
+
+
+def bound_to(
+    run: Callable[..., Sequence[Any]], step: Step, runtime: FunctionLibraryRuntime
+) -> Callable[..., Sequence[Any]]:
+    """The function of the arguments that calls `run` within a step; its kernels find the runtime's functions."""
+    if step.function_library is not runtime:
+        step = FunctionStep(step, FunctionRunOptions(), **runtime.services)
+
+    def call(*arguments: Any) -> Sequence[Any]:
+        step.check()
+        try:
+            return run(step, *arguments)
+        except Exception as error:
+            raise_reported(error)
+
+    return call
 
 
 def call_async(

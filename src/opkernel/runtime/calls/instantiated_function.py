@@ -38,7 +38,7 @@ from opkernel.kernel import (
 from opkernel.kernel.node_properties import MemoryTypes, mtype_from_dtype
 from opkernel.proto import FunctionDef, NameAttrList, NodeDef
 from opkernel.records import dataclass, field, replace
-from opkernel.runtime.calls.function_options import FunctionStep, executor_type_of
+from opkernel.runtime.calls.function_options import FunctionStep, bound_to, executor_type_of
 from opkernel.runtime.program.builder import build_program, prepare
 from opkernel.runtime.program.call_frame import CallStep, CallSteps
 from opkernel.runtime.program.executors import Executor
@@ -48,6 +48,7 @@ from opkernel.runtime.program.request import ProgramRequest, Subgraph
 if TYPE_CHECKING:
     from opkernel.kernel import GraphCollector
     from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
+    from opkernel.types import DataType
 
 
 _numbers = itertools.count()
@@ -251,6 +252,15 @@ class InstantiatedFunction:
         OpError: the error given to `refusing`.
         """
         return self._body_and_kernels()[0]
+
+    @property
+    def call_types(self) -> tuple[tuple[DataType, ...], tuple[DataType, ...]]:
+        """The types of the arguments and of the results; raises as `body` does."""
+        return self.body.arg_types, self.body.ret_types
+
+    def bound(self, step: Step) -> Callable[..., Sequence[Any]]:
+        """The function of the arguments that calls it within a step; it raises as `FunctionLibraryRuntime.run`."""
+        return bound_to(self, step, self.runtime)
 
     @property
     def targets(self) -> tuple[Operation, ...]:

@@ -1,0 +1,13 @@
+from opkernel.data.dataset import Dataset as Dataset
+from opkernel.data.graph_iterators import Iterator as Iterator
+from opkernel.data.graph_iterators import make_initializable_iterator as make_initializable_iterator
+from opkernel.data.iteration import DatasetIterator as DatasetIterator
+from opkernel.data.record_files import FixedLengthRecordDataset as FixedLengthRecordDataset
+from opkernel.data.record_files import TextLineDataset as TextLineDataset
+from opkernel.data.record_files import TFRecordDataset as TFRecordDataset
+from opkernel.data.structure import DatasetSpec as DatasetSpec
+from opkernel.data.transformations import AUTOTUNE as AUTOTUNE
+from opkernel.data.transformations import INFINITE_CARDINALITY as INFINITE_CARDINALITY
+from opkernel.data.transformations import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
+
+__all__: list[str]

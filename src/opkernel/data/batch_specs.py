@@ -1,0 +1,67 @@
+"""The shapes of batches, and what elements are padded to and with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.data.structure import flat_specs, with_shapes
+from opkernel.graph.tracing.nested_structure import flatten_up_to
+from opkernel.types import DataType, PartialTensorShape
+
+
+def batched(spec: Any, rows: int | None) -> Any:
+    """The spec of batches of elements of a spec."""
+    return with_shapes(spec, PartialTensorShape([rows]).concatenate)
+
+
+def without_rows(shape: PartialTensorShape) -> PartialTensorShape:
+    """The shape of a row; ValueError for the shape of a scalar."""
+    if shape.rank == 0:
+        raise ValueError("Cannot unbatch elements that are scalars")
+    return shape if shape.rank is None else PartialTensorShape(shape.as_list()[1:])
+
+
+def shapes_to_pad_to(spec: Any, given: Any) -> Sequence[Sequence[int | None]]:
+    """The shape that each component is padded to: as given, or else that of the spec.
+
+    Raises:
+        ValueError: the rank of one is not known.
+    """
+    if given is None:
+        shapes: list[Any] = [one.shape for one in flat_specs(spec)]
+    else:
+        shapes = flatten_up_to(spec, given)
+    found = []
+    for shape in shapes:
+        as_shape = PartialTensorShape(
+            None if shape is None else [*shape] if isinstance(shape, list | tuple) else shape
+        )
+        if as_shape.rank is None:
+            raise ValueError("You must provide `padded_shapes` for components of unknown rank")
+        found.append(as_shape.as_list())
+    return found
+
+
+def values_to_pad_with(spec: Any, specs: Sequence[Any], given: Any) -> list[Any]:
+    """The value that each component is padded with: as given, or else 0 or an empty string."""
+    if given is None or not isinstance(given, tuple | dict):
+        values = [given] * len(specs)
+    else:
+        values = flatten_up_to(spec, given)
+    padding = []
+    for one, value in zip(specs, values, strict=True):
+        if value is None:
+            value = b"" if one.dtype is DataType.DT_STRING else 0
+        padding.append(_typed(value, one.dtype))
+    return padding
+
+
+def _typed(value: Any, dtype: DataType) -> Any:
+    if isinstance(value, int | float | bytes | str):
+        array = np.empty((), dtype.numpy_dtype)
+        array[()] = value.encode() if isinstance(value, str) else value
+        return array
+    return value

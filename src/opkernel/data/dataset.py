@@ -1,0 +1,342 @@
+"""`Dataset`: a pipeline of elements.
+
+Source: DatasetV2 in TensorFlow python/data/ops/dataset_ops.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from opkernel.data.iteration import DatasetIterator
+from opkernel.data.python_generator import PythonGeneratorDataset
+from opkernel.data.structure import (
+    element_packer,
+    flat_specs,
+    normalized,
+    spec_of_value,
+    tensors_of,
+    with_shapes,
+)
+from opkernel.data.structured_function import call_op, graph_of
+from opkernel.data.transformations import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Transformations,
+)
+from opkernel.endpoints.random.global_seed import seeds_of
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.graph import Tensor, TensorSpec
+from opkernel.graph.core.default_graph import innermost_default
+from opkernel.graph.tracing.nested_structure import flatten, packer
+from opkernel.graph.tracing.tensor_spec import most_general_shape
+from opkernel.ops.data.dataset import dataset_of
+from opkernel.types import DataType, PartialTensorShape, as_dtype, object_scalar
+
+
+class Dataset(Transformations):
+    """A pipeline: where elements come from, and what becomes of them.
+
+        numbers = opkernel.data.Dataset.range(10).map(lambda x: x * x).batch(4)
+        for batch in numbers:
+            print(batch)
+
+    Nothing is computed before an element is asked for. Outside of graphs the elements are arrays; in a graph a dataset
+    is a tensor, for `make_initializable_iterator`. Datasets are made by the class methods, and by methods of others.
+
+    Args:
+        variant_tensor: The tensor that holds the dataset: an array, or a tensor of a graph.
+        element_spec: What is known of its elements: TensorSpecs and DatasetSpecs in tuples and dicts.
+    """
+
+    def __init__(self, variant_tensor: Any, element_spec: Any) -> None:
+        if not isinstance(variant_tensor, Tensor):
+            variant_tensor = _as_array(variant_tensor)
+        self._variant, self.element_spec = variant_tensor, element_spec
+
+    def __repr__(self) -> str:
+        return f"<opkernel.data.Dataset element_spec={self.element_spec}>"
+
+    @property
+    def variant_tensor(self) -> Any:
+        """The tensor that holds the dataset; in a function that is being traced, what stands for it there.
+
+        Raises:
+            FailedPreconditionError: a graph for sessions is being built, and the dataset was made outside of graphs.
+        """
+        graph = innermost_default()
+        if graph is None or isinstance(self._variant, Tensor):
+            return self._variant
+        if not graph.building_function:
+            raise FailedPreconditionError(
+                "A dataset that was made outside of graphs cannot be used in a graph for sessions: "
+                "make it inside of `with graph.as_default():`"
+            )
+        return graph.tensor_of(self)
+
+    # As a value that traced functions take from outside (CapturedValue)
+
+    name = "dataset"
+    captured_spec = (DataType.DT_VARIANT, PartialTensorShape([]))
+    handle_facts = None
+
+    @property
+    def captured_value(self) -> Any:
+        """The tensor that holds the dataset, outside of graphs."""
+        return self._variant
+
+    # Sources
+
+    @classmethod
+    def from_tensors(cls, tensors: Any, name: str | None = None) -> Self:
+        """A dataset with one element."""
+        element = normalized(tensors)
+        spec = spec_of_value(element)
+        return cls._made("TensorDataset", spec, components=tensors_of(element))
+
+    @classmethod
+    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Self:
+        """A dataset whose elements are the rows of tensors.
+
+        Raises:
+            InvalidArgumentError: a tensor is a scalar, or they have different numbers of rows.
+        """
+        element = normalized(tensors)
+        spec = with_shapes(
+            spec_of_value(element),
+            lambda shape: shape if not shape.rank else PartialTensorShape(shape.as_list()[1:]),
+        )
+        return cls._made("TensorSliceDataset", spec, components=tensors_of(element))
+
+    @classmethod
+    def range(
+        cls, *args: Any, output_type: Any = DataType.DT_INT64, name: str | None = None
+    ) -> Self:
+        """The numbers of a range: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`."""
+        if not 1 <= len(args) <= 3:
+            raise ValueError(f"Dataset.range takes one to three numbers, not {len(args)}")
+        start, stop, *steps = (0, *args) if len(args) == 1 else args
+        numbers = zip(("start", "stop", "step"), (start, stop, *(steps or [1])), strict=True)
+        arguments = {key: v if isinstance(v, Tensor) else np.int64(v) for key, v in numbers}
+        return cls._made("RangeDataset", TensorSpec([], as_dtype(output_type)), **arguments)
+
+    @classmethod
+    def random(
+        cls,
+        seed: int | None = None,
+        rerandomize_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Random numbers from 0 to 2^32, without end."""
+        seeds = {key: np.int64(value) for key, value in seeds_of(seed).items()}
+        return cls._made(
+            "RandomDatasetV2",
+            TensorSpec([], DataType.DT_INT64),
+            seed_generator=call_op("DummySeedGenerator"),
+            rerandomize_each_iteration=bool(rerandomize_each_iteration),
+            **seeds,
+        )
+
+    @classmethod
+    def from_generator(
+        cls,
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Sequence[Any] | None = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Self:
+        """The elements that a Python generator gives; outside of graphs only.
+
+        Args:
+            generator: Called with `args` at the beginning of each pass; gives an iterable.
+            output_types: The types of the components, where there is no signature.
+            output_shapes: Their shapes; unknown if None.
+            args: The arguments of the generator.
+            output_signature: The spec of the elements.
+            name: Ignored.
+        """
+        if not callable(generator):
+            raise TypeError("`generator` must be a Python callable.")
+        spec = output_signature
+        if spec is None:
+            types = flatten(output_types)
+            shapes = [None] * len(types) if output_shapes is None else _shapes(output_shapes)
+            specs = [TensorSpec(s, as_dtype(t)) for s, t in zip(shapes, types, strict=True)]
+            spec = packer(output_types)(specs)
+        return cls(PythonGeneratorDataset(generator, tuple(args or ()), spec), spec)
+
+    @classmethod
+    def list_files(
+        cls,
+        file_pattern: Any,
+        shuffle: bool | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """The names of the files that match a pattern, or one of several.
+
+        Args:
+            file_pattern: The patterns.
+            shuffle: Whether the names come in random order; they do if None.
+            seed: The seed of that order.
+            name: Ignored.
+
+        Raises:
+            InvalidArgumentError: no file matches.
+        """
+        names = call_op("MatchingFiles", pattern=file_pattern)
+        if not isinstance(names, Tensor) and not names.size:
+            raise InvalidArgumentError(f"No files matched pattern: {file_pattern}")
+        found = cls.from_tensor_slices(names)
+        if shuffle is False:
+            return found
+        return found.shuffle(-2 if isinstance(names, Tensor) else names.size, seed)
+
+    @classmethod
+    def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Self:
+        """The elements of several datasets side by side, nested as the datasets are."""
+        given = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        parts = flatten(given)
+        spec = packer(given)([part.element_spec for part in parts])
+        return cls._made("ZipDataset", spec, input_datasets=[p.variant_tensor for p in parts])
+
+    def concatenate(self, dataset: Dataset, name: str | None = None) -> Self:
+        """The elements of this dataset, then those of another.
+
+        Raises:
+            TypeError: the elements of the other are of other types.
+        """
+        mine, theirs = flat_specs(self.element_spec), flat_specs(dataset.element_spec)
+        if [one.dtype for one in mine] != [one.dtype for one in theirs]:
+            raise TypeError(
+                f"Incompatible types of datasets: {self.element_spec} vs. {dataset.element_spec}."
+            )
+        shapes = iter([_common_shape(*pair) for pair in zip(mine, theirs, strict=True)])
+        spec = with_shapes(self.element_spec, lambda _: next(shapes))
+        return self._with("ConcatenateDataset", spec=spec, another_dataset=dataset.variant_tensor)
+
+    @classmethod
+    def choose_from_datasets(
+        cls,
+        datasets: Sequence[Dataset],
+        choice_dataset: Dataset,
+        stop_on_empty_dataset: bool = True,
+    ) -> Self:
+        """An element of that dataset whose number another one gives, each time."""
+        return cls._made(
+            "DirectedInterleaveDataset",
+            datasets[0].element_spec,
+            selector_input_dataset=choice_dataset.variant_tensor,
+            data_input_datasets=[dataset.variant_tensor for dataset in datasets],
+            stop_on_empty_dataset=stop_on_empty_dataset,
+        )
+
+    @classmethod
+    def _made(cls, op: str, spec: Any, **arguments: Any) -> Self:
+        return cls(call_op(op, **arguments, spec=spec), spec)
+
+    @classmethod
+    def make(cls, variant_tensor: Any, element_spec: Any) -> Dataset:  # type: ignore[override]
+        """A dataset of a tensor."""
+        return Dataset(variant_tensor, element_spec)
+
+    # Elements
+
+    def __iter__(self) -> DatasetIterator:
+        """A pass over the dataset.
+
+        Raises:
+            FailedPreconditionError: the dataset is a tensor of a graph.
+        """
+        if isinstance(self._variant, Tensor):
+            raise FailedPreconditionError(
+                "A dataset of a graph has no elements before the graph runs: use "
+                "make_initializable_iterator, or make the dataset outside of the graph"
+            )
+        pack = element_packer(self.element_spec, Dataset)
+        return DatasetIterator(dataset_of(self._variant), self.element_spec, pack)
+
+    def as_numpy_iterator(self) -> Iterator[Any]:
+        """The elements as arrays, as `iter` gives them."""
+        return iter(self)
+
+    def reduce(
+        self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None
+    ) -> Any:
+        """The state after a function was called with the state and each element.
+
+        Raises:
+            TypeError: the function gives a state of other types.
+        """
+        state = normalized(initial_state)
+        spec = spec_of_value(state)
+        function = self._function(reduce_func, (spec, self.element_spec))
+        wanted = [one.dtype for one in flat_specs(spec)]
+        if [one.dtype for one in flat_specs(function.output_spec)] != wanted:
+            raise TypeError(
+                f"reduce_func gives {function.output_spec}, and the initial state is {spec}"
+            )
+        results = call_op(
+            "ReduceDataset",
+            {"f": function},
+            input_dataset=self.variant_tensor,
+            initial_state=tensors_of(state),
+            other_arguments=function.captured(graph_of(self.variant_tensor)),
+            spec=function.output_spec,
+        )
+        return element_packer(function.output_spec, Dataset)(results)
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The only element.
+
+        Raises:
+            InvalidArgumentError: there is none, or more than one.
+        """
+        results = call_op(
+            "DatasetToSingleElement",
+            dataset=self.variant_tensor,
+            spec=self.element_spec,
+        )
+        return element_packer(self.element_spec, Dataset)(results)
+
+    def cardinality(self, name: str | None = None) -> Any:
+        """The number of elements; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        return call_op("DatasetCardinality", input_dataset=self.variant_tensor)
+
+    def __len__(self) -> int:
+        """The number of elements.
+
+        Raises:
+            TypeError: it is infinite or not known.
+        """
+        count = int(self.cardinality())
+        for special, what in ((INFINITE_CARDINALITY, "infinite"), (UNKNOWN_CARDINALITY, "unknown")):
+            if count == special:
+                raise TypeError(
+                    f"The dataset is {what}." if special == -1 else "The dataset length is unknown."
+                )
+        return count
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def _as_array(variant: Any) -> Any:
+    return variant if isinstance(variant, np.ndarray) else object_scalar(variant)
+
+
+def _shapes(given: Any) -> list[Any]:
+    """Shapes in tuples, where a list, None or a shape is a leaf."""
+    is_shape = given is None or isinstance(given, list | PartialTensorShape)
+    if is_shape or (isinstance(given, tuple) and all(isinstance(n, int | None) for n in given)):
+        return [given]
+    parts = given.values() if isinstance(given, dict) else given
+    return [shape for part in parts for shape in _shapes(part)]
+
+
+def _common_shape(first: Any, second: Any) -> PartialTensorShape:
+    return most_general_shape(first.shape, second.shape)

@@ -1,0 +1,93 @@
+"""A dataset of the elements that a Python generator gives.
+
+Source: from_generator_op in TensorFlow python/data/ops/from_generator_op.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from opkernel.data.structure import flat_specs
+from opkernel.errors import InvalidArgumentError, OpError, UnknownError
+from opkernel.graph.tracing.nested_structure import flatten_up_to
+from opkernel.kernel import Step
+from opkernel.messages import short_repr
+from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element
+from opkernel.runtime.program.feeds_and_fetches import string_array
+from opkernel.types import DataType, PartialTensorShape, array_from_python
+
+
+class _PythonIterator(DatasetIterator):
+    """Has no state that can be saved: Python's generators have none."""
+
+    def start(self) -> None:
+        self._values: Iterator[Any] | None = None
+
+    def next(self, step: Step) -> Element | None:
+        dataset = self.dataset
+        try:
+            if self._values is None:
+                self._values = iter(dataset.generator(*dataset.args))
+            value = next(self._values)
+        except StopIteration:
+            return None
+        except OpError:
+            raise
+        except Exception as error:
+            raise UnknownError(f"{type(error).__name__}: {error}") from error
+        element: Element = dataset.converted(value)
+        return element
+
+
+class PythonGeneratorDataset(DatasetBase):
+    """What a generator gives.
+
+    Args:
+        generator: Called at the beginning of each pass.
+        args: Its arguments.
+        spec: The spec of the elements.
+    """
+
+    iterator_type = _PythonIterator
+
+    def __init__(self, generator: Callable[..., Any], args: tuple[Any, ...], spec: Any) -> None:
+        self._specs = flat_specs(spec)
+        super().__init__([one.dtype for one in self._specs], [one.shape for one in self._specs])
+        self.generator, self.args, self._spec = generator, args, spec
+
+    def converted(self, value: Any) -> Element:
+        """A value as an element.
+
+        Raises:
+            InvalidArgumentError: it has another structure, type or shape.
+        """
+        try:
+            parts = flatten_up_to(self._spec, value)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"`generator` yielded an element that did not match the expected structure. The "
+                f"expected structure was {self._spec}, but the yielded element was {short_repr(value)}."
+            ) from error
+        element = tuple(
+            _array(part, one.dtype) for part, one in zip(parts, self._specs, strict=True)
+        )
+        for part, one in zip(element, self._specs, strict=True):
+            if not one.shape.is_compatible_with(PartialTensorShape(part.shape)):
+                raise InvalidArgumentError(
+                    f"`generator` yielded an element of shape {part.shape} where an element of "
+                    f"shape {one.shape} was expected."
+                )
+        return element
+
+
+def _array(value: Any, dtype: Any) -> Any:
+    try:
+        if dtype is DataType.DT_STRING:
+            return string_array(value)
+        return array_from_python(value, dtype)
+    except (TypeError, ValueError, OpError) as error:
+        raise InvalidArgumentError(
+            f"`generator` yielded an element that could not be converted to the expected type. The "
+            f"expected type was {dtype.tf_name}, but the yielded element was {short_repr(value)}."
+        ) from error

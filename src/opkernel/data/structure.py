@@ -1,0 +1,108 @@
+"""The structure of elements: tensors and datasets in tuples and dicts, and what is known of each.
+
+A list is one tensor here, as in TensorFlow. Classes with `__tf_flatten__` are not taken apart.
+
+Source: TensorFlow python/data/util/structure.py, nest.py; DatasetSpec in python/data/ops/dataset_ops.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opkernel.endpoints.tensors import convert, dtype_of
+from opkernel.graph import Tensor, TensorSpec
+from opkernel.graph.tracing.nested_structure import flatten, map_structure, packer
+from opkernel.records import dataclass
+from opkernel.types import DataType, PartialTensorShape
+
+Pack = Callable[[Sequence[Any]], Any]
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """A component that is a dataset itself.
+
+    Attributes:
+        element_spec: The spec of its elements.
+    """
+
+    element_spec: Any
+
+    dtype = DataType.DT_VARIANT
+    shape = PartialTensorShape([])
+
+
+Spec = TensorSpec | DatasetSpec
+
+
+def flat_specs(spec: Any) -> list[Spec]:
+    """The specs of the components of an element."""
+    return flatten(spec)
+
+
+def types_and_shapes(spec: Any) -> dict[str, Any]:
+    """The attrs `output_types` and `output_shapes` for elements of a spec."""
+    specs = flat_specs(spec)
+    return {
+        "output_types": [one.dtype for one in specs],
+        "output_shapes": [one.shape for one in specs],
+    }
+
+
+def normalized(value: Any) -> Any:
+    """An element with a tensor, array or dataset for each component; lists become tensors.
+
+    Raises:
+        InvalidArgumentError: a component makes no tensor.
+    """
+    if isinstance(value, tuple):
+        parts = [normalized(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, Mapping):
+        pairs = {key: normalized(part) for key, part in value.items()}
+        return pairs if type(value) is dict else map_structure(lambda leaf: leaf, pairs)
+    return value if is_dataset(value) else convert(value)
+
+
+def is_dataset(value: Any) -> bool:
+    """Whether a value is a Dataset."""
+    return hasattr(value, "element_spec") and hasattr(value, "variant_tensor")
+
+
+def spec_of_value(value: Any) -> Any:
+    """The spec of a normalized element."""
+    return map_structure(_spec_of_component, value)
+
+
+def _spec_of_component(value: Any) -> Spec:
+    if is_dataset(value):
+        return DatasetSpec(value.element_spec)
+    shape = value.shape if isinstance(value, Tensor) else PartialTensorShape(value.shape)
+    return TensorSpec(shape, dtype_of(value))
+
+
+def tensors_of(value: Any) -> list[Any]:
+    """The tensors of a normalized element: of a dataset, its variant tensor."""
+    return [leaf.variant_tensor if is_dataset(leaf) else leaf for leaf in flatten(value)]
+
+
+def element_packer(spec: Any, make_dataset: Callable[[Any, Any], Any]) -> Pack:
+    """Gives tensors the structure of a spec; `make_dataset` makes a Dataset of a variant tensor and a spec."""
+    pack, specs = packer(spec), flat_specs(spec)
+    nested = [i for i, one in enumerate(specs) if isinstance(one, DatasetSpec)]
+    if not nested:
+        return pack
+
+    def pack_datasets(tensors: Sequence[Any]) -> Any:
+        leaves = list(tensors)
+        for i in nested:
+            leaves[i] = make_dataset(leaves[i], specs[i].element_spec)  # type: ignore[union-attr]  # is a DatasetSpec
+        return pack(leaves)
+
+    return pack_datasets
+
+
+def with_shapes(spec: Any, change: Callable[[PartialTensorShape], PartialTensorShape]) -> Any:
+    """A spec with each shape replaced."""
+    return map_structure(lambda one: TensorSpec(change(one.shape), one.dtype), spec)

@@ -1,0 +1,431 @@
+"""The methods of datasets that give other datasets.
+
+Source: TensorFlow python/data/ops/dataset_ops.py and the modules of the single transformations beside it.
+"""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from opkernel.data.batch_specs import (
+    batched,
+    shapes_to_pad_to,
+    values_to_pad_with,
+    without_rows,
+)
+from opkernel.data.structure import (
+    DatasetSpec,
+    flat_specs,
+    normalized,
+    spec_of_value,
+    tensors_of,
+    with_shapes,
+)
+from opkernel.data.structured_function import StructuredFunction, call_op, graph_of
+from opkernel.endpoints.random.global_seed import seeds_of
+from opkernel.graph import TensorSpec
+from opkernel.graph.tracing.nested_structure import map_structure
+from opkernel.types import DataType, PartialTensorShape
+
+AUTOTUNE = -1
+INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
+
+
+class Transformations(abc.ABC):
+    """The methods; `Dataset` has them, and what they are made of.
+
+    Attributes:
+        element_spec: The spec of its elements.
+    """
+
+    element_spec: Any
+    make: ClassVar[Callable[[Any, Any], Any]]
+
+    @property
+    @abc.abstractmethod
+    def variant_tensor(self) -> Any:
+        """The tensor that holds the dataset."""
+
+    def _with(
+        self,
+        op: str,
+        functions: dict[str, StructuredFunction] | None = None,
+        spec: Any = None,
+        captured: str = "other_arguments",
+        **arguments: Any,
+    ) -> Self:
+        """The dataset that an op makes of this one.
+
+        Args:
+            op: The op.
+            functions: The functions of its attrs.
+            spec: The spec of its elements; that of this dataset's elements if None.
+            captured: The input for the tensors that the function captures, where there is one function.
+            arguments: Its further inputs and attrs.
+        """
+        spec = self.element_spec if spec is None else spec
+        if functions and captured:
+            (function,) = functions.values()
+            arguments[captured] = function.captured(graph_of(self.variant_tensor))
+        variant = call_op(
+            op,
+            functions,
+            input_dataset=self.variant_tensor,
+            **arguments,
+            spec=spec,
+        )
+        made: Self = type(self).make(variant, spec)
+        return made
+
+    def _beside(self, op: str) -> Any:
+        """The output of an op without inputs, in the graph of this dataset if that has one."""
+        graph = graph_of(self.variant_tensor)
+        if graph is None:
+            return call_op(op)
+        with graph.as_default():
+            return call_op(op)
+
+    def _function(
+        self, function: Callable[..., Any], spec: Any = None, *values: Any
+    ) -> StructuredFunction:
+        """A function of this dataset's elements, or of a spec."""
+        given = self.element_spec if spec is None else spec
+        graph = graph_of(self.variant_tensor, *values)
+        return StructuredFunction(function, given, graph, type(self).make)
+
+    # Elements one by one
+
+    def map(
+        self,
+        map_func: Callable[..., Any],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """The results of a function for each element.
+
+        Args:
+            map_func: Takes an element, or its parts where it is a tuple; traced once.
+            num_parallel_calls: How many calls may run side by side, or AUTOTUNE.
+            deterministic: Whether the order stays; it does in any case.
+            name: Ignored.
+        """
+        function = self._function(map_func)
+        op, arguments = _parallel("MapDataset", "ParallelMapDatasetV2", num_parallel_calls)
+        arguments["preserve_cardinality"] = True
+        return self._with(op, {"f": function}, function.output_spec, **arguments)
+
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+        """The elements for which a function gives True."""
+        function = self._function(predicate)
+        return self._with("FilterDataset", {"predicate": function})
+
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+        """The elements before the first for which a function gives False."""
+        return self._with("TakeWhileDataset", {"predicate": self._function(predicate)})
+
+    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
+        """The elements of the datasets that a function gives, one dataset after the other."""
+        function = self._function(map_func)
+        return self._with("FlatMapDataset", {"f": function}, _nested_spec(function))
+
+    def interleave(
+        self,
+        map_func: Callable[..., Any],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """The elements of the datasets that a function gives, from several of them in turn.
+
+        Args:
+            map_func: Gives a dataset for an element.
+            cycle_length: From how many datasets; AUTOTUNE or None for as many as there are processors.
+            block_length: How many elements from each at a time.
+            num_parallel_calls: How many calls may run side by side, or AUTOTUNE.
+            deterministic: Whether the order stays; it does in any case.
+            name: Ignored.
+        """
+        function = self._function(map_func)
+        op, arguments = _parallel(
+            "InterleaveDataset", "ParallelInterleaveDatasetV4", num_parallel_calls
+        )
+        if num_parallel_calls is not None:
+            arguments |= {"buffer_output_elements": AUTOTUNE, "prefetch_input_elements": AUTOTUNE}
+        return self._with(
+            op,
+            {"f": function},
+            _nested_spec(function),
+            cycle_length=_int64(AUTOTUNE if cycle_length is None else cycle_length),
+            block_length=_int64(1 if block_length is None else block_length),
+            **arguments,
+        )
+
+    def scan(
+        self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None
+    ) -> Self:
+        """The results of a function that has a state: it takes state and element, and gives the next state and a result."""
+        state = normalized(initial_state)
+        state_spec = spec_of_value(state)
+        function = self._function(scan_func, (state_spec, self.element_spec))
+        next_state, result = function.output_spec
+        _check_state(state_spec, next_state)
+        return self._with(
+            "ScanDataset",
+            {"f": function},
+            result,
+            initial_state=tensors_of(state),
+            preserve_cardinality=True,
+        )
+
+    # Selections
+
+    def take(self, count: Any, name: str | None = None) -> Self:
+        """The first elements; all where `count` is -1."""
+        return self._with("TakeDataset", count=_int64(count))
+
+    def skip(self, count: Any, name: str | None = None) -> Self:
+        """All but the first elements; none where `count` is -1."""
+        return self._with("SkipDataset", count=_int64(count))
+
+    def repeat(self, count: Any = None, name: str | None = None) -> Self:
+        """The elements so many times; for ever where `count` is None or -1."""
+        return self._with("RepeatDataset", count=_int64(-1 if count is None else count))
+
+    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Self:
+        """Every n-th element, beginning with the one of a number."""
+        return self._with("ShardDataset", num_shards=_int64(num_shards), index=_int64(index))
+
+    def unique(self, name: str | None = None) -> Self:
+        """Each element once: int32, int64 or strings."""
+        return self._with("UniqueDataset")
+
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Self:
+        """The elements that can be computed."""
+        return self._with("IgnoreErrorsDataset", log_warning=log_warning)
+
+    # Orders and batches
+
+    def shuffle(
+        self,
+        buffer_size: Any,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """The elements in random order, the same as TensorFlow's for the same seed.
+
+        Args:
+            buffer_size: The elements that each is drawn from.
+            seed: The seed; the system's if None, unless `opkernel.random.set_seed` was called.
+            reshuffle_each_iteration: Whether each pass has another order; it has if None.
+            name: Ignored.
+        """
+        seeds = {key: _int64(value) for key, value in seeds_of(seed).items()}
+        return self._with(
+            "ShuffleDatasetV3",
+            buffer_size=_int64(buffer_size),
+            seed_generator=self._beside("DummySeedGenerator"),
+            reshuffle_each_iteration=reshuffle_each_iteration is not False,
+            **seeds,
+        )
+
+    def batch(
+        self,
+        batch_size: Any,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Batches of elements of equal shapes.
+
+        Args:
+            batch_size: How many elements.
+            drop_remainder: Whether a smaller last batch is left out.
+            num_parallel_calls: How many batches may be made side by side, or AUTOTUNE.
+            deterministic: Whether the order stays; it does in any case.
+            name: Ignored.
+        """
+        op, arguments = _parallel("BatchDatasetV2", "ParallelBatchDataset", num_parallel_calls)
+        return self._with(
+            op,
+            spec=batched(self.element_spec, batch_size if drop_remainder else None),
+            batch_size=_int64(batch_size),
+            drop_remainder=drop_remainder,
+            **arguments,
+        )
+
+    def padded_batch(
+        self,
+        batch_size: Any,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Batches of elements that are padded to equal shapes.
+
+        Args:
+            batch_size: How many elements.
+            padded_shapes: The shape of each component; where it is None or -1, that of the largest. The known
+                shapes of the elements if None.
+            padding_values: What is padded with: zeros or empty strings if None; one value, or one for each component.
+            drop_remainder: Whether a smaller last batch is left out.
+            name: Ignored.
+        """
+        specs = flat_specs(self.element_spec)
+        shapes = shapes_to_pad_to(self.element_spec, padded_shapes)
+        rows = PartialTensorShape([batch_size if drop_remainder else None])
+        padded = iter(shapes)
+        spec = with_shapes(
+            self.element_spec, lambda _: rows.concatenate(PartialTensorShape(next(padded)))
+        )
+        return self._with(
+            "PaddedBatchDatasetV2",
+            spec=spec,
+            batch_size=_int64(batch_size),
+            padded_shapes=[
+                np.array([-1 if size is None else size for size in shape], np.int64)
+                for shape in shapes
+            ],
+            padding_values=values_to_pad_with(self.element_spec, specs, padding_values),
+            drop_remainder=drop_remainder,
+        )
+
+    def unbatch(self, name: str | None = None) -> Self:
+        """The rows of the elements, one by one."""
+        spec = with_shapes(self.element_spec, without_rows)
+        return self._with("UnbatchDataset", spec=spec)
+
+    def rebatch(
+        self, batch_size: Any, drop_remainder: bool = False, name: str | None = None
+    ) -> Self:
+        """The rows of batches in batches of another size, or of several sizes in turn."""
+        spec = batched(with_shapes(self.element_spec, without_rows), None)
+        return self._with(
+            "RebatchDatasetV2",
+            spec=spec,
+            batch_sizes=np.asarray(batch_size, np.int64),
+            drop_remainder=drop_remainder,
+        )
+
+    def window(
+        self,
+        size: Any,
+        shift: Any = None,
+        stride: Any = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Datasets of `size` elements that are `stride` apart; each begins `shift` elements, or `size`, after the last."""
+        spec = map_structure(DatasetSpec, self.element_spec)
+        return self._with(
+            "WindowDataset",
+            spec=spec,
+            size=_int64(size),
+            shift=_int64(size if shift is None else shift),
+            stride=_int64(stride),
+            drop_remainder=drop_remainder,
+        )
+
+    def group_by_window(
+        self,
+        key_func: Callable[..., Any],
+        reduce_func: Callable[..., Any],
+        window_size: int | None = None,
+        window_size_func: Callable[[Any], Any] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """The elements of the datasets that a function makes of windows of elements with one key.
+
+        Args:
+            key_func: Gives the key of an element, an int64.
+            reduce_func: Takes a key and a dataset of elements, and gives a dataset.
+            window_size: How many elements a window has.
+            window_size_func: Gives that for a key.
+            name: Ignored.
+        """
+        if (window_size is None) == (window_size_func is None):
+            raise ValueError(
+                "Either the `window_size` or the `window_size_func` argument must be specified."
+            )
+        sizes = window_size_func or (lambda _: np.int64(window_size or 0))
+        key = TensorSpec([], DataType.DT_INT64)
+        functions = {
+            "key_func": self._function(
+                lambda *parts: _as_int64(key_func(*parts)), self._as_tuple()
+            ),
+            "reduce_func": self._function(reduce_func, (key, DatasetSpec(self.element_spec))),
+            "window_size_func": self._function(lambda one: _as_int64(sizes(one)), key),
+        }
+        graph = graph_of(self.variant_tensor)
+        captured = {f"{n}_other_arguments": f.captured(graph) for n, f in functions.items()}
+        spec = _nested_spec(functions["reduce_func"])
+        return self._with("GroupByWindowDataset", functions, spec, "", **captured)
+
+    def _as_tuple(self) -> Any:
+        spec = self.element_spec
+        return spec if type(spec) is tuple else (spec,)
+
+    # What changes no element
+
+    def prefetch(self, buffer_size: Any, name: str | None = None) -> Self:
+        """The same elements, of which some may be computed ahead."""
+        return self._with("PrefetchDataset", buffer_size=_int64(buffer_size))
+
+    def cache(self, filename: Any = "", name: str | None = None) -> Self:
+        """The same elements, which are computed in the first pass and kept: in files of a name, or in memory."""
+        cache = self._beside("DummyMemoryCache")
+        return self._with("CacheDatasetV2", filename=os.fspath(filename), cache=cache)
+
+    def enumerate(self, start: int = 0, name: str | None = None) -> Self:
+        """Pairs of a number and an element."""
+        numbers = type(self).range(start, np.iinfo(np.int64).max)  # type: ignore[attr-defined]  # Dataset has it
+        return type(self).zip((numbers, self))  # type: ignore[attr-defined,no-any-return]  # Dataset has it
+
+    def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
+        """What a function makes of this dataset."""
+        return transformation_func(self)
+
+
+def _parallel(op: str, parallel_op: str, calls: int | None) -> tuple[str, dict[str, Any]]:
+    """The op for a number of parallel calls, and its argument for that."""
+    return (op, {}) if calls is None else (parallel_op, {"num_parallel_calls": _int64(calls)})
+
+
+def _int64(value: Any) -> Any:
+    """A number as a tensor of int64."""
+    if isinstance(value, int | np.integer):
+        return np.int64(value)
+    return value
+
+
+def _as_int64(value: Any) -> Any:
+    return np.int64(value) if isinstance(value, int) else value
+
+
+def _nested_spec(function: StructuredFunction) -> Any:
+    """The element spec of the datasets that a function gives.
+
+    Raises:
+        TypeError: it gives something else.
+    """
+    spec = function.output_spec
+    if not isinstance(spec, DatasetSpec):
+        raise TypeError(f"The `map_func` argument must return a `Dataset` object, not {spec}")
+    return spec.element_spec
+
+
+def _check_state(state: Any, next_state: Any) -> None:
+    found = [one.dtype for one in flat_specs(next_state)]
+    wanted = [one.dtype for one in flat_specs(state)]
+    if found != wanted:
+        raise TypeError(f"The new state has the types {found}, and the initial state {wanted}")

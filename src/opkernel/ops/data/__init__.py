@@ -1,0 +1,1 @@
+"""Datasets, which are values, and iterators over them, which are resources (tf.data)."""

@@ -1,0 +1,163 @@
+"""Datasets and iterators: what all kinds have in common.
+
+A dataset is an immutable value in a variant tensor. It says which types and shapes its elements have, and how many
+they are if that is known. `iterator` begins a pass over it. An iterator's state stands in the attributes that its
+class names in `state`, so that a pass can be saved and taken up again (`iterator_state`).
+
+An element is a tuple of tensors. `next` gives None at the end, and again at each later call.
+
+Source: DatasetBase and DatasetBaseIterator in TensorFlow core/framework/dataset.{h,cc}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+from opkernel.device.budget import check_time
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import Step
+from opkernel.proto import VariantTensorDataProto
+from opkernel.types import Array, DataType, PartialTensorShape, Variant
+
+Element: TypeAlias = tuple[Any, ...]
+
+INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
+
+
+class DatasetBase(Variant):
+    """A dataset.
+
+    Args:
+        dtypes: The type of each component of an element.
+        shapes: The shape of each, as far as it is known.
+        inputs: The datasets that it is made from.
+
+    Attributes:
+        dtypes, shapes, inputs: The arguments.
+        iterator_type: What passes over it.
+    """
+
+    iterator_type: ClassVar[type[DatasetIterator]]
+
+    def __init__(
+        self,
+        dtypes: Sequence[DataType],
+        shapes: Sequence[PartialTensorShape],
+        inputs: Sequence[DatasetBase] = (),
+    ) -> None:
+        self.dtypes, self.shapes = tuple(dtypes), tuple(shapes)
+        self.inputs = tuple(inputs)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of ({', '.join(dtype.string for dtype in self.dtypes)})>"
+
+    @property
+    def input(self) -> DatasetBase:
+        """The only dataset, or the first, that it is made from."""
+        return self.inputs[0]
+
+    def cardinality(self) -> int:
+        """The number of elements; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        return UNKNOWN_CARDINALITY
+
+    def iterator(self) -> DatasetIterator:
+        """A pass over it, at its beginning."""
+        return self.iterator_type(self)
+
+    @property
+    def options(self) -> bytes:
+        """The serialized Options that were set on it, last ones last."""
+        return b"".join(dataset.options for dataset in self.inputs)
+
+    def to_proto(self) -> VariantTensorDataProto:
+        """Datasets do not stand in files.
+
+        Raises:
+            UnimplementedError: in any case.
+        """
+        raise UnimplementedError(
+            f"{type(self).__name__} cannot be written: a dataset is part of its program"
+        )
+
+
+class DatasetIterator:
+    """A pass over a dataset; used by one thread at a time.
+
+    Attributes:
+        dataset: The dataset.
+        state: The names of the attributes that hold its state: numbers, elements, other iterators and lists of these.
+    """
+
+    state: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+        self.start()
+
+    def start(self) -> None:
+        """Set the attributes of the state to what they are at the beginning."""
+
+    def next(self, step: Step) -> Element | None:
+        """The next element; None at the end.
+
+        Args:
+            step: The step that asks; functions run in it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not override next")
+
+    def restored(self, step: Step) -> None:
+        """Make anew what is not saved, from what is: the state has just been read."""
+
+    def end(self) -> None:
+        """Give back files and the like; the pass is over."""
+        for value in vars(self).values():
+            for one in value if isinstance(value, list) else (value,):
+                if isinstance(one, DatasetIterator):
+                    one.end()
+
+
+class InputIterator(DatasetIterator):
+    """A pass over a dataset that is made from one other; `input` is the pass over that one."""
+
+    state: ClassVar[tuple[str, ...]] = ("input",)
+    input: DatasetIterator
+
+    def start(self) -> None:
+        self.input = self.dataset.input.iterator()
+
+    def inputs(self, step: Step, doing: str) -> Iterator[Element]:
+        """The elements of the input, as long as there is time: for loops that may go on for long."""
+        while (element := self.input.next(step)) is not None:
+            yield element
+            step.check()
+            check_time(doing)
+
+
+class PassedOnIterator(InputIterator):
+    """Gives the elements of the input."""
+
+    def next(self, step: Step) -> Element | None:
+        return self.input.next(step)
+
+
+def dataset_of(tensor: Array) -> DatasetBase:
+    """The dataset that a tensor holds.
+
+    Raises:
+        InvalidArgumentError: the tensor is no scalar, or holds something else.
+    """
+    if tensor.ndim:
+        raise InvalidArgumentError("Dataset tensor must be a scalar of dtype DT_VARIANT.")
+    dataset = tensor[()]
+    if not isinstance(dataset, DatasetBase):
+        raise InvalidArgumentError("Tensor must be a Dataset object.")
+    return dataset
+
+
+def known_cardinality(*numbers: int, of: Callable[..., int]) -> int:
+    """A number of elements that follows from others; unknown or infinite where one of these is."""
+    for special in (UNKNOWN_CARDINALITY, INFINITE_CARDINALITY):
+        if special in numbers:
+            return special
+    return of(*numbers)

@@ -1,0 +1,232 @@
+"""Ops that give a dataset: one kernel, which makes a DatasetBase of what a DatasetNode tells.
+
+Source: DatasetOpKernel, UnaryDatasetOpKernel and ParseScalarArgument in TensorFlow core/framework/dataset.{h,cc}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from opkernel.device.permissions import Permissions
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
+from opkernel.opdef import OpHandle, TypeInferenceFn, register_op_def
+from opkernel.ops.data.captured_function import CapturedFunction
+from opkernel.ops.data.dataset import DatasetBase, dataset_of
+from opkernel.ops.data.shape_functions import DATA_SHAPE_FNS
+from opkernel.ops.declared import tensorflow_op_defs
+from opkernel.ops.function_ops import CalledFunction
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, PartialTensorShape, object_scalar
+
+_D = TypeVar("_D", bound="Callable[[DatasetNode], DatasetBase]")
+
+
+def declare(
+    name: str,
+    *,
+    doc: str,
+    traits: str = "",
+    forward_type_fn: TypeInferenceFn | None = None,
+    reverse_type_fn: tuple[int, TypeInferenceFn | None] = (0, None),
+) -> OpHandle:
+    """Declare an op of TensorFlow's by its OpDef, with its shape function."""
+    return register_op_def(
+        tensorflow_op_defs()[name],
+        shape_fn=DATA_SHAPE_FNS[name],
+        doc=doc,
+        forward_type_fn=forward_type_fn,
+        reverse_type_fn=reverse_type_fn,
+        traits=traits,
+    )
+
+
+class DatasetOp(OpKernel):
+    """Gives a dataset of one class.
+
+    Attributes:
+        functions: The functions of attrs, by attr.
+    """
+
+    forwards_inputs = True
+
+    def __init__(
+        self, construction: OpKernelConstruction, make: Callable[[DatasetNode], DatasetBase]
+    ) -> None:
+        super().__init__(construction)
+        self._make, self._construction = make, construction
+        self._attrs: dict[str, Any] = {}
+        self.functions = {
+            attr.name: CalledFunction(self.attr(attr.name))
+            for attr in construction.op_def.attr
+            if attr.type == "func"
+        }
+
+    def attr(self, name: str) -> Any:
+        """The value of an attr."""
+        if name not in self._attrs:
+            self._attrs[name] = self._construction.get_attr(name)
+        return self._attrs[name]
+
+    def has_attr(self, name: str) -> bool:
+        """Whether the op has an attr."""
+        return self._construction.has_attr(name)
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Make the dataset."""
+        ctx.set_output(0, object_scalar(self._make(DatasetNode(self, ctx))))
+
+
+class DatasetNode:
+    """What a dataset is made of: the attrs and inputs of its node."""
+
+    def __init__(self, kernel: DatasetOp, ctx: OpKernelContext) -> None:
+        self._kernel, self._ctx = kernel, ctx
+        self.op = kernel.type_string
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """The value of an attr; `default` where the op has no such attr."""
+        return self._kernel.attr(name) if self._kernel.has_attr(name) else default
+
+    def has_input(self, name: str) -> bool:
+        """Whether the op has an input of this name."""
+        return any(arg.name == name for arg in self._kernel.properties.input_args)
+
+    def tensor(self, name: str) -> Any:
+        """An input, which the dataset may keep; it is read-only."""
+        return self._kept(*self._kernel.input_range(name))[0]
+
+    def tensors(self, name: str) -> list[Any]:
+        """The tensors of an input that is a list, which the dataset may keep; they are read-only."""
+        return self._kept(*self._kernel.input_range(name))
+
+    def _kept(self, start: int, stop: int) -> list[Any]:
+        found = [self._ctx.own_input(index) for index in range(start, stop)]
+        for tensor in found:
+            tensor.setflags(write=False)
+        return found
+
+    def scalar(self, name: str) -> Any:
+        """The Python value of an input: an int, float, bool or bytes.
+
+        Raises:
+            InvalidArgumentError: it is no scalar.
+        """
+        value = self._ctx.input(name)
+        if value.ndim:
+            raise InvalidArgumentError(f"{name} must be a scalar")
+        return value.item()
+
+    def vector(self, name: str) -> list[Any]:
+        """The Python values of an input that is a vector.
+
+        Raises:
+            InvalidArgumentError: it is no vector.
+        """
+        value = self._ctx.input(name)
+        if value.ndim != 1:
+            raise InvalidArgumentError(f"{name} must be a vector")
+        values: list[Any] = value.tolist()
+        return values
+
+    def dataset(self, name: str = "input_dataset") -> DatasetBase:
+        """The dataset of an input."""
+        return dataset_of(self._ctx.input(name))
+
+    def datasets(self, name: str) -> list[DatasetBase]:
+        """The datasets of an input that is a list."""
+        start, stop = self._kernel.input_range(name)
+        return [dataset_of(tensor) for tensor in self._ctx.inputs[start:stop]]
+
+    def function(
+        self,
+        attr: str,
+        captured: str,
+        takes: Sequence[DataType],
+        gives: Sequence[DataType] | None = None,
+    ) -> CapturedFunction:
+        """The function of an attr, with the tensors of an input as its last arguments.
+
+        Args:
+            attr: The attr.
+            captured: The input.
+            takes: The types of the arguments before the captured tensors.
+            gives: The types of the results; None for any.
+
+        Raises:
+            InvalidArgumentError: the function takes or gives other types.
+            NotFoundError: there is no such function.
+        """
+        _, handle = self._kernel.functions[attr].found(self._ctx)
+        return CapturedFunction(handle, self.tensors(captured), takes, gives, what=attr)
+
+    @property
+    def permissions(self) -> Permissions:
+        """Which files it may read and write."""
+        return self._ctx.permissions
+
+    @property
+    def context(self) -> OpKernelContext:
+        """The computation, for the few that look up resources."""
+        return self._ctx
+
+    @property
+    def dtypes(self) -> list[DataType]:
+        """The attr `output_types`."""
+        types: list[DataType] = self._kernel.attr("output_types")
+        return types
+
+    @property
+    def shapes(self) -> list[PartialTensorShape]:
+        """The attr `output_shapes`.
+
+        Raises:
+            InvalidArgumentError: there are not as many as `output_types`.
+        """
+        shapes: list[PartialTensorShape] = self._kernel.attr("output_shapes")
+        if len(shapes) != len(self.dtypes):
+            raise InvalidArgumentError(
+                f"output_types and output_shapes must be of the same length, not "
+                f"{len(self.dtypes)} and {len(shapes)}"
+            )
+        return shapes
+
+
+class _DatasetKernels:
+    """Makes the kernels of ops that give datasets of one class."""
+
+    def __init__(self, make: Callable[[DatasetNode], DatasetBase]) -> None:
+        self._make = make
+
+    def create(self, construction: OpKernelConstruction) -> DatasetOp:
+        """The kernel of a node."""
+        return DatasetOp(construction, self._make)
+
+
+def dataset_op(
+    *names: str,
+    doc: str,
+    traits: str = "",
+    types: Mapping[str, Sequence[DataType]] | None = None,
+    forward_type_fns: Mapping[str, TypeInferenceFn] = MappingProxyType({}),
+) -> Callable[[_D], _D]:
+    """Declare ops, and register the kernel that gives a dataset of the decorated class or function.
+
+    Args:
+        names: The ops; they have the same inputs and attrs as far as the class asks for them.
+        doc: What they give.
+        traits: The traits of the ops.
+        types: The types that the kernel takes.
+        forward_type_fns: Functions that infer the full types of outputs, by op.
+    """
+    for name in names:
+        declare(name, doc=doc, traits=traits, forward_type_fn=forward_type_fns.get(name))
+
+    def register(dataset_type: _D) -> _D:
+        make: Any = dataset_type
+        register_kernel(*names, types=types)(_DatasetKernels(make))
+        return dataset_type
+
+    return register
