@@ -25,7 +25,7 @@ MODEL = DATA / "saved_models" / "jax"
 FLOAT = np.float32
 X = np.array([[1, 2, 3], [0.5, -1, 0]], FLOAT)
 Y = [[0.9051482081413269, 0.9780261516571045], [0.24491865932941437, -0.5545997023582458]]
-GRADIENTS = [
+GRADIENTS: list[Any] = [
     [
         [0.5573599338531494, -0.2989959716796875],
         [0.1938110888004303, 0.9380700588226318],
@@ -187,6 +187,20 @@ class TestRefused:
             InvalidArgumentError, match=r"gives \[3, 5\], \[1\], \[\] where it writes"
         ):
             called(text, [LEFT])
+
+    def test_a_fourier_transform_of_another_length(self) -> None:
+        """XLA's runtime would end the process."""
+        text = of_main(
+            "(%0: tensor<8xcomplex<f32>>) -> tensor<8xcomplex<f32>>",
+            "%1 = stablehlo.fft %0, type = FFT, length = [7] : "
+            "(tensor<8xcomplex<f32>>) -> tensor<8xcomplex<f32>>",
+            "return %1 : tensor<8xcomplex<f32>>",
+        )
+        numbers = np.arange(8).astype(np.complex64)
+        with pytest.raises(InvalidArgumentError, match=r"has the lengths \[7\]"):
+            called(text, [numbers], Tout=[np.complex64])
+        (found,) = called(text.replace("[7]", "[8]"), [numbers], Tout=[np.complex64])
+        np.testing.assert_allclose(found, np.fft.fft(numbers), atol=1e-4)
 
     def test_talk_to_the_host(self) -> None:
         text = of_main(

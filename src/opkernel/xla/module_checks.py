@@ -60,7 +60,8 @@ def _check_fft(one: MlirOperation) -> None:
     lengths = tuple(
         int(length) for length in re.findall(r"-?\d+", one.attrs["fft_length"].partition(":")[2])
     )
-    longer = one.results[0] if " IRFFT" in one.attrs["fft_type"] else one.operands[0]
+    is_complex = one.results[0].element.startswith("complex")
+    longer = one.operands[0] if is_complex else one.results[0]
     sides = (longer.shape or ())[-len(lengths) :] if lengths else ()
     if not lengths or sides != lengths:
         raise InvalidArgumentError(
