@@ -256,3 +256,16 @@ def test_traced_functions_take_datasets_from_outside():
         pytest.raises(errors.FailedPreconditionError, match="make it inside of"),
     ):
         inner.batch(2)
+
+
+def test_zipped_elements_stay_side_by_side_where_one_fails():
+    def checked(x):
+        quotient = 1.0 / opkernel.cast(x - 1, opkernel.float32)
+        number = opkernel.raw_ops.CheckNumerics(tensor=quotient, message="no number")
+        return x + opkernel.cast(number, opkernel.int64) * 0
+
+    elements = iter(Dataset.zip((Dataset.range(3).map(checked), Dataset.range(3))))
+    assert next(elements) == (0, 0)
+    with pytest.raises(errors.InvalidArgumentError, match="no number"):
+        next(elements)
+    assert next(elements) == (2, 2)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from opkernel.device.budget import check_time
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.kernel import Step
 from opkernel.ops.data.dataset import (
     INFINITE_CARDINALITY,
@@ -99,13 +99,22 @@ class ConcatenateDataset(DatasetBase):
 
 
 class _ZipIterator(_SeveralIterator):
+    """Where one input fails, the others go on, too: their elements stay side by side."""
+
     def next(self, step: Step) -> Element | None:
         found: Element = ()
+        failure: OpError | None = None
         for one in self.passes:
-            element = None if one is None else one.next(step)
+            try:
+                element = None if one is None else one.next(step)
+            except OpError as error:
+                failure = failure or error
+                continue
             if element is None:
                 return None
             found += element
+        if failure is not None:
+            raise failure
         return found if self.passes else None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import Step
 from opkernel.opdef import full_type
 from opkernel.opdef.full_type import FullTypeId
@@ -139,7 +139,7 @@ def _joined(tensors: Any) -> Any:
     first = tensors[0].shape[1:]
     for tensor in tensors:
         if tensor.shape[1:] != first:
-            raise InvalidArgumentError(
+            raise FailedPreconditionError(
                 f"Cannot join rows of the shapes {TensorShape(first)} and "
                 f"{TensorShape(tensor.shape[1:])} to a batch"
             )
