@@ -210,7 +210,7 @@ class ShuffleDatasetV2(ShuffledDataset):
 @dataset_op(
     "ShuffleAndRepeatDataset",
     "ShuffleAndRepeatDatasetV2",
-    doc="The elements `count` times, each time in random order; the end of one pass mixes with the next.",
+    doc="The elements `count` times, each time in random order.",
 )
 class ShuffleAndRepeatDataset(ShuffledDataset):
     """The elements over and over."""
