@@ -13444,7 +13444,7 @@ def ShuffleAndRepeatDataset(
     metadata: str | bytes = '',
     name: str | None = None,
 ) -> _Tensor:
-    """The elements `count` times, each time in random order; the end of one pass mixes with the next."""
+    """The elements `count` times, each time in random order."""
 
 def ShuffleAndRepeatDatasetV2(
     *,
@@ -13460,7 +13460,7 @@ def ShuffleAndRepeatDatasetV2(
     metadata: str | bytes = '',
     name: str | None = None,
 ) -> _Tensor:
-    """The elements `count` times, each time in random order; the end of one pass mixes with the next."""
+    """The elements `count` times, each time in random order."""
 
 def ShuffleDataset(
     *,
