@@ -3,16 +3,19 @@
 A `Subgraph` is what certain feeds, fetches and targets need of a graph, a `Partition` the part of it that a device
 runs, and `ExecutorArgs` are what an executor runs it with.
 
+State: `_marked` says which libraries of functions have some that are marked to be compiled.
+
 Source: TensorFlow core/graph/subgraph.cc, graph_partition.cc.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Collection, Mapping, MutableSequence, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakKeyDictionary
 
 from opkernel.device.budget import current_budget
 from opkernel.device.local_device import LocalDevice
@@ -235,21 +238,25 @@ def is_compiling_forbidden() -> bool:
     return os.environ.get("OPKERNEL_JIT") == "never"
 
 
-def _asks_to_compile(operations: Iterable[Operation]) -> bool:
-    """Whether some operations, or nodes of the functions that they call, are marked to be compiled."""
-    calls = []
-    for op in operations:
-        if is_marked(op.message.attr):
-            return True
-        if op.traits.calls or op.type in op.graph.function_library:
-            calls.append(op)
-    if not calls:
+_marked: WeakKeyDictionary[FunctionLibraryDefinition, tuple[int, bool]] = WeakKeyDictionary()
+"""How many functions libraries had when they were looked through, and whether one of these was marked."""
+
+
+def _asks_to_compile(operations: Sequence[Operation]) -> bool:
+    """Whether some operations, or functions of their library, are marked to be compiled."""
+    if any(is_marked(op.message.attr) for op in operations):
+        return True
+    library = operations[0].graph.function_library if operations else None
+    if not library:
         return False
-    reached = calls[0].graph.function_library.reachable_definitions([op.message for op in calls])
-    return any(
-        is_marked(one.attr) or any(is_marked(node.attr) for node in one.node_def)
-        for one in reached.values()
-    )
+    count, has_marks = _marked.get(library, (0, False))
+    if count != len(library):
+        has_marks = any(
+            is_marked(one.attr) or any(is_marked(node.attr) for node in one.node_def)
+            for one in library.values()
+        )
+        _marked[library] = len(library), has_marks
+    return has_marks
 
 
 def _options_for_marks() -> JitOptions | None:
