@@ -88,7 +88,8 @@ def test_variables_that_a_signature_assigns_to_stay_variables(
 def test_the_program_in_a_sentence(command: Command, model: Path) -> None:
     text = command("explain", model, "--jit", "xla", "--signature_def", "counted").stdout
     expected = (
-        "operations with functions inlined and 5 variables as constants; steps read 1 variable."
+        "operations with 3 calls of stateful functions and 5 variables as constants; "
+        "steps read 1 variable."
     )
     assert expected in text
 

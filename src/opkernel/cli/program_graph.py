@@ -75,7 +75,10 @@ class ProgramGraph:
         return found
 
     def facts(self) -> dict[str, Any]:
-        """The signature, how many nodes compute, the functions of the file, and how many variables are constants or are read."""
+        """The signature, how many nodes compute, how many of these call functions, and how many variables are constants.
+
+        `functions` are those of the file, `variables_read` the variables that stay.
+        """
         library = self.inlined.graph.function_library
         computing = [
             node
@@ -87,6 +90,7 @@ class ProgramGraph:
             "signature": self.signature,
             "operations": len(computing),
             "functions": len(self.graph.function_library),
+            "calls": sum(library.traits(node.op).calls == "function" for node in computing),
             "variables_as_constants": _variables(needed_operations(self.fetches, ())) - read,
             "variables_read": read,
         }
@@ -197,7 +201,9 @@ def program_text(facts: dict[str, Any]) -> str:
     """A sentence on what runs, from the facts of a ProgramGraph."""
     whose = f"Signature {facts['signature']}" if facts["signature"] else "The graph"
     constants, read = facts["variables_as_constants"], facts["variables_read"]
-    how = ["functions inlined"] if facts["functions"] else []
+    calls = facts["calls"]
+    how = [f"{counted(calls, 'call')} of stateful functions"] if calls else []
+    how += ["functions inlined"] if facts["functions"] and not calls else []
     if constants:
         kept = "a constant" if constants == 1 else "constants"
         how.append(f"{counted(constants, 'variable')} as {kept}")
