@@ -1,9 +1,9 @@
-"""Write `saved_models/`: a SavedModel of TF2 and one of TF1, which campaigns damage.
+"""Write `saved_models/`: SavedModels of TF1 and TF2, which campaigns damage, and one that holds datasets.
 
     pip install tensorflow-cpu==2.21.0
     python tests/data/make_saved_models.py
 
-Both have `serving_default`, y = relu(x w + b), and `look_up`, the numbers of words in a vocabulary that is an asset.
+The first two, `v1` and `v2`, have `serving_default`, y = relu(x w + b), and `look_up`, the numbers of words in a vocabulary that is an asset.
 """
 
 import os
@@ -89,10 +89,38 @@ def save_v1(vocabulary: str) -> None:
         builder.save()
 
 
+class Datasets(tf.Module):
+    """A dataset that functions share, and datasets that a function makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.squares = tf.data.Dataset.range(10).map(lambda x: x * x)
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64, name="count")])
+    def total(self, count):
+        total = tf.constant(0, tf.int64)
+        for square in self.squares.take(count):
+            total += square
+        return {"total": total}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="values")])
+    def batches(self, values):
+        batches = tf.data.Dataset.from_tensor_slices(values).shuffle(4, seed=3).batch(2)
+        count = batches.reduce(tf.constant(0, tf.int64), lambda count, batch: count + 1)
+        return {"count": count, "whole": tf.data.Dataset.from_tensors(values).get_single_element()}
+
+
+def save_datasets() -> None:
+    model = Datasets()
+    tf.saved_model.save(model, "datasets", {"total": model.total, "batches": model.batches})
+
+
 def main() -> None:
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir()
+    FOLDER.mkdir(exist_ok=True)
     os.chdir(FOLDER)  # the path of the asset enters the files
+    for name in ("v1", "v2", "datasets"):
+        shutil.rmtree(name, ignore_errors=True)
+    save_datasets()
     vocabulary = Path("vocabulary.txt")
     vocabulary.write_text("\n".join(WORDS) + "\n")
     save_v1(str(vocabulary))

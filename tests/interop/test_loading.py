@@ -20,6 +20,7 @@ from opkernel.errors import (
 from opkernel.proto import SavedModel
 
 DATA = Path(__file__).parent / "data"
+SAVED_MODELS = Path(__file__).parents[1] / "data" / "saved_models"
 F32 = np.float32
 X = np.ones((1, 3), F32)
 
@@ -143,6 +144,16 @@ def test_assets_are_readable_to_their_model_alone(sample, tmp_path):
         opkernel.load(directory).content()
     allowed = opkernel.Permissions(read=[secret])
     assert opkernel.load(directory, permissions=allowed).content() == b"no"
+
+
+@pytest.mark.parametrize("load", [opkernel.load, opkernel.load_as_session])
+def test_a_model_that_holds_datasets(load):
+    """A dataset that functions share, and datasets that a function makes; the values are TensorFlow's."""
+    model = load(SAVED_MODELS / "datasets")
+    for count, total in ((5, 30), (100, 285)):
+        assert model.signatures["total"](count=np.int64(count)) == {"total": total}
+    found = model.signatures["batches"](values=np.array([7, 8, 9]))
+    assert (found["count"], found["whole"].tolist()) == (2, [7, 8, 9])
 
 
 def test_other_files_are_told_what_they_are(tmp_path):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import DataLossError
 from opkernel.messages import did_you_mean
 from opkernel.proto import SavedUserObject
 from opkernel.training.resource import Constant, Resource
-from opkernel.types import DataType
+from opkernel.types import DataType, PartialTensorShape
 
 if TYPE_CHECKING:
     from opkernel.interop.saved_objects import SavedObjects
@@ -159,13 +160,13 @@ class LoadedDict(_Loaded, Mapping[str, Any]):
 
 
 class LoadedResource(Resource):
-    """A table, or another resource: created and filled by the functions of its model at first use.
+    """A table, a dataset or another resource: created and filled by the functions of its model at first use.
 
     Args:
         source: What makes the objects of the model.
         number: Its number there.
         name: What to call it.
-        create: Creates the resource; gives its handle.
+        create: Creates the resource; gives its handle, or a dataset.
         fill: Called once, when there is a handle.
     """
 
@@ -179,6 +180,11 @@ class LoadedResource(Resource):
     ) -> None:
         super().__init__(name, create, fill)
         self._source, self._number = source, number
+
+    @cached_property
+    def captured_spec(self) -> tuple[DataType, PartialTensorShape]:  # type: ignore[override]  # known to its model
+        """Its type and shape, as its function gives it."""
+        return self._source.type_of_resource(self._number), PartialTensorShape([])
 
     def saveables(self) -> Mapping[str, tuple[Any, Any]]:
         """The functions that save and restore its content, by the attributes of checkpoints."""

@@ -238,6 +238,13 @@ class SavedObjects:
         name = f"Resource {number} of {self.files.path}"
         return LoadedResource(self, number, name, create, fill)
 
+    def type_of_resource(self, number: int) -> DataType:
+        """The type of the tensor that its function gives for a resource: a variant is a dataset."""
+        create = self.nodes[self.children(number)["_create_resource"]]
+        names = [*create.function.concrete_functions]
+        results = [tensor for name in names for tensor in self.body(name).outputs]
+        return results[0].dtype if results else DataType.DT_RESOURCE
+
     # Values of the checkpoint.
 
     def current_values(self) -> dict[str, Any]:
