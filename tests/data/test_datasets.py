@@ -269,3 +269,28 @@ def test_zipped_elements_stay_side_by_side_where_one_fails():
     with pytest.raises(errors.InvalidArgumentError, match="no number"):
         next(elements)
     assert next(elements) == (2, 2)
+
+
+KEEPING = {
+    "shuffle": lambda d: d.shuffle(10_000),
+    "window": lambda d: d.window(10_000).flat_map(lambda part: part),
+    "cache": lambda d: d.cache(),
+    "group": lambda d: d.group_by_window(lambda x: np.int64(0), lambda key, part: part, 10_000),
+}
+
+
+@pytest.mark.parametrize("how", KEEPING)
+def test_what_a_dataset_keeps_counts_for_the_memory_limit(how: str) -> None:
+    with opkernel.Graph().as_default() as graph:
+        zeros = Dataset.range(10_000).map(lambda x: opkernel.fill([10_000], np.float32(0)))
+        iterator = opkernel.data.make_initializable_iterator(KEEPING[how](zeros))
+        element = iterator.get_next()
+    with opkernel.Session(graph, memory_limit_bytes=4 << 20) as session:
+        session.run(iterator.initializer)
+
+        def run() -> None:
+            for _ in range(200):
+                session.run(element)
+
+        with pytest.raises(errors.ResourceExhaustedError, match="OOM"):
+            run()

@@ -11,10 +11,9 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from opkernel.device.budget import current_budget
 from opkernel.errors import NotFoundError
 from opkernel.kernel import OpKernelContext, ResourceBase, Step, handle_from_input, lookup_resource
-from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element
+from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element, held
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
 from opkernel.ops.data.file_caches import FileCacheDataset
 from opkernel.ops.data.handles import OwnedHandleOp, register_handle_ops
@@ -97,11 +96,7 @@ class _CacheIterator(DatasetIterator):
             self.is_over = True
             self.dataset.cache.complete(self.elements)
             return None
-        element = tuple(map(kept, element))
-        budget = current_budget()
-        if budget is not None:
-            for tensor in element:
-                budget.lasting.hold(tensor)
+        element = held(tuple(map(kept, element)))
         self.elements.append(element)
         return element
 

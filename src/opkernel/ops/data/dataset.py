@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias
 
-from opkernel.device.budget import check_time
+from opkernel.device.budget import check_time, current_budget
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import Step
 from opkernel.proto import VariantTensorDataProto
@@ -139,6 +139,19 @@ class PassedOnIterator(InputIterator):
 
     def next(self, step: Step) -> Element | None:
         return self.input.next(step)
+
+
+def held(element: Element) -> Element:
+    """An element that a dataset keeps beyond the step, so that its memory counts.
+
+    Raises:
+        ResourceExhaustedError: the memory limit leaves no room for it.
+    """
+    budget = current_budget()
+    if budget is not None:
+        for tensor in element:
+            budget.lasting.hold(tensor)
+    return element
 
 
 def dataset_of(tensor: Array) -> DatasetBase:

@@ -28,6 +28,7 @@ from opkernel.ops.data.dataset import (
     DatasetBase,
     DatasetIterator,
     Element,
+    held,
 )
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
 from opkernel.ops.data.handles import OwnedHandleOp, register_handle_ops
@@ -128,7 +129,7 @@ class _ShuffleIterator(DatasetIterator):
                 self.input = self.dataset.input.iterator()
             element = self.input.next(step)
             if element is not None:
-                self._add(element)
+                self._add(held(element))
                 if not self.slices[-1][1] & 255:
                     step.check()
                     check_time("filling a buffer")

@@ -22,6 +22,7 @@ from opkernel.ops.data.dataset import (
     DatasetIterator,
     Element,
     InputIterator,
+    held,
 )
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op, declare
 from opkernel.ops.data.sources import IndexIterator
@@ -135,7 +136,7 @@ class _WindowIterator(InputIterator):
             if element is None:
                 self.is_over = True
                 return
-            self.buffer.append(element)
+            self.buffer.append(held(element))
 
 
 def _positive(node: DatasetNode, prefix: str, name: str) -> int:
@@ -286,7 +287,7 @@ class _GroupByWindowIterator(InputIterator):
             if key not in self.sizes:
                 self.sizes[key] = dataset.size_of(step, key)
             group = self.groups.setdefault(key, [])
-            group.append(element)
+            group.append(held(element))
             if len(group) == self.sizes[key]:
                 return int(key)
         self.is_over = True
