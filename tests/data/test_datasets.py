@@ -282,8 +282,8 @@ KEEPING = {
 @pytest.mark.parametrize("how", KEEPING)
 def test_what_a_dataset_keeps_counts_for_the_memory_limit(how: str) -> None:
     with opkernel.Graph().as_default() as graph:
-        zeros = Dataset.range(10_000).map(lambda x: opkernel.fill([10_000], np.float32(0)))
-        iterator = opkernel.data.make_initializable_iterator(KEEPING[how](zeros))
+        filled = Dataset.range(10_000).map(lambda x: opkernel.fill([10_000], x))
+        iterator = opkernel.data.make_initializable_iterator(KEEPING[how](filled))
         element = iterator.get_next()
     with opkernel.Session(graph, memory_limit_bytes=4 << 20) as session:
         session.run(iterator.initializer)
