@@ -143,7 +143,7 @@ PARSERS: dict[str, list[tuple[list[str], Callable[[str, Path], object]]]] = {
         (JSON, in_file("model.json", lambda folder: opkernel.load(folder / "model.json"))),
     ],
     "opkernel.graph.io.keras_files": [(JSON, in_keras_file)],
-    "opkernel.cli.show": [
+    "opkernel.cli.measured_times": [
         (
             JSON,
             command(

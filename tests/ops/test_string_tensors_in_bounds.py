@@ -260,6 +260,8 @@ MAKE_NO_LONG_STRINGS = {
     *("EncodeJpeg", "EncodeJpegVariableQuality"),  # shorter than their inputs
     *("GetSessionHandle", "FakeQueue", "DtypeWithDefaultOp", "TensorArrayV2", "TensorArrayGradV2"),
     *("ShardedFilename", "ShardedFilespec", "MatchingFiles"),
+    *("GetOptions", "IteratorGetDevice", "ExperimentalIteratorGetDevice"),
+    *("IteratorToStringHandle", "MultiDeviceIteratorToStringHandle"),
 }
 ARE_KEPT_ELSEWHERE = ("Reader", "Barrier", "ReadFile")
 """Strings of files, which are charged as they are read, and keys that were put in before."""

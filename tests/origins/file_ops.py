@@ -33,12 +33,17 @@ def scalar(value: str | Path) -> Any:
     return array
 
 
+_RECORD = bytes.fromhex("0300000000000000b099490e6f6e6501405508")
+"""A record: its length, the checksum of that, "one", and its checksum."""
+
+
 def fill(folder: Path) -> None:
     """Write the files that the ops read."""
     folder.mkdir(parents=True)
     (folder / "in.txt").write_bytes(b"one\ntwo\n")
     (folder / "numbers").write_bytes(np.arange(2, dtype=np.float32).tobytes())
     (folder / "weights").write_bytes(b"1\n2\n3\n")
+    (folder / "records").write_bytes(_RECORD)
     with BundleWriter(folder / "v2") as writer:
         writer.add("a", np.ones(2, np.float32))
     for part in ("part-0", "part-1"):
@@ -156,6 +161,49 @@ def _dump(folder: Path) -> Any:
     )
 
 
+def _only(dataset: Any, dtype: Any) -> Any:
+    """The only element of a dataset of scalars, which the pass to its end gives."""
+    return raw_ops.DatasetToSingleElement(
+        dataset=dataset, output_types=[dtype], output_shapes=[[]], name="only"
+    )
+
+
+def _records(op: str, file: str, **arguments: Any) -> Callable[[Path], Any]:
+    def build(folder: Path) -> Any:
+        dataset = getattr(raw_ops, op)(
+            filenames=scalar(folder / file), buffer_size=np.int64(0), **arguments
+        )
+        attrs: dict[str, Any] = {"output_types": [opkernel.string], "output_shapes": [[]]}
+        first = raw_ops.TakeDataset(input_dataset=dataset, count=np.int64(1), **attrs)
+        return _only(first, opkernel.string)
+
+    return build
+
+
+def _found(op: str) -> Callable[[Path], Any]:
+    return lambda folder: _only(
+        getattr(raw_ops, op)(patterns=scalar(folder / "*.txt")), opkernel.string
+    )
+
+
+def _cached(op: str) -> Callable[[Path], Any]:
+    def build(folder: Path) -> Any:
+        attrs: dict[str, Any] = {"output_types": [opkernel.int64], "output_shapes": [[]]}
+        start, stop = np.int64(0), np.int64(1)
+        numbers = raw_ops.RangeDataset(start=start, stop=stop, step=stop, **attrs)
+        cache = {"cache": raw_ops.DummyMemoryCache()} if op == "CacheDatasetV2" else {}
+        kept = getattr(raw_ops, op)(
+            input_dataset=numbers, filename=scalar(folder / f"cached-{op}"), **cache, **attrs
+        )
+        return _only(kept, opkernel.int64)
+
+    return build
+
+
+_PLAIN = scalar("")
+_SIZES = {"header_bytes": np.int64(0), "record_bytes": np.int64(4), "footer_bytes": np.int64(0)}
+_NO_OFFSETS = np.zeros(0, np.int64)
+
 _OPS = [
     FileOp("ReadFile", lambda folder: raw_ops.ReadFile(filename=scalar(folder / "in.txt"))),
     FileOp("MatchingFiles", lambda folder: raw_ops.MatchingFiles(pattern=scalar(folder / "*.txt"))),
@@ -198,5 +246,20 @@ _OPS = [
     FileOp("ReaderReadUpToV2", _reading("V2", up_to=True)),
     FileOp("ReaderRead", _reading("", up_to=False), in_functions=False),
     FileOp("ReaderReadUpTo", _reading("", up_to=True), in_functions=False),
+    FileOp("TextLineDataset", _records("TextLineDataset", "in.txt", compression_type=_PLAIN)),
+    FileOp("TFRecordDataset", _records("TFRecordDataset", "records", compression_type=_PLAIN)),
+    FileOp(
+        "TFRecordDatasetV2",
+        _records("TFRecordDatasetV2", "records", compression_type=_PLAIN, byte_offsets=_NO_OFFSETS),
+    ),
+    FileOp("FixedLengthRecordDataset", _records("FixedLengthRecordDataset", "numbers", **_SIZES)),
+    FileOp(
+        "FixedLengthRecordDatasetV2",
+        _records("FixedLengthRecordDatasetV2", "numbers", compression_type=_PLAIN, **_SIZES),
+    ),
+    FileOp("MatchingFilesDataset", _found("MatchingFilesDataset")),
+    FileOp("ExperimentalMatchingFilesDataset", _found("ExperimentalMatchingFilesDataset")),
+    FileOp("CacheDataset", _cached("CacheDataset"), writes="cached-CacheDataset.index"),
+    FileOp("CacheDatasetV2", _cached("CacheDatasetV2"), writes="cached-CacheDatasetV2.index"),
 ]
 FILE_OPS = {one.op: one for one in _OPS}

@@ -15,6 +15,7 @@ from opkernel.data.python_generator import PythonGeneratorDataset
 from opkernel.data.structure import (
     element_packer,
     flat_specs,
+    int64_of,
     normalized,
     spec_of_value,
     tensors_of,
@@ -30,8 +31,9 @@ from opkernel.endpoints.random.global_seed import seeds_of
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Tensor, TensorSpec
 from opkernel.graph.core.default_graph import innermost_default
-from opkernel.graph.tracing.nested_structure import flatten, packer
+from opkernel.graph.tracing.nested_structure import flatten, map_structure, packer
 from opkernel.graph.tracing.tensor_spec import most_general_shape
+from opkernel.messages import short_repr
 from opkernel.ops.data.dataset import dataset_of
 from opkernel.types import DataType, PartialTensorShape, as_dtype, object_scalar
 
@@ -119,7 +121,7 @@ class Dataset(Transformations):
             raise ValueError(f"Dataset.range takes one to three numbers, not {len(args)}")
         start, stop, *steps = (0, *args) if len(args) == 1 else args
         numbers = zip(("start", "stop", "step"), (start, stop, *(steps or [1])), strict=True)
-        arguments = {key: v if isinstance(v, Tensor) else np.int64(v) for key, v in numbers}
+        arguments = {key: int64_of(number) for key, number in numbers}
         return cls._made("RangeDataset", TensorSpec([], as_dtype(output_type)), **arguments)
 
     @classmethod
@@ -201,6 +203,9 @@ class Dataset(Transformations):
         """The elements of several datasets side by side, nested as the datasets are."""
         given = datasets if datasets is not None else args[0] if len(args) == 1 else args
         parts = flatten(given)
+        for part in parts:
+            if not isinstance(part, Dataset):
+                raise TypeError(f"zip takes Datasets, not {short_repr(part)}")
         spec = packer(given)([part.element_spec for part in parts])
         return cls._made("ZipDataset", spec, input_datasets=[p.variant_tensor for p in parts])
 
@@ -208,10 +213,12 @@ class Dataset(Transformations):
         """The elements of this dataset, then those of another.
 
         Raises:
-            TypeError: the elements of the other are of other types.
+            TypeError: the elements of the other are of other types, or have another structure.
         """
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"concatenate takes a Dataset, not {short_repr(dataset)}")
         mine, theirs = flat_specs(self.element_spec), flat_specs(dataset.element_spec)
-        if [one.dtype for one in mine] != [one.dtype for one in theirs]:
+        if _form(self.element_spec) != _form(dataset.element_spec):
             raise TypeError(
                 f"Incompatible types of datasets: {self.element_spec} vs. {dataset.element_spec}."
             )
@@ -226,7 +233,13 @@ class Dataset(Transformations):
         choice_dataset: Dataset,
         stop_on_empty_dataset: bool = True,
     ) -> Self:
-        """An element of that dataset whose number another one gives, each time."""
+        """An element of that dataset whose number another one gives, each time.
+
+        Raises:
+            ValueError: there are no datasets.
+        """
+        if not datasets:
+            raise ValueError("choose_from_datasets needs at least one dataset")
         return cls._made(
             "DirectedInterleaveDataset",
             datasets[0].element_spec,
@@ -336,6 +349,11 @@ def _shapes(given: Any) -> list[Any]:
         return [given]
     parts = given.values() if isinstance(given, dict) else given
     return [shape for part in parts for shape in _shapes(part)]
+
+
+def _form(spec: Any) -> Any:
+    """The structure and the types of a spec."""
+    return map_structure(lambda one: one.dtype, spec)
 
 
 def _common_shape(first: Any, second: Any) -> PartialTensorShape:

@@ -12,8 +12,9 @@ import numpy as np
 from opkernel.data.structure import Pack
 from opkernel.device.local_device import eager_device
 from opkernel.device.permissions import OWN_CODE
-from opkernel.errors import OutOfRangeError
-from opkernel.ops.data.dataset import DatasetBase
+from opkernel.errors import InvalidArgumentError, OutOfRangeError
+from opkernel.messages import short_repr
+from opkernel.ops.data.dataset import DatasetBase, Turns
 from opkernel.ops.data.iterator_state import IteratorState, restore_iterator, save_iterator
 from opkernel.runtime.program.error_report import raise_reported
 from opkernel.runtime.program.feeds_and_fetches import owned_of
@@ -34,6 +35,8 @@ class DatasetIterator:
         element_spec: The spec of the elements.
     """
 
+    _is_closed = False
+
     def __init__(self, dataset: DatasetBase, spec: Any, pack: Pack) -> None:
         self.element_spec = spec
         self._dataset, self._pack = dataset, pack
@@ -41,7 +44,11 @@ class DatasetIterator:
         cleanup = eager_device().resource_manager.cleanup
         services = SessionServices(cleanup=cleanup, program_permissions=OWN_CODE)
         self._step = RunStep(session=services)
-        self._iterator = dataset.iterator()
+        self._iterator: Any = dataset.iterator()
+        self._turns = Turns()
+
+    def __repr__(self) -> str:
+        return f"<opkernel.data.DatasetIterator element_spec={self.element_spec}>"
 
     def __iter__(self) -> Self:
         return self
@@ -50,12 +57,12 @@ class DatasetIterator:
         """The next element.
 
         Raises:
-            StopIteration: there is none.
+            StopIteration: there is none, or the pass was closed.
             OpError: it cannot be computed.
         """
         try:
-            with np.errstate(all="ignore"):
-                element = self._iterator.next(self._step)
+            with np.errstate(all="ignore"), self._turns.turn(self._step):
+                element = None if self._is_closed else self._iterator.next(self._step)
         except Exception as error:
             raise_reported(error)
         if element is None:
@@ -77,7 +84,8 @@ class DatasetIterator:
 
     def save(self) -> IteratorState:
         """How far the pass is, for `restore`."""
-        return IteratorState(save_iterator(self._iterator))
+        with self._turns.turn(self._step):
+            return IteratorState(save_iterator(self._iterator))
 
     def restore(self, state: IteratorState) -> None:
         """Go on where a pass over the same dataset was saved.
@@ -85,13 +93,17 @@ class DatasetIterator:
         Raises:
             InvalidArgumentError: the state is that of another dataset's iterator.
         """
+        if not isinstance(state, IteratorState):
+            raise InvalidArgumentError(f"restore takes what save gives, not {short_repr(state)}")
         iterator = self._dataset.iterator()
-        restore_iterator(iterator, state.saved, self._step)
-        self._iterator.end()
-        self._iterator = iterator
+        with self._turns.turn(self._step):
+            restore_iterator(iterator, state.saved, self._step)
+            self._iterator.end()
+            self._iterator = iterator
 
     def close(self) -> None:
         """Give back files; the pass is over."""
+        self._is_closed = True
         self._iterator.end()
         self._step.end()
 

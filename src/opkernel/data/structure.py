@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from opkernel.endpoints.tensors import convert, dtype_of
+from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Tensor, TensorSpec
 from opkernel.graph.tracing.nested_structure import flatten, map_structure, packer
+from opkernel.messages import short_repr
 from opkernel.records import dataclass
 from opkernel.types import DataType, PartialTensorShape
 
@@ -63,6 +67,23 @@ def normalized(value: Any) -> Any:
         pairs = {key: normalized(part) for key, part in value.items()}
         return pairs if type(value) is dict else map_structure(lambda leaf: leaf, pairs)
     return value if is_dataset(value) else convert(value)
+
+
+def int64_of(value: Any) -> Any:
+    """A number as an int64; tensors and arrays as they are.
+
+    Raises:
+        TypeError: it is no integer.
+        InvalidArgumentError: it is too large.
+    """
+    if isinstance(value, Tensor | np.ndarray):
+        return value
+    if not isinstance(value, int | np.integer):
+        raise TypeError(f"An integer is needed, not {short_repr(value)}")
+    try:
+        return np.int64(value)
+    except OverflowError:
+        raise InvalidArgumentError(f"{value} is too large for int64") from None
 
 
 def is_dataset(value: Any) -> bool:

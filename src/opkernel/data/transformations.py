@@ -21,6 +21,7 @@ from opkernel.data.batch_specs import (
 from opkernel.data.structure import (
     DatasetSpec,
     flat_specs,
+    int64_of,
     normalized,
     spec_of_value,
     tensors_of,
@@ -163,18 +164,26 @@ class Transformations(abc.ABC):
             op,
             {"f": function},
             _nested_spec(function),
-            cycle_length=_int64(AUTOTUNE if cycle_length is None else cycle_length),
-            block_length=_int64(1 if block_length is None else block_length),
+            cycle_length=int64_of(AUTOTUNE if cycle_length is None else cycle_length),
+            block_length=int64_of(1 if block_length is None else block_length),
             **arguments,
         )
 
     def scan(
         self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None
     ) -> Self:
-        """The results of a function that has a state: it takes state and element, and gives the next state and a result."""
+        """The results of a function that has a state: it takes state and element, and gives the next state and a result.
+
+        Raises:
+            TypeError: the function gives something else, or a state of other types.
+        """
         state = normalized(initial_state)
         state_spec = spec_of_value(state)
         function = self._function(scan_func, (state_spec, self.element_spec))
+        if not isinstance(function.output_spec, tuple) or len(function.output_spec) != 2:
+            raise TypeError(
+                f"scan_func gives the next state and a result, not {function.output_spec}"
+            )
         next_state, result = function.output_spec
         _check_state(state_spec, next_state)
         return self._with(
@@ -189,19 +198,19 @@ class Transformations(abc.ABC):
 
     def take(self, count: Any, name: str | None = None) -> Self:
         """The first elements; all where `count` is -1."""
-        return self._with("TakeDataset", count=_int64(count))
+        return self._with("TakeDataset", count=int64_of(count))
 
     def skip(self, count: Any, name: str | None = None) -> Self:
         """All but the first elements; none where `count` is -1."""
-        return self._with("SkipDataset", count=_int64(count))
+        return self._with("SkipDataset", count=int64_of(count))
 
     def repeat(self, count: Any = None, name: str | None = None) -> Self:
         """The elements so many times; for ever where `count` is None or -1."""
-        return self._with("RepeatDataset", count=_int64(-1 if count is None else count))
+        return self._with("RepeatDataset", count=int64_of(-1 if count is None else count))
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Self:
         """Every n-th element, beginning with the one of a number."""
-        return self._with("ShardDataset", num_shards=_int64(num_shards), index=_int64(index))
+        return self._with("ShardDataset", num_shards=int64_of(num_shards), index=int64_of(index))
 
     def unique(self, name: str | None = None) -> Self:
         """Each element once: int32, int64 or strings."""
@@ -228,10 +237,10 @@ class Transformations(abc.ABC):
             reshuffle_each_iteration: Whether each pass has another order; it has if None.
             name: Ignored.
         """
-        seeds = {key: _int64(value) for key, value in seeds_of(seed).items()}
+        seeds = {key: int64_of(value) for key, value in seeds_of(seed).items()}
         return self._with(
             "ShuffleDatasetV3",
-            buffer_size=_int64(buffer_size),
+            buffer_size=int64_of(buffer_size),
             seed_generator=self._beside("DummySeedGenerator"),
             reshuffle_each_iteration=reshuffle_each_iteration is not False,
             **seeds,
@@ -258,7 +267,7 @@ class Transformations(abc.ABC):
         return self._with(
             op,
             spec=batched(self.element_spec, batch_size if drop_remainder else None),
-            batch_size=_int64(batch_size),
+            batch_size=int64_of(batch_size),
             drop_remainder=drop_remainder,
             **arguments,
         )
@@ -291,7 +300,7 @@ class Transformations(abc.ABC):
         return self._with(
             "PaddedBatchDatasetV2",
             spec=spec,
-            batch_size=_int64(batch_size),
+            batch_size=int64_of(batch_size),
             padded_shapes=[
                 np.array([-1 if size is None else size for size in shape], np.int64)
                 for shape in shapes
@@ -330,9 +339,9 @@ class Transformations(abc.ABC):
         return self._with(
             "WindowDataset",
             spec=spec,
-            size=_int64(size),
-            shift=_int64(size if shift is None else shift),
-            stride=_int64(stride),
+            size=int64_of(size),
+            shift=int64_of(size if shift is None else shift),
+            stride=int64_of(stride),
             drop_remainder=drop_remainder,
         )
 
@@ -379,7 +388,7 @@ class Transformations(abc.ABC):
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Self:
         """The same elements, of which some may be computed ahead."""
-        return self._with("PrefetchDataset", buffer_size=_int64(buffer_size))
+        return self._with("PrefetchDataset", buffer_size=int64_of(buffer_size))
 
     def cache(self, filename: Any = "", name: str | None = None) -> Self:
         """The same elements, which are computed in the first pass and kept: in files of a name, or in memory."""
@@ -398,14 +407,7 @@ class Transformations(abc.ABC):
 
 def _parallel(op: str, parallel_op: str, calls: int | None) -> tuple[str, dict[str, Any]]:
     """The op for a number of parallel calls, and its argument for that."""
-    return (op, {}) if calls is None else (parallel_op, {"num_parallel_calls": _int64(calls)})
-
-
-def _int64(value: Any) -> Any:
-    """A number as a tensor of int64."""
-    if isinstance(value, int | np.integer):
-        return np.int64(value)
-    return value
+    return (op, {}) if calls is None else (parallel_op, {"num_parallel_calls": int64_of(calls)})
 
 
 def _as_int64(value: Any) -> Any:

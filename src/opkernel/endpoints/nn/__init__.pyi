@@ -87,10 +87,6 @@ from opkernel.endpoints.nn.lookup import (
     safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
 )
 from opkernel.endpoints.nn.lookup import sampled_softmax_loss as sampled_softmax_loss
-from opkernel.endpoints.nn.statistics import moments as moments
-from opkernel.endpoints.nn.statistics import normalize_moments as normalize_moments
-from opkernel.endpoints.nn.statistics import sufficient_statistics as sufficient_statistics
-from opkernel.endpoints.nn.statistics import weighted_moments as weighted_moments
 from opkernel.endpoints.nn.pooling import avg_pool as avg_pool
 from opkernel.endpoints.nn.pooling import avg_pool1d as avg_pool1d
 from opkernel.endpoints.nn.pooling import avg_pool2d as avg_pool2d
@@ -103,6 +99,10 @@ from opkernel.endpoints.nn.pooling import max_pool2d as max_pool2d
 from opkernel.endpoints.nn.pooling import max_pool3d as max_pool3d
 from opkernel.endpoints.nn.pooling import max_pool_with_argmax as max_pool_with_argmax
 from opkernel.endpoints.nn.pooling import pool as pool
+from opkernel.endpoints.nn.statistics import moments as moments
+from opkernel.endpoints.nn.statistics import normalize_moments as normalize_moments
+from opkernel.endpoints.nn.statistics import sufficient_statistics as sufficient_statistics
+from opkernel.endpoints.nn.statistics import weighted_moments as weighted_moments
 from opkernel.endpoints.nn.transposed import atrous_conv2d_transpose as atrous_conv2d_transpose
 from opkernel.endpoints.nn.transposed import conv1d_transpose as conv1d_transpose
 from opkernel.endpoints.nn.transposed import conv2d_transpose as conv2d_transpose

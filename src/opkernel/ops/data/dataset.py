@@ -11,11 +11,18 @@ Source: DatasetBase and DatasetBaseIterator in TensorFlow core/framework/dataset
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 from opkernel.device.budget import check_time, current_budget
-from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import Step
 from opkernel.proto import VariantTensorDataProto
 from opkernel.types import Array, DataType, PartialTensorShape, Variant
@@ -62,8 +69,15 @@ class DatasetBase(Variant):
         return UNKNOWN_CARDINALITY
 
     def iterator(self) -> DatasetIterator:
-        """A pass over it, at its beginning."""
-        return self.iterator_type(self)
+        """A pass over it, at its beginning.
+
+        Raises:
+            ResourceExhaustedError: it has too many stages.
+        """
+        try:
+            return self.iterator_type(self)
+        except RecursionError:
+            raise ResourceExhaustedError("The dataset has too many stages") from None
 
     @property
     def options(self) -> bytes:
@@ -139,6 +153,45 @@ class PassedOnIterator(InputIterator):
 
     def next(self, step: Step) -> Element | None:
         return self.input.next(step)
+
+
+class Turns:
+    """Has the threads that use an iterator take turns; who waits keeps to the limits of its step."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner: int | None = None
+
+    @contextmanager
+    def turn(self, step: Step) -> Iterator[None]:
+        """The turn of this thread.
+
+        Args:
+            step: The step that waits.
+
+        Raises:
+            FailedPreconditionError: it is this thread's turn already: the iterator needs itself for its next element.
+            DeadlineExceededError, CancelledError: the step may wait no longer.
+        """
+        if self._owner == threading.get_ident():
+            raise FailedPreconditionError("The iterator is needed to compute its own next element")
+        is_ours = False
+        try:
+            while not is_ours:
+                (is_ours,) = map(self._lock.acquire, [True], [_LOOKS_S])
+                if not is_ours:
+                    step.check()
+                    check_time("waiting for an iterator")
+            self._owner = threading.get_ident()
+            yield
+        finally:
+            if is_ours:
+                self._owner = None
+                self._lock.release()
+
+
+_LOOKS_S = 0.02
+"""So often a thread that waits looks at the limits of its step."""
 
 
 def held(element: Element) -> Element:

@@ -4,13 +4,12 @@ Source: IteratorResource in TensorFlow core/kernels/data/iterator_ops.{h,cc}; Ve
 VerifyShapesCompatible in core/data/dataset_utils.cc.
 """
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import ResourceBase, Step
-from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element
+from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element, Turns
 from opkernel.ops.data.iterator_state import SavedIterator, restore_iterator, save_iterator
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
@@ -25,9 +24,9 @@ class IteratorResource(ResourceBase):
     def __init__(self, dtypes: Sequence[DataType], shapes: Sequence[PartialTensorShape]) -> None:
         self.dtypes, self.shapes = tuple(dtypes), tuple(shapes)
         self._iterator: DatasetIterator | None = None
-        self._lock = threading.Lock()
+        self._turns = Turns()
 
-    def set_dataset(self, dataset: DatasetBase) -> None:
+    def set_dataset(self, dataset: DatasetBase, step: Step) -> None:
         """Begin a pass over a dataset.
 
         Raises:
@@ -36,7 +35,7 @@ class IteratorResource(ResourceBase):
         check_types(self.dtypes, dataset.dtypes)
         check_shapes(self.shapes, dataset.shapes)
         iterator = dataset.iterator()
-        with self._lock:
+        with self._turns.turn(step):
             former, self._iterator = self._iterator, iterator
         if former is not None:
             former.end()
@@ -47,7 +46,7 @@ class IteratorResource(ResourceBase):
         Raises:
             FailedPreconditionError: no pass has begun.
         """
-        with self._lock:
+        with self._turns.turn(step):
             iterator = self._iterator
             if iterator is None:
                 raise FailedPreconditionError(
@@ -57,9 +56,9 @@ class IteratorResource(ResourceBase):
                 )
             return iterator.next(step)
 
-    def save(self) -> SavedIterator:
+    def save(self, step: Step) -> SavedIterator:
         """The state; raises as `get_next`."""
-        with self._lock:
+        with self._turns.turn(step):
             return save_iterator(self._begun("Save"))
 
     def restore(self, saved: SavedIterator, step: Step) -> None:
@@ -69,7 +68,7 @@ class IteratorResource(ResourceBase):
             FailedPreconditionError: no pass has begun.
             InvalidArgumentError: the state is that of another dataset's iterator.
         """
-        with self._lock:
+        with self._turns.turn(step):
             former = self._begun("Restore")
             iterator = former.dataset.iterator()
             restore_iterator(iterator, saved, step)

@@ -112,8 +112,15 @@ def restore_iterator(iterator: DatasetIterator, saved: SavedIterator, step: Step
     """Give an iterator that has just begun a state that was saved.
 
     Raises:
-        InvalidArgumentError: the state is that of an iterator over another dataset.
+        InvalidArgumentError: the state is that of an iterator over another dataset, or damaged.
     """
+    try:
+        _restore_iterator(iterator, saved, step)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"The state of an iterator is damaged: {error}") from error
+
+
+def _restore_iterator(iterator: DatasetIterator, saved: SavedIterator, step: Step) -> None:
     kind = type(iterator.dataset).__name__
     if saved.get(_KIND) != kind or saved.keys() != {_KIND, *iterator.state}:
         raise InvalidArgumentError(
@@ -138,7 +145,7 @@ def _has_iterators(value: Any) -> bool:
 
 def _restore(iterator: Any, saved: Any, step: Step) -> None:
     if isinstance(saved, SavedIterator) and isinstance(iterator, DatasetIterator):
-        restore_iterator(iterator, saved, step)
+        _restore_iterator(iterator, saved, step)
     elif isinstance(saved, list) and isinstance(iterator, list) and len(saved) == len(iterator):
         for pair in zip(iterator, saved, strict=True):
             _restore(*pair, step)

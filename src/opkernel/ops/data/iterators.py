@@ -116,7 +116,7 @@ class OneShotIteratorOp(IteratorHandleOp):
                 "The `dataset_factory` function must return a single scalar of dtype DT_VARIANT."
             )
         resource = IteratorResource(self.dtypes, self.shapes)
-        resource.set_dataset(dataset_of(results[0]))
+        resource.set_dataset(dataset_of(results[0]), ctx.step)
         return resource
 
 
@@ -149,7 +149,7 @@ class MakeIteratorOp(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         with resource_of_handle(ctx, IteratorResource, 1) as resource:
-            resource.set_dataset(dataset_of(ctx.input(0)))
+            resource.set_dataset(dataset_of(ctx.input(0)), ctx.step)
 
 
 class _GetNext(OfElements):
@@ -227,7 +227,7 @@ class SerializeIteratorOp(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         with resource_of_handle(ctx, IteratorResource) as resource:
             states: Any = np.empty(1, object)
-            states[0] = IteratorState(resource.save())
+            states[0] = IteratorState(resource.save(ctx.step))
         ctx.set_output(0, states)
 
 

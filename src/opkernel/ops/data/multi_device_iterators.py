@@ -8,7 +8,6 @@ Source: TensorFlow core/kernels/data/multi_device_iterator_ops.cc.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import Any
 
@@ -29,7 +28,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import full_type
 from opkernel.opdef.full_type import FullTypeId
-from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element, dataset_of
+from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element, Turns, dataset_of
 from opkernel.ops.data.dataset_op import declare
 from opkernel.ops.data.handles import OwnedHandleOp, handle_of_bytes
 from opkernel.ops.data.iterator_resource import check_element, check_types
@@ -64,16 +63,16 @@ class MultiDeviceIterator(ResourceBase):
 
     def __init__(self, devices: list[str]) -> None:
         self._count = max(len(devices), 1)
-        self._lock = threading.Lock()
+        self._turns = Turns()
         self._iterator: DatasetIterator | None = None
         self._waiting: list[deque[Element]] = []
         self._turn = self._incarnation = 0
         self.dataset: DatasetBase | None = None
 
-    def begin(self, dataset: DatasetBase) -> int:
+    def begin(self, dataset: DatasetBase, step: Step) -> int:
         """Begin a pass; its number."""
         iterator = dataset.iterator()
-        with self._lock:
+        with self._turns.turn(step):
             former, self._iterator, self.dataset = self._iterator, iterator, dataset
             self._waiting = [deque() for _ in range(self._count)]
             self._turn = 0
@@ -90,7 +89,7 @@ class MultiDeviceIterator(ResourceBase):
             FailedPreconditionError: no pass has begun.
             InvalidArgumentError: there is no such shard, or another pass has begun since.
         """
-        with self._lock:
+        with self._turns.turn(step):
             if self._iterator is None:
                 raise FailedPreconditionError("The multi device iterator was not initialized")
             if incarnation != self._incarnation:
@@ -168,7 +167,7 @@ class MultiDeviceIteratorInitOp(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         with resource_of_handle(ctx, MultiDeviceIterator, 1) as resource:
-            ctx.set_output(0, np.int64(resource.begin(dataset_of(ctx.input(0)))))
+            ctx.set_output(0, np.int64(resource.begin(dataset_of(ctx.input(0)), ctx.step)))
 
 
 @register_kernel("MultiDeviceIteratorGetNextFromShard")

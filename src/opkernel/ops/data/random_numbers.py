@@ -11,6 +11,7 @@ import os
 import threading
 from typing import TypeAlias
 
+from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import Step
 from opkernel.ops.data.dataset import DatasetIterator, Element
 from opkernel.ops.data.dataset_op import DatasetNode
@@ -98,6 +99,12 @@ class SeedGenerator:
         return self._numbers.used
 
     def go_to(self, used: int) -> None:
-        """Go on after so many numbers."""
+        """Go on after so many numbers.
+
+        Raises:
+            InvalidArgumentError: it is no number.
+        """
+        if type(used) is not int or used < 0:
+            raise InvalidArgumentError(f"A generator of seeds cannot have given {used!r} numbers")
         with self._lock:
             self._numbers.go_to(used)

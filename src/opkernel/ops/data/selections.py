@@ -44,8 +44,9 @@ class _TakeIterator(InputIterator):
     def next(self, step: Step) -> Element | None:
         if 0 <= self.dataset.count <= self.taken:
             return None
+        element = self.input.next(step)  # where it fails, it is not one of those to be taken
         self.taken += 1
-        return self.input.next(step)
+        return element
 
 
 @dataset_op("TakeDataset", doc="The first `count` elements; all where it is negative.")

@@ -126,7 +126,7 @@ def _no_dataset(node: DatasetNode) -> DatasetBase:
 
 @register_kernel("DatasetCardinality", "ExperimentalDatasetCardinality")
 def dataset_cardinality(input_dataset: Any) -> Any:
-    return np.int64(dataset_of(input_dataset).cardinality())
+    return np.int64(min(dataset_of(input_dataset).cardinality(), np.iinfo(np.int64).max))
 
 
 @register_kernel("GetOptions")

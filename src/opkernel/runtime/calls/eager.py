@@ -167,7 +167,10 @@ def execute(
     call = CallInputs(op_def, inputs, known, dtype_of_array)
     values = [_converted(argument, op_name) for argument in call.arguments]
     kernels = _kernels_at.get(device_factory.version) or _current_kernels()
-    kernel = kernels.of_call(op_def, known)
+    if function_library is None:
+        kernel = kernels.of_call(op_def, known)
+    else:  # the function was traced for this call
+        kernel = kernels.for_one_call(op_def, known)
     flat = [t for v in values for t in (v if isinstance(v, list) else [v])]
     with np.errstate(all="ignore"):
         try:
@@ -263,6 +266,10 @@ class EagerKernels(KernelCache):
             lambda kernel: kernel.properties.op_def is op_def,  # the op may be declared anew
             lambda: self._make(node_of(op_def, attrs)),
         )
+
+    def for_one_call(self, op_def: OpDef, attrs: Mapping[str, Any]) -> OpKernel:
+        """As `of_call`, a kernel that is not kept."""
+        return self._make(node_of(op_def, attrs))
 
     def forget(self, attr: str) -> None:
         """Drop the kernels of ops that have an attr."""
