@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -23,8 +24,10 @@ from opkernel.distributed.batches.text_rows import text_rows
 from opkernel.errors import OpError
 from opkernel.opdef.compat.op_history import parse_op_history
 from opkernel.opdef.text.text_proto import parse_multiline
+from opkernel.ops.data.iterator_state import IteratorState
+from opkernel.ops.data.windows import WindowElements
 from opkernel.plugins.discovery import plugins_in_folder
-from opkernel.proto import OpList
+from opkernel.proto import OpList, VariantTensorDataProto
 from opkernel.serving.requests import parsed_body
 
 DEPTH = 100_000
@@ -114,6 +117,11 @@ def decoded(text: str, _: Path) -> object:
     )
 
 
+def of_variant(kind: Any) -> Callable[[str, Path], object]:
+    """What a text leads to that describes a value in a file."""
+    return lambda text, _: kind.from_proto(VariantTensorDataProto(metadata=text.encode()))
+
+
 def rows_read(folder: Path) -> object:
     return text_rows(str(folder / "rows.jsonl"), {"x": TensorSpec([None])}, {"x"}).read()
 
@@ -163,6 +171,8 @@ PARSERS: dict[str, list[tuple[list[str], Callable[[str, Path], object]]]] = {
         (JSON, lambda text, _: raw_ops.DecodeJSONExample(json_examples=[text.encode()]))
     ],
     "opkernel.ops.parsing.protos": [(GRAPHS, decoded)],
+    "opkernel.ops.data.iterator_state": [(JSON, of_variant(IteratorState))],
+    "opkernel.ops.data.windows": [(JSON, of_variant(WindowElements))],
     "opkernel.plugins.discovery": [(TOML, in_file("plugin.toml", broken))],
     "opkernel.cli.check": [
         (TOML, in_file("pyproject.toml", lambda _: command("check")("", Path())))

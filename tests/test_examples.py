@@ -18,7 +18,7 @@ alone: nobody else came in time
 [[6.0, 60.0], [6.0, 60.0], [6.0, 60.0], [6.0, 60.0]]
 """,
     "attrs": """\
-count=3, scale=0.5, verbose=False, mode=linear, dtype=float, shape=[?,2], table=7, sizes=[1, 2], names=['a']
+count=3, scale=0.5, verbose=False, mode=linear, dtype=float32, shape=[?,2], table=7, sizes=[1, 2], names=['a']
 refused: Described: count must be >= 0, got -1 (node 'Described')
 """,
     "coroutine": """\

@@ -27,7 +27,7 @@ from opkernel.data.transformations import (
     UNKNOWN_CARDINALITY,
     Transformations,
 )
-from opkernel.endpoints.random.global_seed import seeds_of
+from opkernel.endpoints.global_seed import seeds_of
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Tensor, TensorSpec
 from opkernel.graph.core.default_graph import innermost_default

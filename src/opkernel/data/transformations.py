@@ -28,7 +28,7 @@ from opkernel.data.structure import (
     with_shapes,
 )
 from opkernel.data.structured_function import StructuredFunction, call_op, graph_of
-from opkernel.endpoints.random.global_seed import seeds_of
+from opkernel.endpoints.global_seed import seeds_of
 from opkernel.graph import TensorSpec
 from opkernel.graph.tracing.nested_structure import map_structure
 from opkernel.types import DataType, PartialTensorShape

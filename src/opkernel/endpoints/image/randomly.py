@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from opkernel import raw_ops
+from opkernel.endpoints.global_seed import seeds_of
 from opkernel.endpoints.image._images import on_batch
 from opkernel.endpoints.image.color import (
     adjust_brightness,
@@ -20,7 +21,6 @@ from opkernel.endpoints.image.color import (
     adjust_saturation,
 )
 from opkernel.endpoints.random.distributions import uniform
-from opkernel.endpoints.random.global_seed import seeds_of
 from opkernel.endpoints.random.stateless import stateless_uniform
 from opkernel.endpoints.tensors import (
     TensorLike,

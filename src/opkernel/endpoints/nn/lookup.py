@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from opkernel import raw_ops
+from opkernel.endpoints.global_seed import seeds_of
 from opkernel.endpoints.nn.cross_entropy import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
 )
 from opkernel.endpoints.random.distributions import log_uniform_candidate_sampler
-from opkernel.endpoints.random.global_seed import seeds_of
 from opkernel.endpoints.sparse._parts import sparse_parts
 from opkernel.endpoints.tensors import (
     TensorLike,

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from opkernel import raw_ops
+from opkernel.endpoints.global_seed import seeds_of
 from opkernel.endpoints.nn._dilated_pool import dilated_pool
 from opkernel.endpoints.nn._sizes import CHANNELS_FIRST, full_sizes, padding_attrs
-from opkernel.endpoints.random.global_seed import seeds_of
 from opkernel.endpoints.tensors import DTypeLike, TensorLike, composed, convert, known_rank
 from opkernel.types import DataType, as_dtype
 

@@ -45,8 +45,6 @@ from opkernel.endpoints.random.distributions import uniform as uniform
 from opkernel.endpoints.random.distributions import (
     uniform_candidate_sampler as uniform_candidate_sampler,
 )
-from opkernel.endpoints.random.global_seed import seeds_of as seeds_of
-from opkernel.endpoints.random.global_seed import set_global_seed as set_global_seed
 from opkernel.endpoints.random.seeds import set_seed as set_seed
 from opkernel.endpoints.random.stateless import fold_in as fold_in
 from opkernel.endpoints.random.stateless import split as split

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opkernel import raw_ops
+from opkernel.endpoints.global_seed import seeds_of
 from opkernel.endpoints.random._scaling import (
     at_rate,
     between,
@@ -16,7 +17,6 @@ from opkernel.endpoints.random._scaling import (
     gamma_parts,
     scaled,
 )
-from opkernel.endpoints.random.global_seed import seeds_of
 from opkernel.endpoints.tensors import (
     DTypeLike,
     ShapeLike,

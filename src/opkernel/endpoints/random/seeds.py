@@ -3,7 +3,7 @@
 Source: TensorFlow python/framework/random_seed.py.
 """
 
-from opkernel.endpoints.random.global_seed import set_global_seed
+from opkernel.endpoints.global_seed import set_global_seed
 
 
 def set_seed(seed: int) -> None:
