@@ -1,9 +1,11 @@
 """Sessions: fetches, feeds, pruning, callables, errors, threads."""
 
 import gc
+import time
 import traceback
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 import opkernel
 from opkernel.errors import (
+    CancelledError,
     DataLossError,
     FailedPreconditionError,
     InvalidArgumentError,
@@ -146,6 +149,40 @@ def test_the_session_stays_usable_after_an_error(graph: Graph) -> None:
     with pytest.raises(InvalidArgumentError):
         session.run("y:0")
     assert session.run("double:0", {"x:0": [1.0]}).tolist() == [2.0]
+
+
+def _endless_loop() -> Any:
+    return opkernel.while_loop(lambda i: i * 0 < 1, lambda i: [i + 1], [opkernel.constant(0)])[0]
+
+
+def _endless_dataset(end: str) -> Any:
+    numbers = opkernel.data.Dataset.range(2**62)
+    ends: dict[str, Any] = {
+        "filter": lambda: numbers.filter(lambda x: x < 0),
+        "batch": lambda: numbers.batch(2**62),
+        "skip": lambda: numbers.skip(2**62),
+        "shuffle": lambda: numbers.shuffle(2**62),
+    }
+    return ends[end]().reduce(np.int64(0), lambda count, _: count + 1)
+
+
+ENDLESS: dict[str, Any] = {
+    "while loop": _endless_loop,
+    **{end: partial(_endless_dataset, end) for end in ("filter", "batch", "skip", "shuffle")},
+}
+
+
+@pytest.mark.parametrize("executor", ["", "DATAFLOW"])
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_close_ends_steps_that_would_go_on_for_ever(kind: str, executor: str) -> None:
+    with Graph().as_default() as graph:
+        endless = ENDLESS[kind]()
+    session = opkernel.Session(graph, executor_type=executor)
+    with ThreadPoolExecutor(1) as threads:
+        step = threads.submit(session.run, endless)
+        time.sleep(0.2)  # most likely it runs by then
+        session.close()
+        assert isinstance(step.exception(60), CancelledError | FailedPreconditionError)
 
 
 def test_a_closed_session_refuses_to_run(graph: Graph) -> None:

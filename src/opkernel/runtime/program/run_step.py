@@ -248,10 +248,10 @@ class RunStep(Step):
         """Raise where the step must stop: the error that it was cancelled with, or DeadlineExceededError."""
         if self._cancelled is not None:
             raise self._cancelled
-        if self._services is not None:
-            reason = self._services.cancellation_manager.status
-            if reason is not None:
-                raise copy.copy(reason)
+        manager = (self._services or self._session).cancellation_manager
+        reason = None if manager is None else manager.status
+        if reason is not None:
+            raise copy.copy(reason)
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise DeadlineExceededError("Timed out: the step ran longer than its timeout")
 
