@@ -237,7 +237,7 @@ def test_iterators_of_graphs_run_functions():
 
 def test_sums():
     assert Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x) == 10
-    with pytest.raises(TypeError, match="reduce_func gives"):
+    with pytest.raises(TypeError, match="The new state is"):
         Dataset.range(5).reduce(np.int32(0), lambda total, x: x)
 
 
@@ -294,3 +294,15 @@ def test_what_a_dataset_keeps_counts_for_the_memory_limit(how: str) -> None:
 
         with pytest.raises(errors.ResourceExhaustedError, match="OOM"):
             run()
+
+
+def test_a_state_may_change_its_shape() -> None:
+    """As in TensorFlow: the function is traced for all the shapes that it gives."""
+    none = np.zeros([0], np.int64)
+
+    def longer(state, x):
+        return opkernel.concat([state, [x]], 0)
+
+    assert Dataset.range(4).reduce(none, longer).tolist() == [0, 1, 2, 3]
+    lengths = Dataset.range(3).scan(none, lambda s, x: (longer(s, x), opkernel.shape(s)[0]))
+    assert values(lengths) == [0, 1, 2]

@@ -19,6 +19,7 @@ from opkernel.data.structure import (
     normalized,
     spec_of_value,
     tensors_of,
+    types_of,
     with_shapes,
 )
 from opkernel.data.structured_function import call_op, graph_of
@@ -31,7 +32,7 @@ from opkernel.endpoints.global_seed import seeds_of
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Tensor, TensorSpec
 from opkernel.graph.core.default_graph import innermost_default
-from opkernel.graph.tracing.nested_structure import flatten, map_structure, packer
+from opkernel.graph.tracing.nested_structure import flatten, packer
 from opkernel.graph.tracing.tensor_spec import most_general_shape
 from opkernel.messages import short_repr
 from opkernel.ops.data.dataset import dataset_of
@@ -218,7 +219,7 @@ class Dataset(Transformations):
         if not isinstance(dataset, Dataset):
             raise TypeError(f"concatenate takes a Dataset, not {short_repr(dataset)}")
         mine, theirs = flat_specs(self.element_spec), flat_specs(dataset.element_spec)
-        if _form(self.element_spec) != _form(dataset.element_spec):
+        if types_of(self.element_spec) != types_of(dataset.element_spec):
             raise TypeError(
                 f"Incompatible types of datasets: {self.element_spec} vs. {dataset.element_spec}."
             )
@@ -286,22 +287,16 @@ class Dataset(Transformations):
             TypeError: the function gives a state of other types.
         """
         state = normalized(initial_state)
-        spec = spec_of_value(state)
-        function = self._function(reduce_func, (spec, self.element_spec))
-        wanted = [one.dtype for one in flat_specs(spec)]
-        if [one.dtype for one in flat_specs(function.output_spec)] != wanted:
-            raise TypeError(
-                f"reduce_func gives {function.output_spec}, and the initial state is {spec}"
-            )
+        function, spec = self._of_state(reduce_func, spec_of_value(state))
         results = call_op(
             "ReduceDataset",
             {"f": function},
             input_dataset=self.variant_tensor,
             initial_state=tensors_of(state),
             other_arguments=function.captured(graph_of(self.variant_tensor)),
-            spec=function.output_spec,
+            spec=spec,
         )
-        return element_packer(function.output_spec, Dataset)(results)
+        return element_packer(spec, Dataset)(results)
 
     def get_single_element(self, name: str | None = None) -> Any:
         """The only element.
@@ -349,11 +344,6 @@ def _shapes(given: Any) -> list[Any]:
         return [given]
     parts = given.values() if isinstance(given, dict) else given
     return [shape for part in parts for shape in _shapes(part)]
-
-
-def _form(spec: Any) -> Any:
-    """The structure and the types of a spec."""
-    return map_structure(lambda one: one.dtype, spec)
 
 
 def _common_shape(first: Any, second: Any) -> PartialTensorShape:

@@ -54,6 +54,11 @@ def types_and_shapes(spec: Any) -> dict[str, Any]:
     }
 
 
+def types_of(spec: Any) -> Any:
+    """The types of the components of an element, in its structure."""
+    return map_structure(lambda one: one.dtype, spec)
+
+
 def normalized(value: Any) -> Any:
     """An element with a tensor, array or dataset for each component; lists become tensors.
 

@@ -18,12 +18,15 @@ from opkernel.data.structure import (
     spec_of_value,
     tensors_of,
     types_and_shapes,
+    types_of,
+    with_shapes,
 )
 from opkernel.device.local_device import eager_device
 from opkernel.graph import FunctionLibraryDefinition, Graph, TensorSpec
 from opkernel.graph.core.default_graph import graph_of_call
 from opkernel.graph.core.tensor import tensors_in
 from opkernel.graph.tracing.func_graph import FuncGraph, function_name
+from opkernel.graph.tracing.tensor_spec import most_general_shape
 from opkernel.opdef import global_op_registry
 from opkernel.runtime.calls.eager import execute
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
@@ -76,6 +79,37 @@ class StructuredFunction:
             return list(self.body.further_inputs(graph))
         values = {inside: value for value, inside in self.body.captured_values.items()}
         return [_array(values[tensor].captured_value) for tensor in self.body.inputs[self._count :]]
+
+
+def traced_for_states(
+    trace: Callable[[Any], StructuredFunction], state: Any, next_state: Callable[[Any], Any]
+) -> tuple[StructuredFunction, Any]:
+    """A function that has a state, traced for the state in all shapes that it takes, and the state's spec.
+
+    Args:
+        trace: Traces the function for a spec of the state.
+        state: The spec of the initial state.
+        next_state: The spec of the next state, in the spec of what the function gives.
+
+    Raises:
+        TypeError: the next state has other types, or another structure.
+    """
+    while True:
+        traced = trace(state)
+        found = next_state(traced.output_spec)
+        if types_of(found) != types_of(state):
+            raise TypeError(f"The new state is {found}, and the initial state {state}")
+        relaxed = _covering(state, found)
+        if relaxed == state:
+            return traced, state
+        state = relaxed
+
+
+def _covering(one: Any, other: Any) -> Any:
+    """A spec whose shapes are those of two specs."""
+    pairs = zip(flat_specs(one), flat_specs(other), strict=True)
+    shapes = iter([most_general_shape(a.shape, b.shape) for a, b in pairs])
+    return with_shapes(one, lambda _: next(shapes))
 
 
 def _array(value: Any) -> Any:

@@ -27,7 +27,12 @@ from opkernel.data.structure import (
     tensors_of,
     with_shapes,
 )
-from opkernel.data.structured_function import StructuredFunction, call_op, graph_of
+from opkernel.data.structured_function import (
+    StructuredFunction,
+    call_op,
+    graph_of,
+    traced_for_states,
+)
 from opkernel.endpoints.global_seed import seeds_of
 from opkernel.graph import TensorSpec
 from opkernel.graph.tracing.nested_structure import map_structure
@@ -98,6 +103,17 @@ class Transformations(abc.ABC):
         given = self.element_spec if spec is None else spec
         graph = graph_of(self.variant_tensor, *values)
         return StructuredFunction(function, given, graph, type(self).make)
+
+    def _of_state(
+        self,
+        function: Callable[..., Any],
+        state: Any,
+        next_state: Callable[[Any], Any] = lambda spec: spec,
+    ) -> tuple[StructuredFunction, Any]:
+        """A function of a state and an element, and the spec of the state; see `traced_for_states`."""
+        return traced_for_states(
+            lambda spec: self._function(function, (spec, self.element_spec)), state, next_state
+        )
 
     # Elements one by one
 
@@ -178,18 +194,11 @@ class Transformations(abc.ABC):
             TypeError: the function gives something else, or a state of other types.
         """
         state = normalized(initial_state)
-        state_spec = spec_of_value(state)
-        function = self._function(scan_func, (state_spec, self.element_spec))
-        if not isinstance(function.output_spec, tuple) or len(function.output_spec) != 2:
-            raise TypeError(
-                f"scan_func gives the next state and a result, not {function.output_spec}"
-            )
-        next_state, result = function.output_spec
-        _check_state(state_spec, next_state)
+        function, _ = self._of_state(scan_func, spec_of_value(state), _next_state_of_scan)
         return self._with(
             "ScanDataset",
             {"f": function},
-            result,
+            function.output_spec[1],
             initial_state=tensors_of(state),
             preserve_cardinality=True,
         )
@@ -426,8 +435,7 @@ def _nested_spec(function: StructuredFunction) -> Any:
     return spec.element_spec
 
 
-def _check_state(state: Any, next_state: Any) -> None:
-    found = [one.dtype for one in flat_specs(next_state)]
-    wanted = [one.dtype for one in flat_specs(state)]
-    if found != wanted:
-        raise TypeError(f"The new state has the types {found}, and the initial state {wanted}")
+def _next_state_of_scan(spec: Any) -> Any:
+    if not isinstance(spec, tuple) or len(spec) != 2:
+        raise TypeError(f"scan_func gives the next state and a result, not {spec}")
+    return spec[0]
