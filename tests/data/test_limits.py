@@ -11,7 +11,7 @@ import pytest
 
 import opkernel
 from opkernel import errors, raw_ops
-from opkernel.data import Dataset, make_initializable_iterator
+from opkernel.data import Dataset, TextLineDataset, make_initializable_iterator
 from opkernel.kernel import OpKernel
 from opkernel.ops.data.iterator_state import IteratorState, SavedIterator
 
@@ -175,11 +175,32 @@ def test_kernels_of_traced_functions_do_not_stay() -> None:
             TypeError,
             "scan_func gives the next state and a result",
         ),
+        (lambda: Dataset.range(3).map(lambda x: None), TypeError, "None is given"),
+        (lambda: Dataset.range(3).window(2).padded_batch(2), TypeError, "datasets of datasets"),
+        (
+            lambda: Dataset.from_generator(list, output_signature=5),
+            TypeError,
+            "has TensorSpecs, not 5",
+        ),
+        (
+            lambda: Dataset.from_generator(list, ("int32", "int32"), ([],)),
+            ValueError,
+            "2 types, and 1 shapes",
+        ),
+        (
+            lambda: Dataset.from_generator(list, "int32", args=any_value(5)),
+            TypeError,
+            "a tuple of arguments, not 5",
+        ),
     ],
 )
 def test_wrong_arguments(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_no_files_have_no_lines() -> None:
+    assert [*TextLineDataset([])] == []
 
 
 def test_the_number_of_elements_is_at_most_the_largest_int64() -> None:

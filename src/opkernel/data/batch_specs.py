@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.data.structure import flat_specs, with_shapes
+from opkernel.data.structure import DatasetSpec, flat_specs, with_shapes
 from opkernel.graph.tracing.nested_structure import flatten_up_to
 from opkernel.types import DataType, PartialTensorShape
 
@@ -29,7 +29,10 @@ def shapes_to_pad_to(spec: Any, given: Any) -> Sequence[Sequence[int | None]]:
 
     Raises:
         ValueError: the rank of one is not known.
+        TypeError: a component is a dataset.
     """
+    if any(isinstance(one, DatasetSpec) for one in flat_specs(spec)):
+        raise TypeError("padded_batch does not pad datasets of datasets")
     if given is None:
         shapes: list[Any] = [one.shape for one in flat_specs(spec)]
     else:

@@ -161,15 +161,26 @@ class Dataset(Transformations):
             args: The arguments of the generator.
             output_signature: The spec of the elements.
             name: Ignored.
+
+        Raises:
+            TypeError: an argument is of another kind.
+            ValueError: there are more or fewer shapes than types.
         """
         if not callable(generator):
             raise TypeError("`generator` must be a Python callable.")
+        if args is not None and not isinstance(args, tuple | list):
+            raise TypeError(f"`args` is a tuple of arguments, not {short_repr(args)}")
         spec = output_signature
         if spec is None:
             types = flatten(output_types)
             shapes = [None] * len(types) if output_shapes is None else _shapes(output_shapes)
+            if len(shapes) != len(types):
+                raise ValueError(f"There are {len(types)} types, and {len(shapes)} shapes")
             specs = [TensorSpec(s, as_dtype(t)) for s, t in zip(shapes, types, strict=True)]
             spec = packer(output_types)(specs)
+        for one in flatten(spec):
+            if not isinstance(one, TensorSpec):
+                raise TypeError(f"`output_signature` has TensorSpecs, not {short_repr(one)}")
         return cls(PythonGeneratorDataset(generator, tuple(args or ()), spec), spec)
 
     @classmethod

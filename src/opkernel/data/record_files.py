@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.data.dataset import Dataset
+from opkernel.data.structure import int64_of
 from opkernel.data.structured_function import call_op
 from opkernel.endpoints.array import reshape
 from opkernel.graph import Tensor, TensorSpec
@@ -47,7 +48,7 @@ def _as_names(filenames: Any) -> Any:
         return reshape(filenames, [-1])
     if isinstance(filenames, str | bytes | os.PathLike):
         return [os.fsencode(filenames)]
-    return [os.fsencode(name) for name in filenames]
+    return np.array([os.fsencode(name) for name in filenames], object)
 
 
 class TextLineDataset(_RecordDataset):
@@ -128,9 +129,9 @@ class FixedLengthRecordDataset(_RecordDataset):
         super().__init__(
             filenames,
             "FixedLengthRecordDatasetV2",
-            header_bytes=np.int64(header_bytes),
-            record_bytes=np.int64(record_bytes),
-            footer_bytes=np.int64(footer_bytes),
+            header_bytes=int64_of(header_bytes),
+            record_bytes=int64_of(record_bytes),
+            footer_bytes=int64_of(footer_bytes),
             buffer_size=np.int64(0),
             compression_type=compression_type or "",
         )

@@ -64,7 +64,10 @@ def normalized(value: Any) -> Any:
 
     Raises:
         InvalidArgumentError: a component makes no tensor.
+        TypeError: a component is None.
     """
+    if value is None:
+        raise TypeError("An element has a tensor or a dataset where None is given")
     if isinstance(value, tuple):
         parts = [normalized(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

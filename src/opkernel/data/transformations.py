@@ -431,7 +431,7 @@ def _nested_spec(function: StructuredFunction) -> Any:
     """
     spec = function.output_spec
     if not isinstance(spec, DatasetSpec):
-        raise TypeError(f"The `map_func` argument must return a `Dataset` object, not {spec}")
+        raise TypeError(f"The function must return a `Dataset`, not {spec}")
     return spec.element_spec
 
 
