@@ -9,6 +9,14 @@ import sys
 from click.testing import CliRunner
 
 
+def new_runner() -> CliRunner:
+    """A runner that keeps standard output and standard error apart; click 8.1 has to be asked for that."""
+    try:
+        return CliRunner(mix_stderr=False)  # type: ignore[call-arg]  # gone in click 8.2
+    except TypeError:
+        return CliRunner()
+
+
 def main() -> None:
     from opkernel.libraries import EXTRA_OF
 
@@ -18,7 +26,7 @@ def main() -> None:
 
     found = []
     for arguments in json.load(sys.stdin):
-        done = CliRunner().invoke(commands, arguments)
+        done = new_runner().invoke(commands, arguments)
         found.append((done.exit_code, done.stdout, done.stderr))
     json.dump(found, sys.stdout)
 

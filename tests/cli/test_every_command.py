@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from tests.cli.bare_commands import new_runner
 from tests.cli.conftest import SOURCES
 from tests.cli.small_models import MODELS, Y_OF_V1, X, Y, checkpoint, no_signatures
 from tests.drawing.page_reader import read_page
@@ -301,7 +301,7 @@ def test_with_all_libraries(
         pytest.importorskip(cell.needs)
     if name == "serve":
         monkeypatch.setattr("opkernel.serving.serve", lambda server, listener: None)
-    done = CliRunner().invoke(commands, prepared(tmp_path / "model", MODELS[kind], cell.words))
+    done = new_runner().invoke(commands, prepared(tmp_path / "model", MODELS[kind], cell.words))
     assert done.exception is None or isinstance(done.exception, SystemExit), done.output
     cell.check(Done(kind, tmp_path / "model", done.exit_code, done.stdout, done.stderr))
 
@@ -347,7 +347,7 @@ OF_MODELS = [name for name in CELLS if name not in ("serve", "check", "checkpoin
 @pytest.mark.parametrize("name", OF_MODELS)
 def test_a_checkpoint_is_no_model(tmp_path: Path, name: str) -> None:
     words = prepared(tmp_path / "model", checkpoint, CELLS[name].words)
-    done = CliRunner().invoke(commands, words)
+    done = new_runner().invoke(commands, words)
     prefix = tmp_path / "model" / "model.ckpt"
     Done("", tmp_path, done.exit_code, done.stdout, done.stderr).refused(
         f"INVALID_ARGUMENT: {prefix} is a TensorFlow checkpoint, not a GraphDef",
@@ -362,20 +362,20 @@ COMPUTING = ("run", "run --profile", "run --trace", "optimize", "decompile", "fr
 @pytest.mark.parametrize("name", COMPUTING)
 def test_a_graph_whose_outputs_nobody_named(tmp_path: Path, name: str) -> None:
     words = prepared(tmp_path / "model", no_signatures, CELLS[name].words)
-    done = CliRunner().invoke(commands, words)
+    done = new_runner().invoke(commands, words)
     Done("", tmp_path, done.exit_code, done.stdout, done.stderr).refused(
         "model.ckpt.meta has no signatures: name with --fetch what to compute; opkernel show",
         status=2,
     )
     if name == "compile":
         return
-    again = CliRunner().invoke(commands, [*words, "--fetch", "y:0"])
+    again = new_runner().invoke(commands, [*words, "--fetch", "y:0"])
     CELLS[name].check(Done("meta", tmp_path / "model", again.exit_code, again.stdout, again.stderr))
 
 
 def test_predictions_of_a_graph_whose_outputs_nobody_named(tmp_path: Path) -> None:
     words = prepared(tmp_path / "model", no_signatures, CELLS["predict"].words)
-    done = CliRunner().invoke(commands, words)
+    done = new_runner().invoke(commands, words)
     Done("", tmp_path, done.exit_code, done.stdout, done.stderr).refused(
         "INVALID_ARGUMENT", "has no signatures", "opkernel freeze", "--fetch NAME -o graph.pb"
     )
