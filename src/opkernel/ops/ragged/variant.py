@@ -22,7 +22,7 @@ from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.array.concat import concatenated
-from opkernel.ops.input_checks import require, require_equal
+from opkernel.ops.input_checks import require
 from opkernel.ops.ragged.gather_range import VALUE_TYPES, check_splits, lengths_to_splits
 from opkernel.ops.ragged.to_tensor import splits_and_values
 from opkernel.ops.registration import INDEX, register_kernel
@@ -316,9 +316,12 @@ def ragged_tensor_to_variant_gradient(
         return parts[0]
     if not parts:
         return np.zeros(shape, Tvalues.numpy_dtype)
-    count = sum(part.size for part in parts)
-    require_equal(count, math.prod(shape), "The gradient has {} elements, the values {}")
-    return concatenated([part.reshape(-1) for part in parts]).reshape(shape)
+    found = concatenated([part.reshape(-1) for part in parts])[: math.prod(shape)]
+    gradient = np.zeros(
+        shape, Tvalues.numpy_dtype
+    )  # TensorFlow leaves out what has no room, and fills up the rest
+    gradient.reshape(-1)[: found.size] = found
+    return gradient
 
 
 @g.register_gradient("RaggedTensorToVariant")
