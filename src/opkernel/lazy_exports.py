@@ -6,8 +6,8 @@
 
 and `__init__.py` makes it so: `__getattr__, __dir__, __all__ = lazy_exports(__name__)`.
 
-Users get the entrance of a function, whose errors hide the frames of opkernel. Modules of opkernel that ask first get the
-function itself, so that calls within opkernel cost nothing more.
+Users get the entrance of a function, whose errors hide the frames of opkernel. Modules of opkernel that ask first get
+the function itself, so that calls within opkernel cost nothing more.
 """
 
 import importlib

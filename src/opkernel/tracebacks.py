@@ -1,8 +1,9 @@
 """Tracebacks as users read them: errors show the lines of the user's program, and hide the frames of opkernel.
 
-Public functions are entrances: `lazy_exports` wraps them where it hands them to a user. Classes that users work with say
-`@entrances`. Hot entrances (ops, sessions, traced functions, signatures, operators) call `hide_frames` themselves. An error that nobody meant to raise, such as an IndexError
-from opkernel's own code, keeps its frames: they tell what is broken.
+Public functions are entrances: `lazy_exports` wraps them where it hands them to a user. Classes that users work with
+say `@entrances`. Hot entrances (ops, sessions, traced functions, signatures, operators) call `hide_frames`
+themselves. An error that nobody meant to raise, such as an IndexError from opkernel's own code, keeps its frames:
+they tell what is broken.
 
 State: whether frames are hidden; at first what the environment variable OPKERNEL_TRACEBACK_FILTERING says.
 Source: TensorFlow python/util/traceback_utils.py.

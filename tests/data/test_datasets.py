@@ -1,5 +1,7 @@
 """Datasets in Python: elements, their order, specs and errors. Orders of shuffles are TensorFlow's."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -306,3 +308,23 @@ def test_a_state_may_change_its_shape() -> None:
     assert Dataset.range(4).reduce(none, longer).tolist() == [0, 1, 2, 3]
     lengths = Dataset.range(3).scan(none, lambda s, x: (longer(s, x), opkernel.shape(s)[0]))
     assert values(lengths) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("drop_remainder", [True, False, np.True_])
+@pytest.mark.parametrize("is_padded", [True, False])
+def test_the_size_of_batches_may_be_a_tensor(drop_remainder: Any, is_padded: bool) -> None:
+    specs = []
+
+    @opkernel.function
+    def sums(size: Any) -> Any:
+        numbers = Dataset.range(5)
+        made = (
+            numbers.padded_batch(size, [], drop_remainder=drop_remainder)
+            if is_padded
+            else numbers.batch(size, drop_remainder)
+        )
+        specs.append(made.element_spec)
+        return made.reduce(np.int64(0), lambda count, batch: count + batch[-1])
+
+    assert sums(np.int64(2)) == (4 if drop_remainder else 8)
+    assert specs[0].shape.as_list() == [None]

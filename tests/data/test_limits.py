@@ -3,7 +3,7 @@
 import gc
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -150,6 +150,42 @@ def test_kernels_of_traced_functions_do_not_stay() -> None:
     for _ in range(20):
         Dataset.range(3).reduce(np.int64(0), lambda total, x: total + x)
     assert kernels() < before + 20
+
+
+_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "range": Dataset.range,
+    "take": Dataset.range(3).take,
+    "skip": Dataset.range(3).skip,
+    "repeat": lambda number: Dataset.range(3).repeat(number),
+    "shard": lambda number: Dataset.range(3).shard(2, number),
+    "shuffle": Dataset.range(3).shuffle,
+    "batch": Dataset.range(3).batch,
+    "padded_batch": lambda number: Dataset.range(3).padded_batch(number, []),
+    "rebatch": Dataset.range(3).batch(2).rebatch,
+    "window": Dataset.range(3).window,
+    "prefetch": Dataset.range(3).prefetch,
+}
+
+
+@pytest.mark.parametrize("method", _NUMBERS)
+@pytest.mark.parametrize("number", [1.7, "two", np.float32(2), [1, 2.5], object()])
+def test_a_number_of_elements_is_an_integer(method: str, number: Any) -> None:
+    with pytest.raises(TypeError, match="An integer is needed, not "):
+        _NUMBERS[method](number)
+
+
+@pytest.mark.parametrize("number", [2, np.int32(2), np.array(2, np.uint8)])
+def test_any_integer_is_a_number_of_elements(number: Any) -> None:
+    batches = Dataset.range(5).batch(number).rebatch(number).take(number)
+    assert [batch.tolist() for batch in batches] == [[0, 1], [2, 3]]
+
+
+def test_the_sizes_of_batches_are_a_list() -> None:
+    for sizes in ([1, 2], (1, 2), np.array([1, 2], np.int32)):
+        batches = Dataset.range(6).batch(4).rebatch(sizes)
+        assert [batch.tolist() for batch in batches] == [[0], [1, 2], [3], [4, 5]]
+    with pytest.raises(errors.InvalidArgumentError, match="too large for int64"):
+        Dataset.range(6).batch(4).rebatch([2**70])
 
 
 @pytest.mark.parametrize(

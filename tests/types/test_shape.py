@@ -210,6 +210,31 @@ def test_merge_with(first, second, merged):
     assert str(shapes[0].merge_with(shapes[1])) == merged
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "covering"),
+    [
+        ("[2,3]", "[2,3]", "[2,3]"),
+        ("[2,3]", "[2,4]", "[2,?]"),
+        ("[2,?]", "[2,3]", "[2,?]"),
+        ("[2]", "[2,3]", "<unknown>"),
+        ("<unknown>", "[2]", "<unknown>"),
+        ("[2]", "<unknown>", "<unknown>"),
+        ("[]", "[]", "[]"),
+    ],
+)
+def test_most_specific_compatible_shape(first, second, covering):
+    shapes = PartialTensorShape.from_text(first), PartialTensorShape.from_text(second)
+    assert str(shapes[0].most_specific_compatible_shape(shapes[1])) == covering
+
+
+@pytest.mark.parametrize(
+    ("shape", "rest"),
+    [("[2,?,3]", "[?,3]"), ("[2]", "[]"), ("[]", "[]"), ("<unknown>", "<unknown>")],
+)
+def test_a_slice_of_a_shape_is_a_shape(shape, rest):
+    assert str(PartialTensorShape.from_text(shape)[1:]) == rest
+
+
 def test_merge_of_incompatible_shapes():
     shape = PartialTensorShape([2, None])
     with pytest.raises(InvalidArgumentError, match=r"Incompatible ranks during merge: 2 vs\. 3"):

@@ -106,7 +106,11 @@ def _examine(context: click.Context, model: Model, as_json: bool) -> None:
 
 
 def _model_facts(model: Model, graph: Graph) -> dict[str, Any]:
-    """What of a model can run; `elsewhere` are the ops that cannot, and that the signature does without, with who needs them."""
+    """What of a model can run.
+
+    Returns:
+        `elsewhere` are the ops that cannot run and that the signature does without, with who needs them.
+    """
     nodes = [node for _, node in nodes_of(graph)]
     facts = {
         "file": str(model),

@@ -95,9 +95,9 @@ class MetaGraphNeeds:
         """How many nodes there are, in the graph and its functions, besides those that a signature needs.
 
         Returns:
-            `others` are the nodes that other signatures and calls from Python need. `plumbing` is the rest, which saves,
-            restores and initialises the model, or which nothing needs; of a model that nobody calls by name, only what saves,
-            restores and initialises it.
+            `others` are the nodes that other signatures and calls from Python need. `plumbing` is the rest, which
+            saves, restores and initialises the model, or which nothing needs; of a model that nobody calls by name,
+            only what saves, restores and initialises it.
         """
         about_model = [INITIALIZATION, RESTORE, SAVE]
         called = self._size(*[part for part in self._parts if part not in about_model])

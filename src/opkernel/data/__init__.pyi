@@ -7,7 +7,7 @@ from opkernel.data.record_files import TextLineDataset as TextLineDataset
 from opkernel.data.record_files import TFRecordDataset as TFRecordDataset
 from opkernel.data.structure import DatasetSpec as DatasetSpec
 from opkernel.data.transformations import AUTOTUNE as AUTOTUNE
-from opkernel.data.transformations import INFINITE_CARDINALITY as INFINITE_CARDINALITY
-from opkernel.data.transformations import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
+from opkernel.ops.data.dataset import INFINITE_CARDINALITY as INFINITE_CARDINALITY
+from opkernel.ops.data.dataset import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 
 __all__: list[str]

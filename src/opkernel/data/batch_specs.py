@@ -7,21 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.data.structure import DatasetSpec, flat_specs, with_shapes
+from opkernel.data.structure import DatasetSpec, flat_specs
+from opkernel.endpoints.tensors import static_value
 from opkernel.graph.tracing.nested_structure import flatten_up_to
 from opkernel.types import DataType, PartialTensorShape
 
 
-def batched(spec: Any, rows: int | None) -> Any:
-    """The spec of batches of elements of a spec."""
-    return with_shapes(spec, PartialTensorShape([rows]).concatenate)
+def rows_of(batch_size: Any, drop_remainder: Any) -> PartialTensorShape:
+    """The shape [rows] of batches of scalars; it is [?] where the size is not known, or the last batch may be smaller."""
+    size = static_value(batch_size) if static_value(drop_remainder) else None
+    return PartialTensorShape([size])
 
 
 def without_rows(shape: PartialTensorShape) -> PartialTensorShape:
     """The shape of a row; ValueError for the shape of a scalar."""
     if shape.rank == 0:
         raise ValueError("Cannot unbatch elements that are scalars")
-    return shape if shape.rank is None else PartialTensorShape(shape.as_list()[1:])
+    return shape[1:]
 
 
 def shapes_to_pad_to(spec: Any, given: Any) -> Sequence[Sequence[int | None]]:

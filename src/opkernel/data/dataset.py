@@ -13,8 +13,8 @@ import numpy as np
 from opkernel.data.iteration import DatasetIterator
 from opkernel.data.python_generator import PythonGeneratorDataset
 from opkernel.data.structure import (
+    covering,
     element_packer,
-    flat_specs,
     int64_of,
     normalized,
     spec_of_value,
@@ -23,19 +23,14 @@ from opkernel.data.structure import (
     with_shapes,
 )
 from opkernel.data.structured_function import call_op, graph_of
-from opkernel.data.transformations import (
-    INFINITE_CARDINALITY,
-    UNKNOWN_CARDINALITY,
-    Transformations,
-)
+from opkernel.data.transformations import Transformations
 from opkernel.endpoints.global_seed import seeds_of
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Tensor, TensorSpec
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.tracing.nested_structure import flatten, packer
-from opkernel.graph.tracing.tensor_spec import most_general_shape
 from opkernel.messages import short_repr
-from opkernel.ops.data.dataset import dataset_of
+from opkernel.ops.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, dataset_of
 from opkernel.types import DataType, PartialTensorShape, as_dtype, object_scalar
 
 
@@ -107,10 +102,7 @@ class Dataset(Transformations):
             InvalidArgumentError: a tensor is a scalar, or they have different numbers of rows.
         """
         element = normalized(tensors)
-        spec = with_shapes(
-            spec_of_value(element),
-            lambda shape: shape if not shape.rank else PartialTensorShape(shape.as_list()[1:]),
-        )
+        spec = with_shapes(spec_of_value(element), lambda shape: shape[1:])
         return cls._made("TensorSliceDataset", spec, components=tensors_of(element))
 
     @classmethod
@@ -229,13 +221,11 @@ class Dataset(Transformations):
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"concatenate takes a Dataset, not {short_repr(dataset)}")
-        mine, theirs = flat_specs(self.element_spec), flat_specs(dataset.element_spec)
         if types_of(self.element_spec) != types_of(dataset.element_spec):
             raise TypeError(
                 f"Incompatible types of datasets: {self.element_spec} vs. {dataset.element_spec}."
             )
-        shapes = iter([_common_shape(*pair) for pair in zip(mine, theirs, strict=True)])
-        spec = with_shapes(self.element_spec, lambda _: next(shapes))
+        spec = covering(self.element_spec, dataset.element_spec)
         return self._with("ConcatenateDataset", spec=spec, another_dataset=dataset.variant_tensor)
 
     @classmethod
@@ -355,7 +345,3 @@ def _shapes(given: Any) -> list[Any]:
         return [given]
     parts = given.values() if isinstance(given, dict) else given
     return [shape for part in parts for shape in _shapes(part)]
-
-
-def _common_shape(first: Any, second: Any) -> PartialTensorShape:
-    return most_general_shape(first.shape, second.shape)

@@ -98,13 +98,13 @@ class DatasetIterator:
         iterator = self._dataset.iterator()
         with self._turns.turn(self._step):
             restore_iterator(iterator, state.saved, self._step)
-            self._iterator.end()
+            self._iterator.close()
             self._iterator = iterator
 
     def close(self) -> None:
         """Give back files; the pass is over."""
         self._is_closed = True
-        self._iterator.end()
+        self._iterator.close()
         self._step.end()
 
     def __del__(self) -> None:

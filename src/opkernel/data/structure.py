@@ -78,20 +78,21 @@ def normalized(value: Any) -> Any:
 
 
 def int64_of(value: Any) -> Any:
-    """A number as an int64; tensors and arrays as they are.
+    """An integer, or an array or list of integers, as int64; a tensor of a graph as it is.
 
     Raises:
         TypeError: it is no integer.
         InvalidArgumentError: it is too large.
     """
-    if isinstance(value, Tensor | np.ndarray):
+    if isinstance(value, Tensor):
         return value
-    if not isinstance(value, int | np.integer):
+    array = np.asarray(value)
+    if not all(isinstance(number, int) for number in array.ravel().tolist()):
         raise TypeError(f"An integer is needed, not {short_repr(value)}")
     try:
-        return np.int64(value)
+        return np.array(array.tolist(), np.int64)
     except OverflowError:
-        raise InvalidArgumentError(f"{value} is too large for int64") from None
+        raise InvalidArgumentError(f"{short_repr(value)} is too large for int64") from None
 
 
 def is_dataset(value: Any) -> bool:
@@ -135,3 +136,10 @@ def element_packer(spec: Any, make_dataset: Callable[[Any, Any], Any]) -> Pack:
 def with_shapes(spec: Any, change: Callable[[PartialTensorShape], PartialTensorShape]) -> Any:
     """A spec with each shape replaced."""
     return map_structure(lambda one: TensorSpec(change(one.shape), one.dtype), spec)
+
+
+def covering(one: Any, other: Any) -> Any:
+    """The spec of what is of one of two specs, which have the same structure and types."""
+    pairs = zip(flat_specs(one), flat_specs(other), strict=True)
+    shapes = iter([a.shape.most_specific_compatible_shape(b.shape) for a, b in pairs])
+    return with_shapes(one, lambda _: next(shapes))

@@ -12,6 +12,7 @@ import numpy as np
 
 from opkernel import raw_ops
 from opkernel.data.structure import (
+    covering,
     element_packer,
     flat_specs,
     normalized,
@@ -19,14 +20,12 @@ from opkernel.data.structure import (
     tensors_of,
     types_and_shapes,
     types_of,
-    with_shapes,
 )
 from opkernel.device.local_device import eager_device
 from opkernel.graph import FunctionLibraryDefinition, Graph, TensorSpec
 from opkernel.graph.core.default_graph import graph_of_call
 from opkernel.graph.core.tensor import tensors_in
 from opkernel.graph.tracing.func_graph import FuncGraph, function_name
-from opkernel.graph.tracing.tensor_spec import most_general_shape
 from opkernel.opdef import global_op_registry
 from opkernel.runtime.calls.eager import execute
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
@@ -99,17 +98,10 @@ def traced_for_states(
         found = next_state(traced.output_spec)
         if types_of(found) != types_of(state):
             raise TypeError(f"The new state is {found}, and the initial state {state}")
-        relaxed = _covering(state, found)
+        relaxed = covering(state, found)
         if relaxed == state:
             return traced, state
         state = relaxed
-
-
-def _covering(one: Any, other: Any) -> Any:
-    """A spec whose shapes are those of two specs."""
-    pairs = zip(flat_specs(one), flat_specs(other), strict=True)
-    shapes = iter([most_general_shape(a.shape, b.shape) for a, b in pairs])
-    return with_shapes(one, lambda _: next(shapes))
 
 
 def _array(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from opkernel.data.batch_specs import (
-    batched,
+    rows_of,
     shapes_to_pad_to,
     values_to_pad_with,
     without_rows,
@@ -39,7 +39,6 @@ from opkernel.graph.tracing.nested_structure import map_structure
 from opkernel.types import DataType, PartialTensorShape
 
 AUTOTUNE = -1
-INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
 
 
 class Transformations(abc.ABC):
@@ -275,7 +274,7 @@ class Transformations(abc.ABC):
         op, arguments = _parallel("BatchDatasetV2", "ParallelBatchDataset", num_parallel_calls)
         return self._with(
             op,
-            spec=batched(self.element_spec, batch_size if drop_remainder else None),
+            spec=with_shapes(self.element_spec, rows_of(batch_size, drop_remainder).concatenate),
             batch_size=int64_of(batch_size),
             drop_remainder=drop_remainder,
             **arguments,
@@ -301,7 +300,7 @@ class Transformations(abc.ABC):
         """
         specs = flat_specs(self.element_spec)
         shapes = shapes_to_pad_to(self.element_spec, padded_shapes)
-        rows = PartialTensorShape([batch_size if drop_remainder else None])
+        rows = rows_of(batch_size, drop_remainder)
         padded = iter(shapes)
         spec = with_shapes(
             self.element_spec, lambda _: rows.concatenate(PartialTensorShape(next(padded)))
@@ -327,11 +326,12 @@ class Transformations(abc.ABC):
         self, batch_size: Any, drop_remainder: bool = False, name: str | None = None
     ) -> Self:
         """The rows of batches in batches of another size, or of several sizes in turn."""
-        spec = batched(with_shapes(self.element_spec, without_rows), None)
+        rows = PartialTensorShape([None])
+        spec = with_shapes(self.element_spec, lambda shape: rows.concatenate(without_rows(shape)))
         return self._with(
             "RebatchDatasetV2",
             spec=spec,
-            batch_sizes=np.asarray(batch_size, np.int64),
+            batch_sizes=int64_of(batch_size),
             drop_remainder=drop_remainder,
         )
 
@@ -378,11 +378,9 @@ class Transformations(abc.ABC):
         sizes = window_size_func or (lambda _: np.int64(window_size or 0))
         key = TensorSpec([], DataType.DT_INT64)
         functions = {
-            "key_func": self._function(
-                lambda *parts: _as_int64(key_func(*parts)), self._as_tuple()
-            ),
+            "key_func": self._function(lambda *parts: int64_of(key_func(*parts)), self._as_tuple()),
             "reduce_func": self._function(reduce_func, (key, DatasetSpec(self.element_spec))),
-            "window_size_func": self._function(lambda one: _as_int64(sizes(one)), key),
+            "window_size_func": self._function(lambda one: int64_of(sizes(one)), key),
         }
         graph = graph_of(self.variant_tensor)
         captured = {f"{n}_other_arguments": f.captured(graph) for n, f in functions.items()}
@@ -417,10 +415,6 @@ class Transformations(abc.ABC):
 def _parallel(op: str, parallel_op: str, calls: int | None) -> tuple[str, dict[str, Any]]:
     """The op for a number of parallel calls, and its argument for that."""
     return (op, {}) if calls is None else (parallel_op, {"num_parallel_calls": int64_of(calls)})
-
-
-def _as_int64(value: Any) -> Any:
-    return np.int64(value) if isinstance(value, int) else value
 
 
 def _nested_spec(function: StructuredFunction) -> Any:

@@ -1,7 +1,7 @@
 """Pages: the drawing of a model as HTML that needs nothing else, no network above all.
 
-A page holds the data of all nodes and draws the scopes that are open: it opens at once for large graphs, too. The scripts
-lay out rows as `layout.py` does for notebooks, where no scripts run.
+A page holds the data of all nodes and draws the scopes that are open: it opens at once for large graphs, too. The
+scripts lay out rows as `layout.py` does for notebooks, where no scripts run.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ class UnpackedArchive:
         InvalidArgumentError: a file would lie outside of the directory, or is a link or device.
         DataLossError: the archive is damaged.
         ResourceExhaustedError: it has more than 10,000 files and directories, or directories 32 deep; or it
-            unpacks to more than half of the space that is left on the disk, or than 1 GiB and 100 times its size; or a header, or the
-            list of files, is larger than 1 MiB or 8 MiB.
+            unpacks to more than half of the space that is left on the disk, or than 1 GiB and 100 times its size;
+            or a header, or the list of files, is larger than 1 MiB or 8 MiB.
         DeadlineExceededError: the time of the budget is up.
     """
 

@@ -39,8 +39,8 @@ def load(
 ) -> LoadedModel | Any:  # Any: a SessionModel, which nobody calls and asks for layers
     """Load a model.
 
-    A SavedModel of TF2 becomes a LoadedModel, with the objects, functions and variables that were
-    saved. One of TF1, a MetaGraph file (`model.ckpt.meta`), and a TensorFlow.js graph model become a SessionModel. Both have
+    A SavedModel of TF2 becomes a LoadedModel, with the objects, functions and variables that were saved. One of TF1,
+    a MetaGraph file (`model.ckpt.meta`), and a TensorFlow.js graph model become a SessionModel. Both have
     `signatures`, `variables` and `trainable_variables`; both read the values when they are first used.
 
     Args:

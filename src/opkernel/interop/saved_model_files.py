@@ -5,8 +5,8 @@
     assets/                      files that the graphs read
     fingerprint.pb               what the save was, in numbers
 
-The object graph of the checkpoint numbers the objects of a SavedModel of TF2 in its own way: the same names, from the root
-on, lead to the same objects (`SavedValues`).
+The object graph of the checkpoint numbers the objects of a SavedModel of TF2 in its own way: the same names, from the
+root on, lead to the same objects (`SavedValues`).
 
 Source: TensorFlow cc/saved_model/reader.cc, python/saved_model/loader_impl.py, constants.py, load.py,
 python/checkpoint/restore.py.

@@ -27,6 +27,7 @@ from opkernel.kernel import (
     TensorRef,
     handle_from_input,
     lookup_resource,
+    make_ref_counting_handle,
     make_resource_handle,
     tensor_of_handle,
 )
@@ -193,6 +194,26 @@ class ResourceOpKernel(OpKernel):
             self.info.resource_manager.delete(
                 self.info.container, self.info.name, self.resource_type
             )
+
+
+class RefCountingHandleOp(OpKernel):
+    """Makes a new resource at each computation, which its handle owns.
+
+    Attributes:
+        resource_type: The class that the resource is found by.
+    """
+
+    resource_type: ClassVar[type[ResourceBase]]
+
+    def create_resource(self, ctx: OpKernelContext) -> ResourceBase:
+        """A new resource."""
+        raise NotImplementedError(f"{type(self).__name__} does not override create_resource")
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Make the resource."""
+        resource = self.create_resource(ctx)
+        handle = make_ref_counting_handle(resource, ctx.device, self.resource_type)
+        ctx.set_output(0, tensor_of_handle(handle))
 
 
 def names_tensor(*names: str) -> Any:

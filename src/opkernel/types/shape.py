@@ -9,7 +9,7 @@ and nothing is counted beyond an unknown size.
 import math
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Self, SupportsIndex
+from typing import Self, SupportsIndex, overload
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.messages import short_repr
@@ -249,6 +249,15 @@ class PartialTensorShape:
             return PartialTensorShape()
         return PartialTensorShape((*self._dims, *other.dims))
 
+    def most_specific_compatible_shape(
+        self, other: "PartialTensorShape | TensorShape"
+    ) -> "PartialTensorShape":
+        """What is known of both shapes alike: the shape that covers both."""
+        mine, theirs = self._dims, other.dims
+        if mine is None or theirs is None or len(mine) != len(theirs):
+            return PartialTensorShape()
+        return PartialTensorShape(a if a == b else None for a, b in zip(mine, theirs, strict=True))
+
     def to_proto(self) -> TensorShapeProto:
         """The shape as a TensorShapeProto, in which -1 stands for an unknown size."""
         if self._dims is None:
@@ -267,7 +276,16 @@ class PartialTensorShape:
     def __iter__(self) -> Iterator[int | None]:
         return iter(self._known_dims())
 
-    def __getitem__(self, index: SupportsIndex) -> int | None:
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int | None: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "PartialTensorShape": ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> "int | PartialTensorShape | None":
+        """The size of a dimension; for a slice a shape, of which nothing is known where the rank is unknown."""
+        if isinstance(index, slice):
+            return PartialTensorShape(None if self._dims is None else self._dims[index])
         return self._known_dims()[index]
 
     def __bool__(self) -> bool:

@@ -1,7 +1,7 @@
 """The CPU's kernels of ops that only XLA computes: one node, compiled for each combination of shapes.
 
-They serve the declared ops whose record says `extra=xla`: the operations of XLA, and StableHLO modules. No session needs an
-engine for them.
+They serve the declared ops whose record says `extra=xla`: the operations of XLA, and StableHLO modules. No session
+needs an engine for them.
 
 Source: TensorFlow compiler/jit/xla_compile_on_demand_op.h, and compiler/tf2xla/xla_op_registry.h for CPU devices.
 """

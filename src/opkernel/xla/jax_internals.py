@@ -1,7 +1,7 @@
 """JAX's inner modules: StableHLO modules are read, given static shapes, and called in a program that JAX traces.
 
-JAX has no public functions for modules in MLIR. No other module of opkernel reaches what this one reaches; it works with
-JAX 0.8 and newer ones. Modules go between functions as MLIR bytecode, since each belongs to a context of MLIR.
+JAX has no public functions for modules in MLIR. No other module of opkernel reaches what this one reaches; it works
+with JAX 0.8 and newer ones. Modules go between functions as MLIR bytecode, since each belongs to a context of MLIR.
 
 Source: JAX's jax/_src/export/_export.py, jax/_src/interpreters/mlir.py; TensorFlow's xla_call_module_loader.cc.
 """

@@ -1,7 +1,8 @@
 """What a StableHLO module may do: compute with its arguments, and nothing else.
 
-A custom call is a function of the process that a module names. Those are allowed that JAX guarantees for the CPU, with results
-of the shapes that LAPACK writes: its functions trust these. Whatever talks to the host or to other devices is refused.
+A custom call is a function of the process that a module names. Those are allowed that JAX guarantees for the CPU,
+with results of the shapes that LAPACK writes: its functions trust these. Whatever talks to the host or to other
+devices is refused.
 
 Source: JAX's jax/_src/export/_export.py (custom calls that are stable), jaxlib's cpu/lapack_kernels.cc.
 """

@@ -1,7 +1,7 @@
 """Reads the artifact of a StableHLO module in another process.
 
-MLIR's reader trusts its input: a damaged artifact may end the process that reads it, or keep it busy for ever. So another
-process reads an artifact first, and writes the module down again. That is what this process reads.
+MLIR's reader trusts its input: a damaged artifact may end the process that reads it, or keep it busy for ever. So
+another process reads an artifact first, and writes the module down again. That is what this process reads.
 
 State: the modules that were read last, by their content.
 """

@@ -7,8 +7,8 @@ import pytest
 
 import opkernel
 from opkernel import Graph, TensorSpec
-from opkernel.graph.tracing.tensor_spec import most_general_shape, spec_of
-from opkernel.types import PartialTensorShape, float32, float64, int32
+from opkernel.graph.tracing.tensor_spec import spec_of
+from opkernel.types import float32, float64, int32
 
 ANY = TensorSpec(None)
 
@@ -55,22 +55,6 @@ def test_a_spec_includes_what_says_no_less(
 )
 def test_values_that_fit(one: TensorSpec, value: Any, fits: bool) -> None:
     assert one.is_compatible_with(value) is fits
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "result"),
-    [
-        ([2, 3], [2, 3], [2, 3]),
-        ([2, 3], [2, 4], [2, None]),
-        ([2, None], [2, 3], [2, None]),
-        ([2], [2, 3], None),
-        (None, [2], None),
-        ([2], None, None),
-    ],
-)
-def test_a_shape_that_covers_two(a: Any, b: Any, result: Any) -> None:
-    found = most_general_shape(PartialTensorShape(a), PartialTensorShape(b))
-    assert (None if found.rank is None else found.as_list()) == result
 
 
 def test_the_specs_of_values() -> None:

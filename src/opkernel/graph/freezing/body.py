@@ -20,7 +20,6 @@ from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.graph.functions.calls import calls_functions
 from opkernel.graph.functions.function_body import FunctionBody
-from opkernel.graph.tracing.tensor_spec import most_general_shape
 from opkernel.types import DataType, PartialTensorShape
 
 PASS_FIRST_ON = SWITCH_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"Identity", "RefIdentity"}
@@ -68,7 +67,7 @@ def joined(values: Iterable[HeldValue | None]) -> HeldValue | None:
         return None
     first, *others = known
     for other in others:
-        first = first._replace(shape=most_general_shape(first.shape, other.shape))
+        first = first._replace(shape=first.shape.most_specific_compatible_shape(other.shape))
     return first
 
 

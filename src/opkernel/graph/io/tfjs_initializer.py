@@ -1,7 +1,8 @@
 """The initializer of a TensorFlow.js model, the graph that fills its tables, as part of the model's graph.
 
-The converter writes two forms. In the older one both graphs have the nodes of the tables, under the same names. In the
-newer one the initializer has the tables: the graph has a placeholder for each, and a number tells which table it stands for.
+The converter writes two forms. In the older one both graphs have the nodes of the tables, under the same names. In
+the newer one the initializer has the tables: the graph has a placeholder for each, and a number tells which table it
+stands for.
 
 Source: TensorFlow.js tfjs-converter/src/executor/graph_model.ts (setResourceIdToCapturedInput).
 """

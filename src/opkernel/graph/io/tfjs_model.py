@@ -7,7 +7,8 @@
 Tables are filled by a second graph, the model's initializer. It becomes part of the graph, and runs once, as the
 initialisation of a SavedModel does.
 
-Source: TensorFlow.js tfjs-converter/src/executor/graph_model.ts, python/tensorflowjs/converters/tf_saved_model_conversion_v2.py.
+Source: TensorFlow.js tfjs-converter/src/executor/graph_model.ts,
+python/tensorflowjs/converters/tf_saved_model_conversion_v2.py.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from opkernel.errors import OpError
 from opkernel.graph.building.constructors import array_like_tensor
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.tracing.nested_structure import flatten, map_structure, structure_of
-from opkernel.graph.tracing.tensor_spec import TensorSpec, most_general_shape, spec_of
+from opkernel.graph.tracing.tensor_spec import TensorSpec, spec_of
 from opkernel.messages import did_you_mean, short_repr
 from opkernel.types import array_from_python
 
@@ -73,7 +73,9 @@ class CallSignature:
         if not self._is_like(other):
             return self
         leaves = [
-            TensorSpec(most_general_shape(mine.shape, theirs.shape), mine.dtype, mine.name)
+            TensorSpec(
+                mine.shape.most_specific_compatible_shape(theirs.shape), mine.dtype, mine.name
+            )
             if isinstance(mine, TensorSpec) and isinstance(theirs, TensorSpec)
             else mine
             for mine, theirs in zip(self.leaves, other.leaves, strict=True)

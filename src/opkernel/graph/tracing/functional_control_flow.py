@@ -28,7 +28,7 @@ from opkernel.graph.tracing.nested_structure import (
     packer,
     structure_of,
 )
-from opkernel.graph.tracing.tensor_spec import TensorSpec, most_general_shape
+from opkernel.graph.tracing.tensor_spec import TensorSpec
 from opkernel.messages import short_repr
 from opkernel.proto import AttrValue
 from opkernel.types import PartialTensorShape
@@ -146,7 +146,9 @@ def _choice(graph: Graph, op: str, selector: Any, branches: list[FuncGraph], nam
     references = references_of(graph, branches)
     outputs = list(zip(*[branch.outputs for branch in branches], strict=True))
     shapes = [
-        functools.reduce(most_general_shape, [tensor.shape for tensor in tensors])
+        functools.reduce(
+            PartialTensorShape.most_specific_compatible_shape, [tensor.shape for tensor in tensors]
+        )
         for tensors in outputs
     ]
     attrs: dict[str, Any] = {"then_branch": references[0], "else_branch": references[-1]}

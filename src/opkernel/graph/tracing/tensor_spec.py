@@ -82,15 +82,6 @@ class TensorSpec:
         return f"{self.dtype.tf_name}{self.shape if self.shape.dims is not None else '[...]'}"
 
 
-def most_general_shape(a: PartialTensorShape, b: PartialTensorShape) -> PartialTensorShape:
-    """The shape that covers both."""
-    mine, theirs = a.dims, b.dims
-    if mine is None or theirs is None or len(mine) != len(theirs):
-        return PartialTensorShape()
-    pairs = zip(mine, theirs, strict=True)
-    return PartialTensorShape([one if one == other else None for one, other in pairs])
-
-
 def spec_of(value: Any) -> TensorSpec | None:
     """The spec of a tensor, an array, a handle, or a spec; None of all other values."""
     if isinstance(value, TensorSpec):

@@ -168,8 +168,7 @@ class MapAndBatchDataset(BatchedDataset):
 
     def __init__(self, node: DatasetNode) -> None:
         source, batched = node.dataset(), node.shapes
-        shapes = [PartialTensorShape(None if s.rank is None else s.as_list()[1:]) for s in batched]
-        super().__init__(node, source, node.dtypes, shapes)
+        super().__init__(node, source, node.dtypes, [shape[1:] for shape in batched])
         self.shapes = tuple(batched)
         self.function = node.function("f", "other_arguments", source.dtypes, node.dtypes)
         self.keeps_count: bool = node.attr("preserve_cardinality")
@@ -230,12 +229,12 @@ class PaddedBatchDataset(BatchedDataset):
         wanted, dtype = self._padded[component], self.dtypes[component]
         sizes = _padded_sizes(component, wanted, tensors)
         shape = check_allocation((len(tensors), *sizes), dtype)
+        if not sizes:
+            return stacked(tensors)
         batch = np.empty(shape, dtype.numpy_dtype)
         batch[...] = self._values[component]
-        for row, tensor in zip(batch if sizes else (), tensors, strict=False):
+        for row, tensor in zip(batch, tensors, strict=True):
             row[tuple(map(slice, tensor.shape))] = tensor
-        if not sizes:
-            batch[:] = stacked(tensors)
         return batch
 
 
@@ -284,19 +283,21 @@ class _UnbatchIterator(InputIterator):
             found = self.input.next(step)
             if found is None:
                 return None
-            _check_rows(found)
+            _check_not_scalar(found)
+            check_rows_match(found)
             self.batch, self.row = found, 0
             step.check()
         self.row += 1
         return tuple([tensor[self.row - 1, ...] for tensor in self.batch])
 
 
-def _check_rows(element: Element) -> None:
-    for tensor in element:
-        if not tensor.ndim:
-            raise InvalidArgumentError(
-                "Input element must have a non-scalar value in each component."
-            )
+def _check_not_scalar(element: Element) -> None:
+    if any(not tensor.ndim for tensor in element):
+        raise InvalidArgumentError("Input element must have a non-scalar value in each component.")
+
+
+def check_rows_match(element: Element) -> None:
+    """Raise InvalidArgumentError unless the components of a batch, none of them a scalar, have as many rows."""
     for component, tensor in enumerate(element):
         if len(tensor) != len(element[0]):
             raise InvalidArgumentError(
@@ -319,10 +320,9 @@ class UnbatchDataset(DatasetBase):
         for shape in source.shapes:
             if shape.rank == 0:
                 raise InvalidArgumentError("Cannot unbatch elements of a dataset that are scalars")
-            sizes = None if shape.rank is None else shape.as_list()
-            shapes.append(PartialTensorShape(None if sizes is None else sizes[1:]))
-            if sizes is not None and sizes[0] is not None:
-                self._rows = sizes[0]
+            shapes.append(shape[1:])
+            if shape.rank is not None and shape[0] is not None:
+                self._rows = shape[0]
         super().__init__(source.dtypes, shapes, [source])
 
     def cardinality(self) -> int:

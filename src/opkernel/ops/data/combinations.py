@@ -7,6 +7,7 @@ experimental/directed_interleave_dataset_op.cc.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import ClassVar
 
 from opkernel.device.budget import check_time
@@ -27,18 +28,8 @@ __all__ = ["ConcatenateDataset", "DirectedInterleaveDataset", "ZipDataset"]
 
 def common_shapes(datasets: Sequence[DatasetBase]) -> list[PartialTensorShape]:
     """What the shapes of the elements of all datasets have in common."""
-    first, *others = datasets
-    shapes = list(first.shapes)
-    for dataset in others:
-        shapes = [_common(*pair) for pair in zip(shapes, dataset.shapes, strict=True)]
-    return shapes
-
-
-def _common(first: PartialTensorShape, second: PartialTensorShape) -> PartialTensorShape:
-    if first.rank is None or first.rank != second.rank:
-        return PartialTensorShape(None)
-    pairs = zip(first.as_list(), second.as_list(), strict=True)
-    return PartialTensorShape([a if a == b else None for a, b in pairs])
+    columns = zip(*[dataset.shapes for dataset in datasets], strict=True)
+    return [reduce(PartialTensorShape.most_specific_compatible_shape, shapes) for shapes in columns]
 
 
 def check_alike(datasets: Sequence[DatasetBase], message: str) -> None:
@@ -71,7 +62,7 @@ class _ConcatenateIterator(DatasetIterator):
     def next(self, step: Step) -> Element | None:
         inputs = self.dataset.inputs
         while (element := self.input.next(step)) is None and self.number + 1 < len(inputs):
-            self.input.end()
+            self.input.close()
             self.number += 1
             self.input = inputs[self.number].iterator()
         return element
@@ -172,7 +163,7 @@ class _DirectedIterator(_SeveralIterator):
     def _close(self, number: int) -> None:
         closed = self.passes[number]
         if closed is not None:
-            closed.end()
+            closed.close()
         self.passes[number], self.are_open[number] = None, False
 
 

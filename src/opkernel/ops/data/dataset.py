@@ -12,7 +12,7 @@ Source: DatasetBase and DatasetBaseIterator in TensorFlow core/framework/dataset
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 from opkernel.device.budget import check_time, current_budget
@@ -22,7 +22,7 @@ from opkernel.errors import (
     ResourceExhaustedError,
     UnimplementedError,
 )
-from opkernel.interrupts import contextmanager
+from opkernel.interrupts import Closing, contextmanager
 from opkernel.kernel import Step
 from opkernel.proto import VariantTensorDataProto
 from opkernel.types import Array, DataType, PartialTensorShape, Variant
@@ -95,8 +95,8 @@ class DatasetBase(Variant):
         )
 
 
-class DatasetIterator:
-    """A pass over a dataset; used by one thread at a time.
+class DatasetIterator(Closing):
+    """A pass over a dataset; used by one thread at a time. It ends with the block of its `with` statement, or by `close`.
 
     Attributes:
         dataset: The dataset.
@@ -123,12 +123,12 @@ class DatasetIterator:
     def restored(self, step: Step) -> None:
         """Make anew what is not saved, from what is: the state has just been read."""
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Give back files and the like; the pass is over."""
         for value in vars(self).values():
             for one in value if isinstance(value, list) else (value,):
                 if isinstance(one, DatasetIterator):
-                    one.end()
+                    one.close()
 
 
 class InputIterator(DatasetIterator):
@@ -219,11 +219,3 @@ def dataset_of(tensor: Array) -> DatasetBase:
     if not isinstance(dataset, DatasetBase):
         raise InvalidArgumentError("Tensor must be a Dataset object.")
     return dataset
-
-
-def known_cardinality(*numbers: int, of: Callable[..., int]) -> int:
-    """A number of elements that follows from others; unknown or infinite where one of these is."""
-    for special in (UNKNOWN_CARDINALITY, INFINITE_CARDINALITY):
-        if special in numbers:
-            return special
-    return of(*numbers)

@@ -43,8 +43,8 @@ def declare(
     )
 
 
-class DatasetOp(OpKernel):
-    """Gives a dataset of one class.
+class KernelOfDatasets(OpKernel):
+    """A kernel that makes datasets, or calls functions of their elements.
 
     Attributes:
         functions: The functions of attrs, by attr.
@@ -52,11 +52,9 @@ class DatasetOp(OpKernel):
 
     forwards_inputs = True
 
-    def __init__(
-        self, construction: OpKernelConstruction, make: Callable[[DatasetNode], DatasetBase]
-    ) -> None:
+    def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
-        self._make, self._construction = make, construction
+        self._construction = construction
         self._attrs: dict[str, Any] = {}
         self.functions = {
             attr.name: CalledFunction(self.attr(attr.name))
@@ -74,6 +72,16 @@ class DatasetOp(OpKernel):
         """Whether the op has an attr."""
         return self._construction.has_attr(name)
 
+
+class DatasetOp(KernelOfDatasets):
+    """Gives a dataset of one class."""
+
+    def __init__(
+        self, construction: OpKernelConstruction, make: Callable[[DatasetNode], DatasetBase]
+    ) -> None:
+        super().__init__(construction)
+        self._make = make
+
     def compute(self, ctx: OpKernelContext) -> None:
         """Make the dataset."""
         ctx.set_output(0, object_scalar(self._make(DatasetNode(self, ctx))))
@@ -82,7 +90,7 @@ class DatasetOp(OpKernel):
 class DatasetNode:
     """What a dataset is made of: the attrs and inputs of its node."""
 
-    def __init__(self, kernel: DatasetOp, ctx: OpKernelContext) -> None:
+    def __init__(self, kernel: KernelOfDatasets, ctx: OpKernelContext) -> None:
         self._kernel, self._ctx = kernel, ctx
         self.op = kernel.type_string
 

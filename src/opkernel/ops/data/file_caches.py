@@ -84,8 +84,8 @@ class _FileCacheIterator(DatasetIterator):
         for key, tensor, dtype in zip(self.dataset.keys(self.index), element, types, strict=True):
             writer.add(key, tensor, dtype)
 
-    def end(self) -> None:
-        super().end()
+    def close(self) -> None:
+        super().close()
         if self._writer is not None:
             self._writer.discard()
         if self._reader is not None:

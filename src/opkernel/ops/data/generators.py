@@ -32,11 +32,11 @@ class _GeneratorIterator(DatasetIterator):
         try:
             element: Element = dataset.next_func.within(step, self.carried)
         except OutOfRangeError:
-            self.end()
+            self.close()
             return None
         return element
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End the state of a pass that has begun."""
         if self.carried is not None and self._step is not None and not self.is_over:
             self.is_over = True

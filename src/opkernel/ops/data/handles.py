@@ -24,7 +24,7 @@ from opkernel.kernel import (
 from opkernel.ops.data.dataset_op import declare
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import InexpensiveKernel, resource_manager
+from opkernel.ops.resource_op_kernel import InexpensiveKernel, resource_manager, resource_of_handle
 from opkernel.proto import DecodeError, ResourceHandleProto, VariantTensorDataProto
 from opkernel.types import ResourceHandle, Variant, object_scalar
 
@@ -91,6 +91,23 @@ class DeleteResourceOp(InexpensiveKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         delete_resource(ctx, handle_from_input(ctx.input(0)))
+
+
+class ToStringHandleOp(InexpensiveKernel):
+    """Gives the bytes of a handle.
+
+    Attributes:
+        resource_type: The class of the resource.
+    """
+
+    resource_type: ClassVar[type[ResourceBase]]
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        given = ctx.input(0)
+        require_scalar(given, "resource_handle must be a scalar")
+        with resource_of_handle(ctx, self.resource_type):
+            text = handle_from_input(given).to_proto().SerializeToString()
+        ctx.set_output(0, object_scalar(text))
 
 
 def register_handle_ops(

@@ -38,7 +38,7 @@ class IteratorResource(ResourceBase):
         with self._turns.turn(step):
             former, self._iterator = self._iterator, iterator
         if former is not None:
-            former.end()
+            former.close()
 
     def get_next(self, step: Step) -> Element | None:
         """The next element; None at the end.
@@ -73,7 +73,7 @@ class IteratorResource(ResourceBase):
             iterator = former.dataset.iterator()
             restore_iterator(iterator, saved, step)
             self._iterator = iterator
-        former.end()
+        former.close()
 
     def _begun(self, what: str) -> DatasetIterator:
         if self._iterator is None:
@@ -86,7 +86,7 @@ class IteratorResource(ResourceBase):
     def on_destroy(self) -> None:
         """Close files."""
         if self._iterator is not None:
-            self._iterator.end()
+            self._iterator.close()
 
 
 def check_types(expected: Sequence[DataType], found: Sequence[DataType]) -> None:

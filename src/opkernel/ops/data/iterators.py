@@ -5,7 +5,8 @@ Source: TensorFlow core/kernels/data/iterator_ops.cc, optional_ops.cc.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,16 +16,20 @@ from opkernel.kernel import (
     OpKernel,
     OpKernelConstruction,
     OpKernelContext,
-    handle_from_input,
+    ResourceBase,
     lookup_resource,
-    make_ref_counting_handle,
     tensor_of_handle,
 )
 from opkernel.opdef import full_type
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.data.dataset import Element, dataset_of
 from opkernel.ops.data.dataset_op import declare
-from opkernel.ops.data.handles import DeleteResourceOp, OwnedHandleOp, handle_of_bytes
+from opkernel.ops.data.handles import (
+    DeleteResourceOp,
+    OwnedHandleOp,
+    ToStringHandleOp,
+    handle_of_bytes,
+)
 from opkernel.ops.data.iterator_resource import (
     IteratorResource,
     check_element,
@@ -33,15 +38,15 @@ from opkernel.ops.data.iterator_resource import (
 )
 from opkernel.ops.data.iterator_state import IteratorState, state_in
 from opkernel.ops.function_ops import CalledFunction
-from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.optional import Optional
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import (
     InexpensiveKernel,
+    RefCountingHandleOp,
     ResourceOpKernel,
     resource_of_handle,
 )
-from opkernel.types import object_scalar
+from opkernel.types import DataType, object_scalar
 
 _DOCS = {
     "AnonymousIterator": "A new iterator, which lives as long as its handle.",
@@ -82,16 +87,32 @@ class OfElements(OpKernel):
         self.dtypes = tuple(construction.get_attr("output_types"))
         self.shapes = tuple(construction.get_attr("output_shapes"))
 
+    def check(self, dtypes: Sequence[DataType], element: Element) -> None:
+        """Raise InvalidArgumentError unless an element, which is of some types, is as the node says."""
+        check_types(self.dtypes, dtypes)
+        check_element(self.shapes, element)
 
-@register_kernel("Iterator", "IteratorV2")
-class IteratorHandleOp(ResourceOpKernel, OfElements):
-    """Finds the iterator of its name, or makes it."""
+    def give(self, ctx: OpKernelContext, element: Element) -> None:
+        """Set the outputs to the tensors of an element."""
+        for index, tensor in enumerate(element):
+            ctx.set_output(index, tensor)
 
-    resource_type = IteratorResource
-    use_node_name = True
+
+class _MakesIterator(OfElements):
+    """A kernel that makes an iterator."""
+
+    resource_type: ClassVar[type[ResourceBase]] = IteratorResource
 
     def create_resource(self, ctx: OpKernelContext) -> IteratorResource:
+        """A new iterator."""
         return IteratorResource(self.dtypes, self.shapes)
+
+
+@register_kernel("Iterator", "IteratorV2")
+class IteratorHandleOp(_MakesIterator, ResourceOpKernel):
+    """Finds the iterator of its name, or makes it."""
+
+    use_node_name = True
 
     def verify_resource(self, resource: IteratorResource) -> None:
         check_types(self.dtypes, resource.dtypes)
@@ -115,29 +136,19 @@ class OneShotIteratorOp(IteratorHandleOp):
             raise InvalidArgumentError(
                 "The `dataset_factory` function must return a single scalar of dtype DT_VARIANT."
             )
-        resource = IteratorResource(self.dtypes, self.shapes)
+        resource = super().create_resource(ctx)
         resource.set_dataset(dataset_of(results[0]), ctx.step)
         return resource
 
 
 @register_kernel("AnonymousIterator", "AnonymousIteratorV3")
-class AnonymousIteratorOp(OfElements):
+class AnonymousIteratorOp(_MakesIterator, RefCountingHandleOp):
     """Makes an iterator that its handle owns."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        resource = IteratorResource(self.dtypes, self.shapes)
-        handle = make_ref_counting_handle(resource, ctx.device, IteratorResource)
-        ctx.set_output(0, tensor_of_handle(handle))
 
 
 @register_kernel("AnonymousIteratorV2")
-class AnonymousIteratorV2Op(OwnedHandleOp, OfElements):
+class AnonymousIteratorV2Op(_MakesIterator, OwnedHandleOp):
     """Makes an iterator under a name that nothing else has, and its deleter."""
-
-    resource_type = IteratorResource
-
-    def create_resource(self, ctx: OpKernelContext) -> IteratorResource:
-        return IteratorResource(self.dtypes, self.shapes)
 
 
 register_kernel("DeleteIterator")(DeleteResourceOp)
@@ -159,8 +170,7 @@ class _GetNext(OfElements):
         with resource_of_handle(ctx, IteratorResource) as resource:
             element = resource.get_next(ctx.step)
             if element is not None:
-                check_types(self.dtypes, resource.dtypes)
-                check_element(self.shapes, element)
+                self.check(resource.dtypes, element)
             return element
 
 
@@ -172,8 +182,7 @@ class IteratorGetNextOp(_GetNext):
         element = self.next(ctx)
         if element is None:
             raise OutOfRangeError("End of sequence")
-        for index, tensor in enumerate(element):
-            ctx.set_output(index, tensor)
+        self.give(ctx, element)
 
 
 @register_kernel("IteratorGetNextAsOptional")
@@ -187,15 +196,10 @@ class IteratorGetNextAsOptionalOp(_GetNext):
 
 
 @register_kernel("IteratorToStringHandle")
-class IteratorToStringHandleOp(InexpensiveKernel):
-    """Gives the bytes of a handle."""
+class IteratorToStringHandleOp(ToStringHandleOp):
+    """Gives the bytes of a handle to an iterator."""
 
-    def compute(self, ctx: OpKernelContext) -> None:
-        given = ctx.input(0)
-        require_scalar(given, "resource_handle must be a scalar")
-        with resource_of_handle(ctx, IteratorResource):
-            text = handle_from_input(given).to_proto().SerializeToString()
-        ctx.set_output(0, object_scalar(text))
+    resource_type = IteratorResource
 
 
 @register_kernel("IteratorFromStringHandle", "IteratorFromStringHandleV2")

@@ -166,7 +166,7 @@ class _FlatMapIterator(InputIterator):
                 element = self.current.next(step)
                 if element is not None:
                     return element
-                self.current.end()
+                self.current.close()
                 self.current = self.arguments = None
             arguments = self.input.next(step)
             if arguments is None:
@@ -214,7 +214,7 @@ class _InterleaveIterator(InputIterator):
                 if self.block == self.dataset.block_length:
                     self._turn()
                 return element
-            current.end()
+            current.close()
             self.open[self.cycle] = self.arguments[self.cycle] = None
             self._turn()
         return None

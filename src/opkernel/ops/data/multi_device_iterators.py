@@ -1,7 +1,7 @@
 """Iterators whose elements are dealt to several devices in turn.
 
-The element number i is for shard i modulo the number of devices. Elements that other shards have not asked for yet wait in
-a buffer. A shard of an earlier pass (another incarnation) gets an error.
+The element number i is for shard i modulo the number of devices. Elements that other shards have not asked for yet
+wait in a buffer. A shard of an earlier pass (another incarnation) gets an error.
 
 Source: TensorFlow core/kernels/data/multi_device_iterator_ops.cc.
 """
@@ -9,7 +9,7 @@ Source: TensorFlow core/kernels/data/multi_device_iterator_ops.cc.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,26 +20,27 @@ from opkernel.kernel import (
     OpKernelContext,
     ResourceBase,
     Step,
-    delete_resource,
-    handle_from_input,
     lookup_resource,
-    make_ref_counting_handle,
     tensor_of_handle,
 )
 from opkernel.opdef import full_type
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element, Turns, dataset_of
 from opkernel.ops.data.dataset_op import declare
-from opkernel.ops.data.handles import OwnedHandleOp, handle_of_bytes
-from opkernel.ops.data.iterator_resource import check_element, check_types
+from opkernel.ops.data.handles import (
+    DeleteResourceOp,
+    OwnedHandleOp,
+    ToStringHandleOp,
+    handle_of_bytes,
+)
 from opkernel.ops.data.iterators import OfElements
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import (
     InexpensiveKernel,
+    RefCountingHandleOp,
     ResourceOpKernel,
     resource_of_handle,
 )
-from opkernel.types import object_scalar
 
 _TYPE_FNS = {
     "MultiDeviceIteratorFromStringHandle": full_type.decode(FullTypeId.TFT_STRING, 0),
@@ -79,7 +80,7 @@ class MultiDeviceIterator(ResourceBase):
             self._incarnation += 1
             number = self._incarnation
         if former is not None:
-            former.end()
+            former.close()
         return number
 
     def next_of(self, shard: int, incarnation: int, step: Step) -> Element | None:
@@ -111,54 +112,41 @@ class MultiDeviceIterator(ResourceBase):
     def on_destroy(self) -> None:
         """Close files."""
         if self._iterator is not None:
-            self._iterator.end()
+            self._iterator.close()
 
 
-@register_kernel("MultiDeviceIterator")
-class MultiDeviceIteratorOp(ResourceOpKernel):
-    """Finds the iterator of its name, or makes it."""
+class _MakesIterator(OpKernel):
+    """A kernel that makes an iterator."""
 
-    resource_type = MultiDeviceIterator
-    use_node_name = True
+    resource_type: ClassVar[type[ResourceBase]] = MultiDeviceIterator
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         self._devices: list[str] = construction.get_attr("devices")
 
     def create_resource(self, ctx: OpKernelContext) -> MultiDeviceIterator:
+        """A new iterator."""
         return MultiDeviceIterator(self._devices)
 
 
+@register_kernel("MultiDeviceIterator")
+class MultiDeviceIteratorOp(_MakesIterator, ResourceOpKernel):
+    """Finds the iterator of its name, or makes it."""
+
+    use_node_name = True
+
+
 @register_kernel("AnonymousMultiDeviceIterator")
-class AnonymousMultiDeviceIteratorOp(OwnedHandleOp):
+class AnonymousMultiDeviceIteratorOp(_MakesIterator, OwnedHandleOp):
     """Makes an iterator, and its deleter."""
-
-    resource_type = MultiDeviceIterator
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.devices: list[str] = construction.get_attr("devices")
-
-    def create_resource(self, ctx: OpKernelContext) -> MultiDeviceIterator:
-        return MultiDeviceIterator(self.devices)
 
 
 @register_kernel("AnonymousMultiDeviceIteratorV3")
-class AnonymousMultiDeviceIteratorV3Op(AnonymousMultiDeviceIteratorOp):
+class AnonymousMultiDeviceIteratorV3Op(_MakesIterator, RefCountingHandleOp):
     """Makes an iterator that its handle owns."""
 
-    def compute(self, ctx: OpKernelContext) -> None:
-        resource = MultiDeviceIterator(self.devices)
-        handle = make_ref_counting_handle(resource, ctx.device, MultiDeviceIterator)
-        ctx.set_output(0, tensor_of_handle(handle))
 
-
-@register_kernel("DeleteMultiDeviceIterator")
-class DeleteMultiDeviceIteratorOp(InexpensiveKernel):
-    """Deletes the iterator of a handle."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        delete_resource(ctx, handle_from_input(ctx.input(0)))
+register_kernel("DeleteMultiDeviceIterator")(DeleteResourceOp)
 
 
 @register_kernel("MultiDeviceIteratorInit")
@@ -181,20 +169,15 @@ class MultiDeviceIteratorGetNextFromShardOp(OfElements):
             dataset: Any = resource.dataset
         if element is None:
             raise OutOfRangeError("End of sequence")
-        check_types(self.dtypes, dataset.dtypes)
-        check_element(self.shapes, element)
-        for index, tensor in enumerate(element):
-            ctx.set_output(index, tensor)
+        self.check(dataset.dtypes, element)
+        self.give(ctx, element)
 
 
 @register_kernel("MultiDeviceIteratorToStringHandle")
-class MultiDeviceIteratorToStringHandleOp(InexpensiveKernel):
-    """Gives the bytes of a handle."""
+class MultiDeviceIteratorToStringHandleOp(ToStringHandleOp):
+    """Gives the bytes of a handle to an iterator."""
 
-    def compute(self, ctx: OpKernelContext) -> None:
-        with resource_of_handle(ctx, MultiDeviceIterator):
-            text = handle_from_input(ctx.input(0)).to_proto().SerializeToString()
-        ctx.set_output(0, object_scalar(text))
+    resource_type = MultiDeviceIterator
 
 
 @register_kernel("MultiDeviceIteratorFromStringHandle")

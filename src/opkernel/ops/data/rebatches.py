@@ -13,6 +13,7 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import Step
 from opkernel.opdef import full_type
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.data.batches import check_rows_match
 from opkernel.ops.data.dataset import DatasetBase, Element, InputIterator
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
 from opkernel.types import PartialTensorShape, TensorShape
@@ -28,8 +29,7 @@ class RebatchedDataset(DatasetBase):
     def __init__(self, node: DatasetNode) -> None:
         source, rows = node.dataset(), PartialTensorShape([None])
         shapes = [
-            shape if not shape.rank else rows.concatenate(PartialTensorShape(shape.as_list()[1:]))
-            for shape in source.shapes
+            shape if shape.rank == 0 else rows.concatenate(shape[1:]) for shape in source.shapes
         ]
         super().__init__(source.dtypes, shapes, [source])
 
@@ -120,19 +120,10 @@ class _RebatchIterator(InputIterator):
                 self.is_over = True
                 return False
             _check_not_scalar(batch)
-            _check_rows_match(batch)
+            check_rows_match(batch)
             self.batch, self.row = batch, 0
             step.check()
         return True
-
-
-def _check_rows_match(element: Element) -> None:
-    for component, tensor in enumerate(element):
-        if len(tensor) != len(element[0]):
-            raise InvalidArgumentError(
-                "Input element must have the same batch size in each component. Component 0 had "
-                f"size {len(element[0])} but component {component} had size, {len(tensor)}."
-            )
 
 
 def _joined(tensors: Any) -> Any:

@@ -80,10 +80,10 @@ class _RecordIterator(DatasetIterator):
         return True
 
     def _next_file(self) -> None:
-        self.end()
+        self.close()
         self.file, self.records = self.file + 1, 0
 
-    def end(self) -> None:
+    def close(self) -> None:
         if self._reader is not None:
             self._reader.finish_work()
         self._reader = None

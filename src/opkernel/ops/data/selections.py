@@ -125,7 +125,7 @@ class _RepeatIterator(DatasetIterator):
             if element is not None:
                 self.is_new = False
                 return element
-            self.input.end()
+            self.input.close()
             self.epoch += 1
             if self.is_new and count < 0:
                 self.input = None
@@ -177,7 +177,7 @@ class _ShardIterator(InputIterator):
         found = 0
         while found < shards and probe.next(step) is not None:
             found += 1
-        probe.end()
+        probe.close()
         if missing > 0 and found < shards:
             raise InvalidArgumentError(
                 "Could not apply FILE based sharding: the dataset only has "

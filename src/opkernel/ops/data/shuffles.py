@@ -134,7 +134,7 @@ class _ShuffleIterator(DatasetIterator):
                     step.check()
                     check_time("filling a buffer")
                 continue
-            self.input.end()
+            self.input.close()
             self.input = None
             if not self.has_data and self.dataset.count < 0:
                 self.epoch = -1  # it would go on for ever without an element

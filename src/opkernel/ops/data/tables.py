@@ -40,12 +40,9 @@ class InitializeTableFromDataset(OpKernel):
                     f"{table.key_dtype.string} and a value of type {table.value_dtype.string}"
                 )
             pairs: list[Element] = []
-            iterator = dataset.iterator()
-            try:
+            with dataset.iterator() as iterator:
                 while (pair := iterator.next(ctx.step)) is not None:
                     pairs.append(pair)
                     check_time("filling a table")
-            finally:
-                iterator.end()
             if pairs:
                 table.import_values(*batch_of(pairs, dataset.dtypes))

@@ -12,10 +12,11 @@ import numpy as np
 
 from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError, OutOfRangeError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
-from opkernel.ops.data.dataset import DatasetBase, dataset_of
-from opkernel.ops.data.dataset_op import DatasetNode, DatasetOp, declare
+from opkernel.kernel import OpKernelContext
+from opkernel.ops.data.dataset import dataset_of
+from opkernel.ops.data.dataset_op import DatasetNode, KernelOfDatasets, declare
 from opkernel.ops.data.iterator_resource import check_element, check_types
+from opkernel.ops.data.iterators import OfElements
 from opkernel.ops.registration import register_kernel
 from opkernel.types import Variant, object_scalar
 
@@ -32,41 +33,24 @@ for _name, _doc in {
     declare(_name, doc=_doc)
 
 
-class _OnDataset(OpKernel):
-    """A kernel whose first input is a dataset that it passes over."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.shapes = tuple(construction.get_attr("output_shapes"))
-
-    def give(self, ctx: OpKernelContext, dataset: DatasetBase, element: Any) -> None:
-        """Set the outputs to an element."""
-        check_types(self.output_types, dataset.dtypes)
-        check_element(self.shapes, element)
-        for index, tensor in enumerate(element):
-            ctx.set_output(index, tensor)
-
-
 @register_kernel("DatasetToSingleElement")
-class DatasetToSingleElementOp(_OnDataset):
+class DatasetToSingleElementOp(OfElements):
     """Gives the only element."""
 
     def compute(self, ctx: OpKernelContext) -> None:
         dataset = dataset_of(ctx.input(0))
-        iterator = dataset.iterator()
-        try:
+        with dataset.iterator() as iterator:
             element = iterator.next(ctx.step)
             if element is None:
                 raise InvalidArgumentError("Dataset was empty.")
-            self.give(ctx, dataset, element)
+            self.check(dataset.dtypes, element)
+            self.give(ctx, element)
             if iterator.next(ctx.step) is not None:
                 raise InvalidArgumentError("Dataset had more than one element.")
-        finally:
-            iterator.end()
 
 
 @register_kernel("GetElementAtIndex")
-class GetElementAtIndexOp(_OnDataset):
+class GetElementAtIndexOp(OfElements):
     """Gives the element of a number."""
 
     def compute(self, ctx: OpKernelContext) -> None:
@@ -74,27 +58,21 @@ class GetElementAtIndexOp(_OnDataset):
         size = dataset.cardinality()
         if 0 <= size <= index or index < 0:
             raise OutOfRangeError(f"Index out of range [0, {size}):{index}")
-        iterator = dataset.iterator()
-        try:
+        with dataset.iterator() as iterator:
             for _ in range(index):
                 ctx.step.check()
                 check_time("looking for an element")
                 iterator.next(ctx.step)
             element = iterator.next(ctx.step)
-        finally:
-            iterator.end()
         if element is None:
             raise OutOfRangeError(f"Index out of range: {index}")
-        self.give(ctx, dataset, element)
+        self.check(dataset.dtypes, element)
+        self.give(ctx, element)
 
 
 @register_kernel("ReduceDataset")
-class ReduceDatasetOp(DatasetOp):
+class ReduceDatasetOp(KernelOfDatasets, OfElements):
     """Folds the elements."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction, _no_dataset)
-        self._shapes = tuple(construction.get_attr("output_shapes"))
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Fold.
@@ -104,24 +82,16 @@ class ReduceDatasetOp(DatasetOp):
         """
         node = DatasetNode(self, ctx)
         dataset, state_types = node.dataset(), self.attr("Tstate")
-        check_types(self.output_types, state_types)
+        check_types(self.dtypes, state_types)
         takes = (*state_types, *dataset.dtypes)
         function = node.function("f", "other_arguments", takes, state_types)
         state: tuple[Any, ...] = tuple(node.tensors("initial_state"))
-        iterator = dataset.iterator()
-        try:
+        with dataset.iterator() as iterator:
             while (element := iterator.next(ctx.step)) is not None:
                 state = function(ctx.step, state + element)
                 check_time("reducing a dataset")
-        finally:
-            iterator.end()
-        check_element(self._shapes, state)
-        for index, tensor in enumerate(state):
-            ctx.set_output(index, tensor)
-
-
-def _no_dataset(node: DatasetNode) -> DatasetBase:
-    raise NotImplementedError("ReduceDataset gives tensors")
+        check_element(self.shapes, state)
+        self.give(ctx, state)
 
 
 @register_kernel("DatasetCardinality", "ExperimentalDatasetCardinality")

@@ -269,7 +269,7 @@ class _GroupByWindowIterator(InputIterator):
                 element = self.current.next(step)
                 if element is not None:
                     return element
-                self.current.end()
+                self.current.close()
                 self.current = self.flushed = None
             key = None if self.is_over else self._full_group(step)
             if key is None:

@@ -5,11 +5,8 @@ Source: TensorFlow core/ops/lookup_ops.cc, core/kernels/lookup_table_op.{h,cc}.
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import (
-    OpKernel,
     OpKernelConstruction,
     OpKernelContext,
-    make_ref_counting_handle,
-    tensor_of_handle,
 )
 from opkernel.opdef import InferenceContext, ShapeAndType, register_op, scalar_shape
 from opkernel.opdef.common_shapes.rules import defined_shape, shape_rule
@@ -17,7 +14,7 @@ from opkernel.ops.input_checks import require
 from opkernel.ops.lookup.dense_hash_table import MutableDenseHashTable
 from opkernel.ops.lookup.hash_tables import HashTable, LookupInterface, MutableHashTable
 from opkernel.ops.registration import WIDE_FLOATS, register_kernel
-from opkernel.ops.resource_op_kernel import ResourceOpKernel
+from opkernel.ops.resource_op_kernel import RefCountingHandleOp, ResourceOpKernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 # What the ops are
@@ -155,17 +152,17 @@ class LookupTableOp(ResourceOpKernel):
             )
 
 
-class AnonymousLookupTableOp(OpKernel):
+class AnonymousLookupTableOp(RefCountingHandleOp):
     """Makes a new table at each computation, which its handle owns."""
+
+    resource_type = LookupInterface
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         self._construction = construction
 
-    def compute(self, ctx: OpKernelContext) -> None:
-        table = _new_table(self.type_string.removeprefix("Anonymous"), self._construction, ctx)
-        handle = make_ref_counting_handle(table, ctx.device, LookupInterface)
-        ctx.set_output(0, tensor_of_handle(handle))
+    def create_resource(self, ctx: OpKernelContext) -> LookupInterface:
+        return _new_table(self.type_string.removeprefix("Anonymous"), self._construction, ctx)
 
 
 for _name, _value_types in _VALUE_TYPES.items():

@@ -1,11 +1,11 @@
 """Adaptive: runs steps in the way that it finds to be best for them.
 
 It tells steps apart by a key, such as the shapes of their feeds. When enough steps with a key have come, it searches:
-a search says which candidate runs the next step, is told what the step took, and so on, until it chooses a candidate for all further
-steps with this key. One step at a time is part of a search. Others that run meanwhile run as ever.
+a search says which candidate runs the next step, is told what the step took, and so on, until it chooses a candidate
+for all further steps with this key. One step at a time is part of a search. Others that run meanwhile run as ever.
 
-State: `_chosen` has what runs the steps with some keys, `_searches` what is not decided yet, `_counts` the steps with other
-keys that came to their end.
+State: `_chosen` has what runs the steps with some keys, `_searches` what is not decided yet, `_counts` the steps with
+other keys that came to their end.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Finding:
         strategy: Who tried: `shapes`, `variables`, `branches` or `engines`.
         fetches: The tensors and operations that the steps compute.
         steps: Which steps of these: those that are fed certain shapes, say.
-        tried: What ran the steps meanwhile, each with the median of the seconds that steps took; None where nothing was measured.
+        tried: What ran the steps meanwhile, each with the median of the seconds that steps took; None where nothing
+            was measured.
         chosen: What runs them now.
         since: The first of the steps that the chosen one has run.
         error: Why there is nothing to choose from; empty where nothing failed.

@@ -1,16 +1,16 @@
 """The strategies for fed shapes that repeat: ShapeSpecializer gives them a plan of their own, EngineTrial an engine.
 
-A graph that asks for the shapes of its feeds computes the same sizes at every step. Once feeds have had
-the same shapes a few times, the graph is optimised again for these shapes. Shapes are constants then, and
-all nodes that depend on shapes alone are gone, with broadcasts that do nothing and reshapes to the same
-shape. The kernels are those of the general plan, with their state. Results are those of the general plan to the last
-bit: what this optimises is the general plan's graph, by the passes that round nothing otherwise. `ShapedFunctions` does the same for the
+A graph that asks for the shapes of its feeds computes the same sizes at every step. Once feeds have had the same
+shapes a few times, the graph is optimised again for these shapes. Shapes are constants then, and all nodes that
+depend on shapes alone are gone, with broadcasts that do nothing and reshapes to the same shape. The kernels are those
+of the general plan, with their state. Results are those of the general plan to the last bit: what this optimises is
+the general plan's graph, by the passes that round nothing otherwise. `ShapedFunctions` does the same for the
 functions that the graph calls.
 
 An EngineTrial finds the engine that computes a program fastest. The first steps run by the plan. Meanwhile another
-thread builds the program with clusters for each engine, for the shapes that were fed, and compiles them. Then the plan
-and the engines take turns of some steps; the fastest runs all further steps with these shapes. Results of a program are
-compared with the plan's where it is first used (`XlaLaunchOp`).
+thread builds the program with clusters for each engine, for the shapes that were fed, and compiles them. Then the
+plan and the engines take turns of some steps; the fastest runs all further steps with these shapes. Results of a
+program are compared with the plan's where it is first used (`XlaLaunchOp`).
 """
 
 from __future__ import annotations

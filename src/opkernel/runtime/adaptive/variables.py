@@ -9,11 +9,11 @@ assignment, whoever makes it, brings another array.
 A program for values may round differently than the general one, so it is made at the first step with these values,
 or never: the same values give the same bits at each step. After a few changes no more programs are made.
 
-Steps are not told apart by what they are fed, but by what a look at each variable shows. So this strategy has a way to find
-what runs a step that is cheaper than that of `Adaptive`.
+Steps are not told apart by what they are fed, but by what a look at each variable shows. So this strategy has a way
+to find what runs a step that is cheaper than that of `Adaptive`.
 
-State of a VariableSpecializer: `_special` is that program with what it was made for, `_left` counts the programs that may
-still be made.
+State of a VariableSpecializer: `_special` is that program with what it was made for, `_left` counts the programs that
+may still be made.
 
 Source: TensorFlow python/framework/convert_to_constants.py.
 """

@@ -1,8 +1,8 @@
 """The kernels of XlaLaunch, which runs a cluster, and of _XlaCompile and _XlaRun, which compile and run it in two nodes.
 
-Where there is no program, the kernels of the CPU compute the function. The attr `_engine` names the engine, `_compile_mode`
-says when the cluster is compiled. `compare` finds out whether an engine computes what the kernels of the CPU compute, and
-where it begins to differ.
+Where there is no program, the kernels of the CPU compute the function. The attr `_engine` names the engine,
+`_compile_mode` says when the cluster is compiled. `compare` finds out whether an engine computes what the kernels of
+the CPU compute, and where it begins to differ.
 
 _XlaCompile gives the key of what it compiled, and whether it could; where it could not, a call of the function takes the
 place of _XlaRun.

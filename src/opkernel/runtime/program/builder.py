@@ -216,28 +216,25 @@ def prepare(request: ProgramRequest) -> tuple[Subgraph, Assignment]:
         NotFoundError: there is no pass of a name given.
         InvalidArgumentError: a node lacks its device, or the graph has a cycle.
     """
-    pruned = request.part
     if not request.placed:
-        for op in pruned.operations:  # also what no pass will leave needs a device
+        for op in request.part.operations:  # also what no pass will leave needs a device
             request.devices.candidates(op)
     try:
-        return _placed(pruned, request, request.passes)
+        return _placed(request, request.passes)
     except PassFailedError as error:
         logger("opkernel.optimization").info("The graph is not optimized: %s", error)
-        return _placed(pruned, request, False)
+        return _placed(request, False)
 
 
-def _placed(
-    pruned: Subgraph, request: ProgramRequest, chosen: Passes
-) -> tuple[Subgraph, Assignment]:
+def _placed(request: ProgramRequest, chosen: Passes) -> tuple[Subgraph, Assignment]:
     """The placement, with the passes before and after it."""
     passes = GraphPasses(
-        pruned,
+        request.part,
         chosen,
         request.library,
         request.feed_facts,
         request.placed,
-        request.jit.options_for(pruned),
+        request.jit_options(),
         keeps_bits=request.keeps_bits,
     )
     passes.run("PRE_PLACEMENT")
