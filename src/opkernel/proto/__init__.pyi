@@ -634,6 +634,73 @@ class StepStats(Message):
     def dev_stats(self) -> RepeatedCompositeFieldContainer[DeviceStepStats]: ...
     def __init__(self, *, dev_stats: Any = ...) -> None: ...
 
+class HistogramProto(Message):
+    min: float
+    max: float
+    num: float
+    sum: float
+    sum_squares: float
+    @property
+    def bucket_limit(self) -> RepeatedScalarFieldContainer[float]: ...
+    @property
+    def bucket(self) -> RepeatedScalarFieldContainer[float]: ...
+    def __init__(self, *, min: float = ..., max: float = ..., num: float = ..., sum: float = ..., sum_squares: float = ..., bucket_limit: Any = ..., bucket: Any = ...) -> None: ...
+
+class SummaryDescription(Message):
+    type_hint: str
+    def __init__(self, *, type_hint: str = ...) -> None: ...
+
+class SummaryMetadata(Message):
+    class PluginData(Message):
+        plugin_name: str
+        content: bytes
+        def __init__(self, *, plugin_name: str = ..., content: bytes = ...) -> None: ...
+
+    @property
+    def plugin_data(self) -> SummaryMetadata.PluginData: ...
+    display_name: str
+    summary_description: str
+    data_class: int
+    def __init__(self, *, plugin_data: Any = ..., display_name: str = ..., summary_description: str = ..., data_class: int = ...) -> None: ...
+
+class Summary(Message):
+    class Image(Message):
+        height: int
+        width: int
+        colorspace: int
+        encoded_image_string: bytes
+        def __init__(self, *, height: int = ..., width: int = ..., colorspace: int = ..., encoded_image_string: bytes = ...) -> None: ...
+
+    class Audio(Message):
+        sample_rate: float
+        num_channels: int
+        length_frames: int
+        encoded_audio_string: bytes
+        content_type: str
+        def __init__(self, *, sample_rate: float = ..., num_channels: int = ..., length_frames: int = ..., encoded_audio_string: bytes = ..., content_type: str = ...) -> None: ...
+
+    class Value(Message):
+        node_name: str
+        tag: str
+        @property
+        def metadata(self) -> SummaryMetadata: ...
+        simple_value: float
+        obsolete_old_style_histogram: bytes
+        @property
+        def image(self) -> Summary.Image: ...
+        @property
+        def histo(self) -> HistogramProto: ...
+        @property
+        def audio(self) -> Summary.Audio: ...
+        @property
+        def tensor(self) -> TensorProto: ...
+        def WhichOneof(self, oneof_group: str) -> str | None: ...
+        def __init__(self, *, node_name: str = ..., tag: str = ..., metadata: Any = ..., simple_value: float = ..., obsolete_old_style_histogram: bytes = ..., image: Any = ..., histo: Any = ..., audio: Any = ..., tensor: Any = ...) -> None: ...
+
+    @property
+    def value(self) -> RepeatedCompositeFieldContainer[Summary.Value]: ...
+    def __init__(self, *, value: Any = ...) -> None: ...
+
 class TensorSliceProto(Message):
     class Extent(Message):
         start: int
@@ -1493,6 +1560,78 @@ class BundleEntryProto(Message):
     @property
     def slices(self) -> RepeatedCompositeFieldContainer[TensorSliceProto]: ...
     def __init__(self, *, dtype: int = ..., shape: Any = ..., shard_id: int = ..., offset: int = ..., size: int = ..., crc32c: int = ..., slices: Any = ...) -> None: ...
+
+class Event(Message):
+    wall_time: float
+    step: int
+    file_version: str
+    graph_def: bytes
+    @property
+    def summary(self) -> Summary: ...
+    @property
+    def log_message(self) -> LogMessage: ...
+    @property
+    def session_log(self) -> SessionLog: ...
+    @property
+    def tagged_run_metadata(self) -> TaggedRunMetadata: ...
+    meta_graph_def: bytes
+    @property
+    def source_metadata(self) -> SourceMetadata: ...
+    def WhichOneof(self, oneof_group: str) -> str | None: ...
+    def __init__(self, *, wall_time: float = ..., step: int = ..., file_version: str = ..., graph_def: bytes = ..., summary: Any = ..., log_message: Any = ..., session_log: Any = ..., tagged_run_metadata: Any = ..., meta_graph_def: bytes = ..., source_metadata: Any = ...) -> None: ...
+
+class SourceMetadata(Message):
+    writer: str
+    def __init__(self, *, writer: str = ...) -> None: ...
+
+class LogMessage(Message):
+    UNKNOWN: int
+    DEBUGGING: int
+    INFO: int
+    WARN: int
+    ERROR: int
+    FATAL: int
+    level: int
+    message: str
+    def __init__(self, *, level: int = ..., message: str = ...) -> None: ...
+
+class SessionLog(Message):
+    STATUS_UNSPECIFIED: int
+    START: int
+    STOP: int
+    CHECKPOINT: int
+    status: int
+    checkpoint_path: str
+    msg: str
+    def __init__(self, *, status: int = ..., checkpoint_path: str = ..., msg: str = ...) -> None: ...
+
+class TaggedRunMetadata(Message):
+    tag: str
+    run_metadata: bytes
+    def __init__(self, *, tag: str = ..., run_metadata: bytes = ...) -> None: ...
+
+class WatchdogConfig(Message):
+    timeout_ms: int
+    def __init__(self, *, timeout_ms: int = ...) -> None: ...
+
+class RequestedExitCode(Message):
+    exit_code: int
+    def __init__(self, *, exit_code: int = ...) -> None: ...
+
+class WorkerHeartbeatRequest(Message):
+    shutdown_mode: int
+    @property
+    def watchdog_config(self) -> WatchdogConfig: ...
+    @property
+    def exit_code(self) -> RequestedExitCode: ...
+    def __init__(self, *, shutdown_mode: int = ..., watchdog_config: Any = ..., exit_code: Any = ...) -> None: ...
+
+class WorkerHeartbeatResponse(Message):
+    health_status: int
+    @property
+    def worker_log(self) -> RepeatedCompositeFieldContainer[Event]: ...
+    hostname: str
+    def __init__(self, *, health_status: int = ..., worker_log: Any = ..., hostname: str = ...) -> None: ...
 
 class UniformQuantizedConvolutionDimensionNumbersAttr(Message):
     input_batch_dimension: int
