@@ -82,3 +82,11 @@ def test_files_are_tensorflow_s(tf: Any) -> None:
                 for quality in (0, 50, 100):
                     wanted = tf.raw_ops.EncodeJpeg(image=image, quality=quality).numpy()
                     assert raw_ops.EncodeJpeg(image=image, quality=quality) == wanted
+
+
+def test_one_pixel_is_deflated_as_libpng_deflates_rows_without_filter() -> None:
+    pixel = np.full((1, 1, 4), 7, np.uint8)
+    assert raw_ops.EncodePng(image=pixel) == (
+        b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
+        b"\x00\x00\x00\x0bIDAT\x08\x99c`\x07\x02\x00\x00K\x00\x1d\xc9\xf7\xf0\x83\x00\x00\x00\x00IEND\xaeB`\x82"
+    )

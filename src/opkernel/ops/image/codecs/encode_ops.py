@@ -192,17 +192,20 @@ def encode_png(*, compression: int, T: DataType) -> Callable[[Any], Any]:
 def _file(image: Any, compression: int) -> bytes:
     height, width, channels = image.shape
     rows = np.ascontiguousarray(image, f">u{image.itemsize}").view(np.uint8).reshape(height, -1)
-    data = _deflated(_filtered(rows, channels * image.itemsize), compression)
+    pixel_bytes = channels * image.itemsize
+    allowed = _allowed_filters(height, rows.shape[1] // pixel_bytes)
+    strategy = zlib.Z_DEFAULT_STRATEGY if allowed == [_NONE] else zlib.Z_FILTERED
+    data = _deflated(_filtered(rows, pixel_bytes, allowed), compression, strategy)
     pieces = (data[at : at + _CHUNK_BYTES] for at in range(0, len(data), _CHUNK_BYTES))
     return png_of_rows(width, height, 8 * image.itemsize, channels, pieces)
 
 
-def _deflated(data: memoryview, compression: int) -> bytes:
+def _deflated(data: memoryview, compression: int, strategy: int) -> bytes:
     """Deflated with libpng's settings: a small image gets a window that is just large enough."""
     bits = _LARGEST_WINDOW
     while bits > _SMALLEST_WINDOW and len(data) + _DEFLATE_LOOKAHEAD <= 1 << (bits - 1):
         bits -= 1
-    packer = zlib.compressobj(compression, zlib.DEFLATED, bits, 9, zlib.Z_FILTERED)
+    packer = zlib.compressobj(compression, zlib.DEFLATED, bits, 9, strategy)
     # What is only stored is cut where pieces are.
     step = _DEFLATED_AT_ONCE if compression else len(data)
     pieces = in_time((data[at : at + step] for at in range(0, len(data), step)), SLOW)
@@ -214,13 +217,12 @@ def _deflated(data: memoryview, compression: int) -> bytes:
     return bytes(packed)
 
 
-def _filtered(rows: Any, pixel_bytes: int) -> memoryview:
+def _filtered(rows: Any, pixel_bytes: int, allowed: list[int]) -> memoryview:
     """Each row after the filter whose differences have the least sum, with the filter's number before."""
     height, size = rows.shape
     output = np.empty((height, 1 + size), np.uint8)
     padded = np.zeros((height + 1, size + pixel_bytes), np.uint8)
     padded[1:, pixel_bytes:] = rows
-    allowed = _allowed_filters(height, size // pixel_bytes)
     step = max(1, _TILE_BYTES // (size or 1))
     with making_bytes("filtered rows", _FILTERED * min(step, height) * size):
         for top in in_time(range(0, height, step), SLOW):
