@@ -11,6 +11,7 @@ from opkernel import engines as engines
 from opkernel import errors as errors
 from opkernel import graph as graph
 from opkernel import interop as interop
+from opkernel import io as io
 from opkernel import keras as keras
 from opkernel import kernel as kernel
 from opkernel import opdef as opdef

@@ -181,15 +181,19 @@ class Permissions:
         with self._directory(self.check_read(path)) as directory:
             return directory.names()
 
-    def open_to_write(self, path: str | bytes) -> int:
+    def open_to_write(self, path: str | bytes, *, makes: int | None = None) -> int:
         """Open a file for writing, and make it and its directories where they are missing; its descriptor.
+
+        Args:
+            path: The file.
+            makes: How many directories, from the last one on, may be made; any number if not given.
 
         Raises:
             PermissionDeniedError: it may not be written.
             InvalidArgumentError: it cannot be the path of a file.
             OSError: it cannot be opened.
         """
-        directory, name = self.place_to_write(path, makes=len(path))
+        directory, name = self.place_to_write(path, makes=len(path) if makes is None else makes)
         with directory:
             return directory.open(name, _WRITE)
 

@@ -1,33 +1,25 @@
 """The readers: lines, TFRecords, records of fixed length, whole files, and names of files.
 
-`ByteStream` has the bytes of a file, as they are or decompressed, in pieces that the step's budget allows.
-
 Source: TensorFlow core/kernels/text_line_reader_op.cc, tf_record_reader_op.cc,
-fixed_length_record_reader_op.cc, whole_file_read_ops.cc, identity_reader_op.cc, tsl/lib/io/record_reader.cc,
-tsl/lib/io/zlib_inputstream.cc, buffered_inputstream.cc, inputbuffer.cc.
+fixed_length_record_reader_op.cc, whole_file_read_ops.cc, identity_reader_op.cc.
 """
 
-import io
 import os
 from functools import partial
-from typing import BinaryIO
 
-from opkernel.checkpoint.crc32c import masked_crc32c
 from opkernel.device.budget import check_time
-from opkernel.device.opened_files import PIECE, open_file, read_whole
+from opkernel.device.opened_files import open_file, read_whole
 from opkernel.device.permissions import Permissions
 from opkernel.errors import (
-    DataLossError,
     DeadlineExceededError,
     FailedPreconditionError,
     OpError,
     OutOfRangeError,
 )
-from opkernel.file_errors import file_errors
-from opkernel.kernel import OpKernelContext, check_allocation
+from opkernel.io.byte_stream import ByteStream
+from opkernel.io.record_format import RecordReader
+from opkernel.kernel import OpKernelContext
 from opkernel.ops.files.reader_base import ReaderBase, Record
-from opkernel.ops.parsing.tensors import WINDOW_BITS, Inflated
-from opkernel.types import DataType
 
 __all__ = [
     "FixedLengthRecordReader",
@@ -36,74 +28,6 @@ __all__ = [
     "TextLineReader",
     "WholeFileReader",
 ]
-
-
-class ByteStream:
-    """A file that is read from its beginning to its end.
-
-    Args:
-        file: The file, which it closes.
-        path: The name of the file, for messages.
-        encoding: ZLIB or GZIP; anything else is a file as it is.
-    """
-
-    def __init__(self, file: BinaryIO, path: str, encoding: str = "") -> None:
-        self._path = path
-        if encoding in WINDOW_BITS:
-            file = io.BufferedReader(Inflated(file, path, WINDOW_BITS[encoding]), PIECE)
-        self._file = file
-
-    def read(self, size: int) -> bytes:
-        """The next bytes: fewer than `size` at the end alone.
-
-        Raises:
-            ResourceExhaustedError: there are too many.
-            DataLossError: the file cannot be decompressed.
-        """
-        if size <= PIECE:
-            return self._piece(size)
-        pieces, found = [], 0
-        while found < size and (piece := self._piece(min(size - found, PIECE))):
-            pieces.append(piece)
-            found = self._checked(found + len(piece))
-        return b"".join(pieces)
-
-    def skip(self, size: int) -> bool:
-        """Leave out the next bytes; False if there are not as many."""
-        while size and (piece := self._piece(min(size, PIECE))):
-            size -= len(piece)
-            check_time("reading", self._path)
-        return not size
-
-    def read_line(self) -> bytes | None:
-        """The next line without its end: newline, or carriage return and newline; None at the end."""
-        line = self._piece(PIECE, is_line=True)
-        if len(line) == PIECE and not line.endswith(b"\n"):
-            line = self._whole_line(line)
-        text = line.removesuffix(b"\n").removesuffix(b"\r")
-        return text if text or line.endswith(b"\n") else None
-
-    def _whole_line(self, begin: bytes) -> bytes:
-        pieces, found = [begin], len(begin)
-        while piece := self._piece(PIECE, is_line=True):
-            pieces.append(piece)
-            found = self._checked(found + len(piece))
-            if piece.endswith(b"\n"):
-                break
-        return b"".join(pieces)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def _piece(self, size: int, *, is_line: bool = False) -> bytes:
-        with file_errors(self._path):
-            return self._file.readline(size) if is_line else self._file.read(size)
-
-    def _checked(self, size: int) -> int:
-        """A number of bytes that may be held, while there is time."""
-        check_time("reading", self._path)
-        return check_allocation((size,), DataType.DT_UINT8)[0]
 
 
 class IdentityReader(ReaderBase):
@@ -304,34 +228,12 @@ class FixedLengthRecordReader(FileReader):
 
 
 class TFRecordReader(FileReader):
-    """Gives TFRecords, and where they begin in the file.
-
-    A record is its length, the checksum of the length, the data, and the checksum of the data.
-    """
+    """Gives TFRecords, and where they begin in the file."""
 
     type_name = "TFRecordReader"
 
     def begin(self, stream: ByteStream) -> None:
-        self._offset = 0
+        self._records = RecordReader(stream, self.state.current_work)
 
     def next_record(self, stream: ByteStream) -> tuple[int, bytes] | None:
-        """Fewer bytes than the beginning of a record has are the end."""
-        start = self._offset
-        header = stream.read(12)
-        if len(header) < 12:
-            return None
-        if not _is_sum(header[:8], header[8:]):
-            hint = "" if start else " (Is this even a TFRecord file?)"
-            raise DataLossError(f"corrupted record at {start}{hint} in {self.state.current_work!r}")
-        length = int.from_bytes(header[:8], "little")
-        data, checksum = stream.read(length), stream.read(4)
-        if len(checksum) < 4:
-            raise DataLossError(f"truncated record at {start} in {self.state.current_work!r}")
-        if not _is_sum(data, checksum):
-            raise DataLossError(f"corrupted record at {start + 12} in {self.state.current_work!r}")
-        self._offset = start + 16 + length
-        return start, data
-
-
-def _is_sum(data: bytes, checksum: bytes) -> bool:
-    return masked_crc32c(data) == int.from_bytes(checksum, "little")
+        return self._records.next()

@@ -12,7 +12,6 @@ import fnmatch
 import glob
 import math
 import os
-import struct
 import threading
 import zlib
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.crc32c import masked_crc32c
 from opkernel.device.budget import check_time
 from opkernel.device.opened_files import open_file, read_whole
 from opkernel.device.permissions import Permissions
@@ -31,6 +29,7 @@ from opkernel.errors import (
     UnimplementedError,
 )
 from opkernel.file_errors import file_errors
+from opkernel.io.record_format import record_parts
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import no_outputs, register_op
 from opkernel.opdef.common_shapes import explicit_shape, unknown_shape
@@ -306,9 +305,7 @@ class DumpTensor(OpKernel):
     def _record(self, tensor: Any) -> bytes:
         """The tensor as a record of a TFRecord file."""
         data: bytes = serialize_tensor(tensor, T=self.input_types[0]).item()
-        length = struct.pack("<Q", len(data))
-        sums = [struct.pack("<I", masked_crc32c(part)) for part in (length, data)]
-        return length + sums[0] + data + sums[1]
+        return b"".join(record_parts(data))
 
 
 def _write(permissions: Permissions, path: bytes, content: bytes) -> None:

@@ -5,25 +5,22 @@ core/kernels/decode_raw_op.cc, decode_padded_raw_op.cc, core/kernels/decode_comp
 """
 
 import io
-import os
-import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from opkernel.device.made_bytes import making_bytes
-from opkernel.device.opened_files import PIECE
 from opkernel.device.string_tensors import gather_bytes, joining, map_strings, string_tensor
 from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import (
-    DataLossError,
     InvalidArgumentError,
     OpError,
     ResourceExhaustedError,
     UnimplementedError,
 )
+from opkernel.io.byte_stream import WINDOW_BITS, Inflated
 from opkernel.kernel import check_allocation
 from opkernel.opdef import (
     InferenceContext,
@@ -214,7 +211,6 @@ DECODE_COMPRESSED = register_op(
     doc="Each string decompressed: ZLIB, GZIP, or as it is.",
 )
 
-WINDOW_BITS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
 _MADE = 1 << 20
 """So many bytes are made at a time."""
 
@@ -235,56 +231,3 @@ def decode_compressed(*, compression_type: str) -> Callable[[Any], Any]:
         return gather_bytes(in_time(pieces, string_work), "a decompressed string")
 
     return lambda tensor: map_strings(decompressed, tensor)
-
-
-class Inflated(io.RawIOBase):
-    """What a compressed file holds: one stream for ZLIB, any number for GZIP.
-
-    A stream that is cut short has what can be decompressed.
-    """
-
-    def __init__(self, file: BinaryIO, path: str, window_bits: int) -> None:
-        super().__init__()
-        self._file = file
-        self._path = path
-        self._window_bits = window_bits
-        self._stream = zlib.decompressobj(window_bits)
-        self._rest = b""
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]  # bytes come in
-        """Fill the beginning of a buffer; 0 at the end."""
-        while True:
-            if self._stream.eof and not self._begin_next():
-                return 0
-            packed = self._rest or self._file.read(PIECE)
-            found = self._inflated(packed, len(buffer))
-            if found:
-                buffer[: len(found)] = found
-                return len(found)
-            if not packed:
-                return 0
-
-    def _begin_next(self) -> bool:
-        """Begin the stream that follows; False if none may."""
-        if self._window_bits == zlib.MAX_WBITS:
-            return False
-        self._rest = self._stream.unused_data or self._file.read(PIECE)
-        self._stream = zlib.decompressobj(self._window_bits)
-        return bool(self._rest)
-
-    def _inflated(self, packed: bytes, size: int) -> bytes:
-        try:
-            found = self._stream.decompress(packed, size)
-        except zlib.error as error:
-            raise DataLossError(f"{os.fsdecode(self._path)} is damaged: {error}") from error
-        self._rest = self._stream.unconsumed_tail
-        return found
-
-    def close(self) -> None:
-        """Close the file, too."""
-        self._file.close()
-        super().close()
