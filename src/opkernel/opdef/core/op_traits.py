@@ -177,6 +177,7 @@ WHY_NO_KERNEL: Mapping[str, str] = {
     "lmdb": "no library that reads LMDB is among those that opkernel uses: convert the database to TFRecords",
     "onednn_graph": "TensorFlow's own graphs for oneDNN have it, files do not",
     "risc": "TensorFlow has no kernels of it",
+    "tensorboard_database": "TensorBoard has dropped its databases, and reads event files only",
     "tensorflow": "TensorFlow has no CPU kernel of it either",
     "tests": "TensorFlow's own tests have it, models do not",
     "tf_data": "this part of tf.data is not covered yet",

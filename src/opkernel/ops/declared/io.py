@@ -48,26 +48,17 @@ def _generate_bounding_box_proposals_shape(c: InferenceContext) -> None:
     set_outputs(c, [c.make_shape([batch, count, 4]), c.matrix(batch, count)])
 
 
-_SCALARS = (
-    "AudioSummary AudioSummaryV2 DebugNanCount HistogramSummary ImageSummary MergeSummary "
-    "ScalarSummary SummaryWriter TensorSummary TensorSummaryV2"
-)
-_NO_OUTPUTS = (
-    "CloseSummaryWriter CreateSummaryDbWriter CreateSummaryFileWriter FlushSummaryWriter ImportEvent "
-    "WriteAudioSummary WriteGraphSummary WriteHistogramSummary WriteImageSummary WriteRawProtoSummary "
-    "WriteScalarSummary WriteSummary"
-)
 _UNKNOWN = ("DebugNumericSummary", "DebugNumericSummaryV2", "RecordInput")
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "AudioMicrofrontend": _microfrontend_shape,
+    "CreateSummaryDbWriter": no_outputs,
     "DebugGradientRefIdentity": unchanged_shape,
+    "DebugNanCount": scalar_shape,
     "GenerateBoundingBoxProposals": _generate_bounding_box_proposals_shape,
     "GenerateVocabRemapping": shape_rule("[], [] -> [{num_new_vocab}], []"),
     "LMDBReader": shape_rule("-> [2]"),
     "LoadAndRemapMatrix": shape_rule("_, [] -> [{num_rows}, {num_cols}]"),
     "_TensorToHashBucketFast": unchanged_shape,
-    **dict.fromkeys(_SCALARS.split(), scalar_shape),
-    **dict.fromkeys(_NO_OUTPUTS.split(), no_outputs),
     **dict.fromkeys(_UNKNOWN, unknown_shape),
 }

@@ -1,0 +1,1 @@
+"""Ops that make summaries for TensorBoard, and ops that write event files."""
