@@ -24,6 +24,7 @@ from opkernel import raw_ops as raw_ops
 from opkernel import runtime as runtime
 from opkernel import serving as serving
 from opkernel import state as state
+from opkernel import summary as summary
 from opkernel import testing as testing
 from opkernel import tracebacks as tracebacks
 from opkernel import training as training

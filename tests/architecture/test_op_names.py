@@ -69,6 +69,7 @@ MODULES = {
         "InitializeTable InitializeTableV2 LookupTableExport LookupTableExportV2 ReadVariableOp"
     ),
     "runtime.program.session_state": "GetSessionHandle GetSessionHandleV2",
+    "summary.writers": "CloseSummaryWriter CreateSummaryFileWriter FlushSummaryWriter SummaryWriter",
     "training.resource": "LookupTableExportV2",
     "training.variable": "ReadVariableOp",
     "wiring": "_XlaCompile _XlaRun",  # their kernels belong to the runtime
