@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opkernel import raw_ops
-from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.errors import AbortedError, InvalidArgumentError, NotFoundError
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,16 @@ def test_the_name_of_a_type() -> None:
 
 def test_nothing_to_wait_for() -> None:
     assert raw_ops.SyncDevice() is None
+
+
+def test_a_fact() -> None:
+    assert raw_ops.Fact() == b"0! == 1"
+
+
+@pytest.mark.parametrize("exits", [True, False])
+def test_an_abort_ends_the_step_only(exits: bool) -> None:
+    with pytest.raises(AbortedError, match="enough of it"):
+        raw_ops.Abort(error_msg="enough of it", exit_without_error=exits)
 
 
 def test_tensors_that_nobody_looks_at() -> None:
@@ -52,3 +62,5 @@ def test_a_weak_handle_does_not_find_what_its_handles_own() -> None:
     with pytest.raises(NotFoundError):
         raw_ops.LookupTableSizeV2(table_handle=weak)
     assert raw_ops.LookupTableSizeV2(table_handle=table) == 0
+    assert raw_ops.IsResourceHandleRefCounting(handle=table)
+    assert not raw_ops.IsResourceHandleRefCounting(handle=weak)

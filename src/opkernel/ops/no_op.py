@@ -1,16 +1,19 @@
-"""Ops that compute nothing, and that others wait for; DeviceIndex and DtypeWithDefaultOp.
+"""Ops that compute nothing, and that others wait for; DeviceIndex, DtypeWithDefaultOp, Fact, and Abort.
 
 Source: TensorFlow core/ops/no_op.cc, core/ops/control_flow_ops.cc, core/kernels/no_op.h,
-core/ops/functional_ops.cc, core/kernels/function_ops.cc, python/framework/test_ops.cc.
+core/ops/functional_ops.cc, core/kernels/function_ops.cc, python/framework/test_ops.cc,
+core/kernels/control_flow_ops.cc (AbortOp), core/ops/array_ops.cc, core/kernels/fact_op.cc.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from opkernel.device.string_tensors import string_tensor
+from opkernel.errors import AbortedError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
-from opkernel.opdef import register_op, scalar_shape
+from opkernel.opdef import register_op, scalar_shape, unknown_shape
 from opkernel.opdef.common_shapes import no_outputs
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -74,3 +77,28 @@ DTYPE_WITH_DEFAULT_OP = register_op(
 @register_kernel(DTYPE_WITH_DEFAULT_OP, factory=True)
 def dtype_with_default(*, T: DataType) -> Any:
     return lambda value: string_tensor((), [T.string.encode()])
+
+
+FACT = register_op("Fact() -> fact: string", shape_fn=unknown_shape, doc="A fact.")
+
+
+@register_kernel(FACT)
+def fact() -> Any:
+    return string_tensor((), [b"0! == 1"])
+
+
+ABORT = register_op(
+    "Abort()",
+    attrs=["error_msg: string = ''", "exit_without_error: bool = false"],
+    shape_fn=no_outputs,
+    doc="Ends the step with an AbortedError that has the message. TensorFlow ends the process.",
+)
+
+
+@register_kernel(ABORT, factory=True)
+def abort(*, error_msg: str, exit_without_error: bool) -> Callable[[], None]:
+    def kernel() -> None:
+        asked = "exit" if exit_without_error else "abort"
+        raise AbortedError(f"Abort would {asked} the process; it ends the step: {error_msg!r}")
+
+    return kernel

@@ -1,9 +1,9 @@
-"""Shapes of ops of arrays, matrices, maps of tensors and signals, and of RISC.
+"""Shapes of ops of arrays, matrices and signals, and of RISC.
 
 RISC is a reduced set of ops; most have no shape function of their own in TensorFlow.
 
 Source: TensorFlow core/ops/array_ops.cc, linalg_ops.cc, special_math_ops.cc, math_ops.cc, nn_ops.cc,
-tpu_cross_replica_ops.cc, spectral_ops.cc, map_ops.cc, risc_ops.cc.
+tpu_cross_replica_ops.cc, spectral_ops.cc, risc_ops.cc.
 """
 
 from opkernel.errors import InvalidArgumentError
@@ -39,11 +39,10 @@ _RISC_UNKNOWN = (
     "Reshape Reverse Scatter Shape Squeeze Transpose TriangularSolve While"
 )
 
-_SCALARS = "EmptyTensorMap TensorMapErase TensorMapHasKey TensorMapInsert TensorMapSize"
 _UNKNOWN = (
     "BatchCholesky BatchCholeskyGrad BatchMatrixDeterminant BatchMatrixInverse BatchMatrixSolve "
     "BatchMatrixSolveLs BatchMatrixTriangularSolve BatchSelfAdjointEig BatchSelfAdjointEigV2 "
-    "BatchSvd Fact TensorMapLookup TensorMapStackKeys"
+    "BatchSvd"
 )
 
 
@@ -54,7 +53,6 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(("CheckPinned", "Copy", "CopyHost"), common_shapes.unchanged_shape),
     "_ParallelConcatStart": common_shapes.explicit_shape,
     "_ParallelConcatUpdate": common_shapes.unchanged_shape,
-    **dict.fromkeys(_SCALARS.split(), common_shapes.scalar_shape),
     **dict.fromkeys(_UNKNOWN.split(), common_shapes.unknown_shape),
     "MatrixExponential": square_shape,
     "SelfAdjointEig": _self_adjoint_eig_shape,

@@ -4,7 +4,6 @@ Source: TensorFlow core/ops/functional_ops.cc, control_flow_ops.cc, batch_ops.cc
 resource_variable_ops.cc, python/framework/test_ops.cc.
 """
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import (
     InferenceContext,
     OpShapeInferenceFn,
@@ -14,7 +13,7 @@ from opkernel.opdef import (
 )
 from opkernel.opdef.common_shapes import no_outputs
 from opkernel.opdef.common_shapes.rules import each_output_as_its_input, shape_rule
-from opkernel.ops.input_checks import require, require_equal
+from opkernel.ops.input_checks import require
 from opkernel.types import DataType
 
 
@@ -27,31 +26,6 @@ def _symbolic_gradient(c: InferenceContext) -> None:
             held = c.input_handle_shapes_and_types(i)
             shape = held[0].shape if held else c.unknown_shape()
         c.set_output(i, shape)
-
-
-def _map_defun(c: InferenceContext) -> None:
-    """[n, result...] of a function called with each of n rows of the arguments."""
-    shapes = c.get_attr("output_shapes")
-    message = "`output_shapes` must be the same length as `output_types` ({} vs. {})"
-    require_equal(len(shapes), c.num_outputs(), message)
-    rows = _rows_of_arguments(c)
-    for i, shape in enumerate(shapes):
-        result = c.make_shape_from_partial_shape(shape)
-        c.set_output(i, c.concatenate(c.vector(rows), result))
-
-
-def _rows_of_arguments(c: InferenceContext) -> int | None:
-    rows = None
-    for i in range(len(c.get_attr("Targuments"))):
-        message = f"Arguments must have rank at least 1. Input {i} has rank of 0."
-        require(c.rank(c.input(i)) != 0, message)
-        size = c.dim(c.input(i), 0)
-        if not c.value_known(size):
-            continue
-        if rows not in (None, size.value):
-            raise InvalidArgumentError("Arguments must have the same dimension 0.")
-        rows = size.value
-    return rows
 
 
 def _batch(c: InferenceContext) -> None:
@@ -70,7 +44,7 @@ def _unbatch_grad(c: InferenceContext) -> None:
 
 
 _SCALARS = (
-    "DevicePlacementOp GraphDefVersion IsResourceHandleRefCounting IsTensorFloat32Enabled KernelLabel "
+    "DevicePlacementOp GraphDefVersion IsTensorFloat32Enabled KernelLabel "
     "ResourceInitializedOp StubResourceHandleOp"
 )
 _UNKNOWN = (
@@ -80,11 +54,10 @@ _UNKNOWN = (
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_SCALARS.split(), scalar_shape),
-    **dict.fromkeys(("Abort", "ResourceCreateOp", "ResourceUsingOp"), no_outputs),
+    **dict.fromkeys(("ResourceCreateOp", "ResourceUsingOp"), no_outputs),
     **dict.fromkeys(_UNKNOWN.split(), unknown_shape),
     "Batch": _batch,
     "KernelLabelRequired": shape_rule("[?] -> []"),
-    "MapDefun": _map_defun,
     "SleepIdentityOp": unchanged_shape,
     "SymbolicGradient": _symbolic_gradient,
     "Unbatch": lambda c: c.set_output(0, c.replace_dim(c.input(0), 0, None)),

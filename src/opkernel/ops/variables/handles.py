@@ -253,6 +253,12 @@ register_op(
     doc="A handle of the same names, which keeps no resource alive: one that its handles own is not found by it.",
 )
 register_op(
+    "IsResourceHandleRefCounting(handle: resource) -> result: bool",
+    is_stateful=True,
+    shape_fn=scalar_shape,
+    doc="Whether the handle owns its resource, which ends with the last of its handles.",
+)
+register_op(
     "DisableCopyOnRead(resource: resource)",
     shape_fn=no_outputs,
     is_stateful=True,
@@ -281,6 +287,11 @@ class DestroyResourceOp(OpKernel):
 def make_weak_resource_handle(handle: Any) -> Any:
     """A handle with the same names, which keeps no resource alive."""
     return tensor_of_handle(replace(handle_from_input(handle), resource=None))
+
+
+@register_kernel("IsResourceHandleRefCounting")
+def is_resource_handle_ref_counting(handle: Any) -> Any:
+    return np.bool_(handle_from_input(handle).is_ref_counting)
 
 
 @register_kernel("DisableCopyOnRead")
