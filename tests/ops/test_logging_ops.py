@@ -1,4 +1,4 @@
-"""Print, PrintV2, Timestamp and the debugger's nodes."""
+"""Print, PrintV2 and Timestamp."""
 
 import logging
 import time
@@ -8,7 +8,7 @@ import pytest
 
 import opkernel
 from opkernel import raw_ops
-from opkernel.errors import InvalidArgumentError, PermissionDeniedError, UnimplementedError
+from opkernel.errors import InvalidArgumentError, PermissionDeniedError
 from opkernel.graph import Graph
 from opkernel.types import DataType
 
@@ -94,29 +94,3 @@ def test_timestamp() -> None:
     stamp = raw_ops.Timestamp()
     assert before <= stamp <= time.time()
     assert stamp.dtype == np.float64
-
-
-def test_debug_identities_pass_their_input_on() -> None:
-    x = np.arange(3)
-    named = {"tensor_name": "node:0"}
-    for op, attrs in (
-        (raw_ops.DebugIdentity, named),
-        (raw_ops.DebugIdentityV2, {}),
-        (raw_ops.DebugIdentityV3, named),
-    ):
-        np.testing.assert_array_equal(op(input=x, **attrs), x)
-        with pytest.raises(UnimplementedError, match="file:///x"):
-            op(input=x, debug_urls=["file:///x"], **attrs)
-
-
-@pytest.mark.parametrize("op", ["DebugIdentity", "DebugIdentityV3"])
-def test_debug_identities_want_the_name_of_a_tensor(op: str) -> None:
-    call = getattr(raw_ops, op)
-    for right in ("node", "node:1", "node: -1", " "):
-        assert call(input=7, tensor_name=right) == 7
-    for wrong in ("", "::", "a:0:1"):
-        with pytest.raises(InvalidArgumentError, match="Failed to parse tensor name"):
-            call(input=7, tensor_name=wrong)
-    for wrong in ("a:", "a:b", "a:2147483648"):
-        with pytest.raises(InvalidArgumentError, match="Invalid string value for output_slot"):
-            call(input=7, tensor_name=wrong)

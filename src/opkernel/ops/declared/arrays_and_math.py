@@ -50,7 +50,6 @@ _BATCH = tuple(f"Batch{way}FFT{suffix}" for way in ("", "I") for suffix in ("", 
 _ANY_AXES = ("FFTND", "IFFTND", "RFFTND", "IRFFTND")
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    **dict.fromkeys(("CheckPinned", "Copy", "CopyHost"), common_shapes.unchanged_shape),
     "_ParallelConcatStart": common_shapes.explicit_shape,
     "_ParallelConcatUpdate": common_shapes.unchanged_shape,
     **dict.fromkeys(_UNKNOWN.split(), common_shapes.unknown_shape),

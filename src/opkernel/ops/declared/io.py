@@ -1,7 +1,7 @@
-"""Shapes of ops that come and go by files, sound, images and strings: readers, vocabularies, summaries, debugging.
+"""Shapes of ops that come and go by files, sound, images and strings: readers, vocabularies, summaries.
 
 Source: TensorFlow core/ops/io_ops.cc, checkpoint_ops.cc, string_ops.cc, image_ops.cc, summary_ops.cc, logging_ops.cc,
-debug_ops.cc, lite/experimental/microfrontend/ops.
+lite/experimental/microfrontend/ops.
 """
 
 from opkernel.opdef import (
@@ -48,12 +48,12 @@ def _generate_bounding_box_proposals_shape(c: InferenceContext) -> None:
     set_outputs(c, [c.make_shape([batch, count, 4]), c.matrix(batch, count)])
 
 
-_UNKNOWN = ("DebugNumericSummary", "DebugNumericSummaryV2", "RecordInput")
+    "AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary "
+_UNKNOWN = ("RecordInput",)
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "AudioMicrofrontend": _microfrontend_shape,
     "CreateSummaryDbWriter": no_outputs,
-    "DebugGradientRefIdentity": unchanged_shape,
     "DebugNanCount": scalar_shape,
     "GenerateBoundingBoxProposals": _generate_bounding_box_proposals_shape,
     "GenerateVocabRemapping": shape_rule("[], [] -> [{num_new_vocab}], []"),

@@ -191,14 +191,15 @@ def ref_select_shape(c: InferenceContext) -> None:
     c.set_output(0, first if c.fully_defined(first) and same else c.unknown_shape())
 
 
-register_op(
-    "RefIdentity(input: Ref(T)) -> output: Ref(T)",
-    attrs=["T: type"],
-    shape_fn=unchanged_shape,
-    traits="has_no_effect",
-    allows_uninitialized_input=True,
-    doc="The same reference.",
-)
+for _name in ("RefIdentity", "DebugGradientRefIdentity"):
+    register_op(
+        f"{_name}(input: Ref(T)) -> output: Ref(T)",
+        attrs=["T: type"],
+        shape_fn=unchanged_shape,
+        traits="has_no_effect",
+        allows_uninitialized_input=True,
+        doc="The same reference.",
+    )
 register_op(
     "RefSelect(index: int32, inputs: Ref(N * T)) -> output: Ref(T)",
     attrs=["T: type", "N: int >= 1"],
@@ -208,7 +209,7 @@ register_op(
 )
 
 
-@register_kernel("RefIdentity")
+@register_kernel("RefIdentity", "DebugGradientRefIdentity")
 class RefIdentity(OpKernel):
     """Passes on a reference."""
 
@@ -229,6 +230,6 @@ class RefSelect(OpKernel):
         ctx.forward_ref_input_to_ref_output(1 + int(index), 0)
 
 
-@g.register_gradient("RefIdentity")
+@g.register_gradient("RefIdentity", "DebugGradientRefIdentity")
 def ref_identity_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
     return grad
