@@ -82,10 +82,12 @@ from opkernel.endpoints.array import identity as identity
 from opkernel.endpoints.array import identity_n as identity_n
 from opkernel.endpoints.array import linspace as linspace
 from opkernel.endpoints.array import meshgrid as meshgrid
+from opkernel.endpoints.array import numpy_function as numpy_function
 from opkernel.endpoints.array import one_hot as one_hot
 from opkernel.endpoints.array import ones as ones
 from opkernel.endpoints.array import ones_like as ones_like
 from opkernel.endpoints.array import pad as pad
+from opkernel.endpoints.array import py_function as py_function
 from opkernel.endpoints.array import range as range
 from opkernel.endpoints.array import rank as rank
 from opkernel.endpoints.array import realdiv as realdiv

@@ -115,12 +115,12 @@ def test_the_doctor_judges_the_signature(command: Command, json_of: Callable[...
     done = command("doctor", TWO)
     assert done.exit_code == 0
     assert "Every op can run.\n" in done.stdout
-    assert "Note: PyFunc: no CPU kernel (needed by ask)\n" in done.stdout
+    assert "Note: PyFunc: needs a function of a program (needed by ask)\n" in done.stdout
     done = command("doctor", TWO, "--signature_def", "ask")
     assert done.exit_code == 1
-    assert "Problem: PyFunc: no CPU kernel\n" in done.stdout
+    assert "Problem: PyFunc: needs a function of a program\n" in done.stdout
     facts = json_of("doctor", TWO)
-    assert facts["not_runnable"] == {"PyFunc": "no CPU kernel"}
+    assert facts["not_runnable"] == {"PyFunc": "needs a function of a program"}
     assert facts["elsewhere"] == {"PyFunc": ["ask"]}
 
 

@@ -212,7 +212,7 @@ def test_nodes_of_a_saved_model_and_of_its_functions(command: Command) -> None:
 def test_ops_alone(command: Command) -> None:
     ops = {one["op"]: one for one in json_of(command, "show", TWO, "--list_ops")}
     assert ops["MatMul"] == {"op": "MatMul", "nodes": 1, "not_runnable": None}
-    assert ops["PyFunc"]["not_runnable"] == "no CPU kernel"
+    assert ops["PyFunc"]["not_runnable"] == "needs a function of a program"
 
 
 def test_a_drawing_of_a_saved_model(command: Command, tmp_path: Path) -> None:

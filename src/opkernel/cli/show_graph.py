@@ -144,6 +144,8 @@ def _reason_not_to_run(graph: Graph, node: NodeDef) -> str | None:
         op_def = graph.op_registry.look_up_op_def(node.op)
     except NotFoundError:
         return "unknown op"
+    if graph.op_registry.traits(node.op).runs_python and "token" in node.attr:
+        return "needs a function of a program"
     add_defaults_to_node_def(node, op_def)
     if any(kernel_def_available(device_type, node) for device_type in offered_device_types()):
         return None

@@ -1,4 +1,4 @@
-"""Permissions: which files a graph may read and write; origins: which permissions a node has.
+"""Permissions: which files a graph may read and write, and which functions it may call; origins: which a node has.
 
 A graph is data that may come from anybody, and its nodes name files. Each path is resolved first, with its
 links and `..`. The resolved path must be a file that the caller named, or lie in a directory that the
@@ -43,7 +43,7 @@ _IN_WRITING = r"(\.tempstate\d+)?|_temp[^/]*(/[^/]+)?"
 
 
 class Permissions:
-    """Which files a graph may read and write: by default none.
+    """Which files a graph may read and write, and which functions of Python it may call: by default none.
 
         opkernel.Session(graph, permissions=opkernel.Permissions(read=["data"], write=["out"]))
 
@@ -54,16 +54,21 @@ class Permissions:
             named themselves.
         write: Directories and files that may be written, made, renamed and deleted. They may not be
             read for that.
+        python: Functions that nodes PyFunc and EagerPyFunc may call, by the token that a node names.
 
     Raises:
         InvalidArgumentError: one of them is not a path.
     """
 
-    __slots__ = ("_read", "_restores", "_saves", "_write")
+    __slots__ = ("_python", "_read", "_restores", "_saves", "_write")
 
     def __init__(
-        self, read: Iterable[_Path] | _Path = (), write: Iterable[_Path] | _Path = ()
+        self,
+        read: Iterable[_Path] | _Path = (),
+        write: Iterable[_Path] | _Path = (),
+        python: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
+        self._python = dict(python or {})
         self._read = _resolved_all(read)
         self._write = _resolved_all(write)
         self._restores: tuple[str, ...] = ()
@@ -78,6 +83,11 @@ class Permissions:
     def write(self) -> tuple[str, ...]:
         """What may be written, resolved."""
         return self._write
+
+    @property
+    def python(self) -> Mapping[str, Callable[..., Any]]:
+        """The functions that may be called, by their tokens."""
+        return self._python
 
     # More permissions.
 
@@ -118,7 +128,7 @@ class Permissions:
     ) -> Self:
         more: Self = (kind or type(self))()
         more._read = tuple(dict.fromkeys(self._read + read))
-        more._write = self._write
+        more._write, more._python = self._write, self._python
         more._restores, more._saves = self._restores + restores, self._saves + saves
         return more
 
@@ -239,16 +249,18 @@ class Permissions:
         return place
 
     def _key(self) -> tuple[object, ...]:
-        return type(self), self._read, self._write, self._restores, self._saves
+        functions = tuple(self._python.items())
+        return type(self), self._read, self._write, self._restores, self._saves, functions
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Permissions) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._key()[:-1])  # functions may have no hash
 
     def __repr__(self) -> str:
-        return f"Permissions(read={[*self._read]}, write={[*self._write]})"
+        functions = f", python={[*self._python]}" if self._python else ""
+        return f"Permissions(read={[*self._read]}, write={[*self._write]}{functions})"
 
 
 class _ForCheckpoints(Permissions):

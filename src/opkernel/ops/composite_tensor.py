@@ -32,6 +32,7 @@ from opkernel.types import (
 __all__ = ["CompositeTensorVariant"]
 
 _TYPE_NAME = "CompositeTensorVariant"
+_KINDS = TypeSpecProto.DESCRIPTOR.enum_types_by_name["TypeSpecClass"].values_by_number
 
 
 class CompositeTensorVariant(Variant):
@@ -94,8 +95,7 @@ def _spec_class(metadata: bytes) -> str:
     except DecodeError:
         raise InvalidArgumentError("Error parsing metadata") from None
     number = spec.type_spec_class
-    known = TypeSpecProto.TypeSpecClass.values()
-    return TypeSpecProto.TypeSpecClass.Name(number) if number in known else str(number)
+    return _KINDS[number].name if number in _KINDS else str(number)
 
 
 def _bytes(metadata: str) -> bytes:

@@ -234,6 +234,7 @@ def is_foldable(op: Operation) -> bool:
         and not registration.op_def.is_stateful
         and not registration.is_function_op
         and not registration.traits.calls  # which may take any time
+        and not registration.traits.runs_python
         and op.type not in _NOT_CONSTANT
     )
 

@@ -155,12 +155,13 @@ class OpRegistry:
         return self._traits_to_load(name) if known is None else known.traits
 
     def may_open_files(self, name: str) -> bool:
-        """Whether kernels of an op may open files: its traits say so, or the catalogue does not have the op.
+        """Whether kernels of an op may open files, or run Python: its traits say so, or the catalogue lacks the op.
 
         Loads and builds nothing.
         """
         traits = self.traits(name)
-        return traits.reads_files or traits.writes_files or self._owner_to_load(name) is None
+        asks = traits.reads_files or traits.writes_files or traits.runs_python
+        return asks or self._owner_to_load(name) is None
 
     def owners(self) -> dict[str, str]:
         """The modules that declare ops, by op; ops that came as data have none."""

@@ -127,7 +127,7 @@ class DebugKernel(OpKernel):
             UnavailableError: a place is of an unknown kind.
             InternalError: files could not be written.
         """
-        failures = []
+        failures: list[str] = []
         for url in self._urls:
             scheme = url[: url.find("//") + 2].lower()
             if scheme == _FILE:

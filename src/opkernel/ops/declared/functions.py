@@ -1,6 +1,6 @@
 """Shapes of ops of functions and batches, of resources that no other module has, and of TensorFlow's own tests.
 
-Source: TensorFlow core/ops/functional_ops.cc, control_flow_ops.cc, batch_ops.cc, script_ops.cc, dataset_ops.cc,
+Source: TensorFlow core/ops/functional_ops.cc, control_flow_ops.cc, batch_ops.cc, dataset_ops.cc,
 resource_variable_ops.cc, python/framework/test_ops.cc.
 """
 
@@ -47,10 +47,7 @@ _SCALARS = (
     "DevicePlacementOp GraphDefVersion IsTensorFloat32Enabled KernelLabel "
     "ResourceInitializedOp StubResourceHandleOp"
 )
-_UNKNOWN = (
-    "BatchFunction ConstructionFails EagerPyFunc GetDeadline Old PyFunc PyFuncStateless SleepOp TestAttr "
-    "_If"
-)
+_UNKNOWN = "BatchFunction ConstructionFails GetDeadline Old SleepOp TestAttr _If"
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_SCALARS.split(), scalar_shape),

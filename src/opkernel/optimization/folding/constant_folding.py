@@ -65,6 +65,8 @@ def _may_fold(op: Operation, editor: GraphEditor, constants: set[Operation]) -> 
         return False
     if op.type in _NOT_FOLDED or op.type[:1] == "_" or op.op_def.is_stateful or op.traits.calls:
         return False
+    if op.traits.runs_python:
+        return False
     if op in editor.feeds or op.type in editor.graph.function_library:
         return False
     return not any(d.is_ref or (not d.can_memcpy and d.string != "string") for d in op.output_types)
