@@ -104,7 +104,7 @@ def test_py_function_converts_and_numpy_function_does_not(
 
 @BOTH
 def test_functions_get_arrays_scalars_and_bytes_of_their_own(call: Any) -> None:
-    seen = []
+    seen: list[type] = []
 
     def func(*arguments: Any) -> Any:
         arguments[0][0] = 9

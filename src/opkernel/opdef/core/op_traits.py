@@ -183,7 +183,8 @@ WHY_NO_KERNEL: Mapping[str, str] = {
     "tf_data": "this part of tf.data is not covered yet",
     "tpu": "needs a TPU",
     "word2vec": (
-        "TensorFlow has deprecated its ops for word2vec in favour of models: compute skip-grams in Python"
+        "TensorFlow has dropped its ops for word2vec: graphs of version 19 and later may not have them; compute "
+        "skip-grams in Python"
     ),
     "xla_custom_call": "it would have a model name any code of the process",
     "xla_devices": "part of XLA's programs for several devices, or for a device and its host",

@@ -89,12 +89,6 @@ def quantized_matmul_shape(c: InferenceContext, name: str) -> None:
         set_scalar_range(c)
 
 
-def _custom_aggregator_shape(c: InferenceContext) -> None:
-    """Input 0, its range and a histogram."""
-    shape_with_range(c)
-    c.set_output(3, c.vector(c.get_attr("num_bins")))
-
-
 def _mkl_concat_shape(c: InferenceContext) -> None:
     """As in TensorFlow, some of the descriptions of layouts count as values."""
     common_shapes.concat_shape(c, c.num_inputs() - 3)
@@ -197,7 +191,6 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     ),
     "CudnnRNNParamsSize": shape_rule("[], [], [] -> [1]"),
     "CudnnRNNV3": partial(_cudnn_rnn_shape, cell_state=2),
-    "CustomAggregator": _custom_aggregator_shape,
     "QuantizedReluX": partial(shape_with_range, scalars=(1, 2, 3)),
     "_FusedQuantizedConv2D": common_shapes.fused_quantized_conv2d_shape,
     "_FusedQuantizedDepthwiseConv2D": common_shapes.fused_quantized_depthwise_conv2d_shape,
