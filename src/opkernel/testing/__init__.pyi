@@ -1,5 +1,6 @@
 from opkernel.testing.device_check import check_device as check_device
 from opkernel.testing.gradient_check import check_gradient as check_gradient
+from opkernel.testing.kernels_of_test_ops import tensorflow_test_kernels as tensorflow_test_kernels
 from opkernel.testing.op_call import CheckFailure as CheckFailure
 from opkernel.testing.op_call import OpCall as OpCall
 from opkernel.testing.op_call import read_op_call as read_op_call

@@ -8,7 +8,6 @@ from opkernel.opdef import (
     InferenceContext,
     OpShapeInferenceFn,
     scalar_shape,
-    unchanged_shape,
     unknown_shape,
 )
 from opkernel.opdef.common_shapes import no_outputs
@@ -55,7 +54,7 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_UNKNOWN.split(), unknown_shape),
     "Batch": _batch,
     "KernelLabelRequired": shape_rule("[?] -> []"),
-    "SleepIdentityOp": unchanged_shape,
+    "SleepIdentityOp": lambda c: c.set_output(0, c.input(1)),
     "SymbolicGradient": _symbolic_gradient,
     "Unbatch": lambda c: c.set_output(0, c.replace_dim(c.input(0), 0, None)),
     "UnbatchGrad": _unbatch_grad,
