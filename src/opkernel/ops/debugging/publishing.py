@@ -9,7 +9,6 @@ Source: TensorFlow core/debug/debug_io_utils.{h,cc}, debug_node_key.{h,cc}, core
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import struct
@@ -25,6 +24,7 @@ from opkernel.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
+from opkernel.escaping import json_text
 from opkernel.file_errors import file_errors
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.ops.parsing.tensors import serialized
@@ -66,8 +66,8 @@ class DebugNode:
 
     def event(self, tensor: bytes, microseconds: int) -> bytes:
         """The serialized Event that has a serialized tensor."""
-        facts = {"device": self.device, "outputSlot": self.slot, "numChunks": 1, "chunkIndex": 0}
-        content = json.dumps(facts, separators=(",", ":"), ensure_ascii=False)
+        device = json_text(self.device)
+        content = f'{{"device":{device},"outputSlot":{self.slot},"numChunks":1,"chunkIndex":0}}'
         plugin = _field(1, b"debugger") + _field(2, _utf8(content))
         name = f"{self.node}:{self.slot}:{self.debug_op}"
         value = _field(1, _utf8(self.node)) + _field(7, _utf8(name)) + _field(8, tensor)
