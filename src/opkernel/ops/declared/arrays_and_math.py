@@ -10,13 +10,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
 from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.input_checks import require
-from opkernel.ops.linalg.matrices import square_matrices, square_shape
-
-
-def _self_adjoint_eig_shape(c: InferenceContext) -> None:
-    """[..., n, n] -> [..., n + 1, n]: the eigenvalues above the eigenvectors."""
-    batch, size = square_matrices(c)
-    c.set_output(0, c.concatenate(batch, c.matrix(c.add(size, 1), size)))
 
 
 def _equal_shapes(c: InferenceContext) -> None:
@@ -39,11 +32,8 @@ _RISC_UNKNOWN = (
     "Reshape Reverse Scatter Shape Squeeze Transpose TriangularSolve While"
 )
 
-_UNKNOWN = (
-    "BatchCholesky BatchCholeskyGrad BatchMatrixDeterminant BatchMatrixInverse BatchMatrixSolve "
-    "BatchMatrixSolveLs BatchMatrixTriangularSolve BatchSelfAdjointEig BatchSelfAdjointEigV2 "
     "BatchSvd"
-)
+_UNKNOWN = "Fact TensorMapLookup TensorMapStackKeys"
 
 
 _BATCH = tuple(f"Batch{way}FFT{suffix}" for way in ("", "I") for suffix in ("", "2D", "3D"))
@@ -53,8 +43,6 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "_ParallelConcatStart": common_shapes.explicit_shape,
     "_ParallelConcatUpdate": common_shapes.unchanged_shape,
     **dict.fromkeys(_UNKNOWN.split(), common_shapes.unknown_shape),
-    "MatrixExponential": square_shape,
-    "SelfAdjointEig": _self_adjoint_eig_shape,
     "KthOrderStatistic": shape_rule("[rows, ?] -> [rows]"),
     "MakeUnique": common_shapes.unchanged_shape_with_rank(2),
     "TopKUnique": shape_rule("[rows, ?] -> [rows, {k}], [rows, {k}]"),

@@ -1,10 +1,11 @@
-"""Functions of matrices, and gradients: MatrixSquareRoot, MatrixLogarithm; SciPy (the extra `scipy`) computes them.
+"""Functions of matrices: MatrixSquareRoot, MatrixLogarithm, by SciPy (the extra `scipy`); MatrixExponential.
 
-Source: TensorFlow core/kernels/linalg/matrix_square_root_op.cc, matrix_logarithm_op.cc,
-python/ops/linalg_grad.py; Deadman, Higham and Ralha, Blocked Schur algorithms for computing the matrix square
-root (2013).
+Source: TensorFlow core/kernels/linalg/matrix_square_root_op.cc, matrix_logarithm_op.cc, matrix_exponential_op.cc;
+Eigen unsupported/MatrixFunctions/MatrixExponential.h; Higham, The scaling and squaring method for the matrix
+exponential revisited (2005).
 """
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, check_seconds, in_time
 from opkernel.libraries import library
 from opkernel.opdef import register_op
+from opkernel.ops.linalg.lu import _factors
 from opkernel.ops.linalg.matrices import NUMBERS, T_SPEC, check_square, seconds_of, square_shape
 from opkernel.ops.registration import COMPLEX, register_kernel
 
@@ -31,10 +33,17 @@ MATRIX_LOGARITHM = register_op(
     traits="extra=scipy",
     doc="The principal logarithms of matrices.",
 )
+MATRIX_EXPONENTIAL = register_op(
+    "MatrixExponential(input: T) -> output: T",
+    attrs=[T_SPEC],
+    shape_fn=square_shape,
+    deprecated=(27, "Use Python implementation tf.linalg.matrix_exponential instead."),
+    doc="The exponentials of matrices.",
+)
 
 
-_ROOT, _LOGARITHM = 15, 40
-"""The costs of SciPy's functions, as `of_stack` takes them."""
+_ROOT, _LOGARITHM, _EXPONENTIAL = 15, 40, 0.5
+"""The costs of the functions, as `of_stack` takes them."""
 
 
 def _of_each(tensor: Any, function: Callable[[Any], Any], cost: float) -> Any:
@@ -76,3 +85,53 @@ def matrix_logarithm(tensor: Any) -> Any:
             return linalg.logm(wide)
 
     return _of_each(tensor, logarithm, _LOGARITHM)
+
+
+_DEGREES = {
+    np.float32: ((3, 4.258730016922831e-1), (5, 1.880152677804762), (7, 3.925724783138660)),
+    np.float64: (
+        (3, 1.495585217958292e-2),
+        (5, 2.539398330063230e-1),
+        (7, 9.504178996162932e-1),
+        (9, 2.097847961257068),
+        (13, 5.371920351148152),
+    ),
+}
+"""The degrees of Padé approximants, with the greatest norms for which they are exact in a type. Source: Higham (2005)."""
+
+
+@register_kernel(MATRIX_EXPONENTIAL, types={"T": NUMBERS})
+def matrix_exponential(tensor: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return _of_each(tensor, _exponential, _EXPONENTIAL)
+
+
+def _exponential(matrix: Any) -> Any:
+    """By scaling and squaring: a matrix is halved until its norm suits the approximant, whose result is squared."""
+    norm = np.abs(matrix).sum(axis=0).max()
+    degrees = _DEGREES[matrix.real.dtype.type]
+    degree, limit = next((one for one in degrees[:-1] if norm < one[1]), degrees[-1])
+    halvings = 0
+    if norm > limit and np.isfinite(norm):
+        halvings = math.frexp(norm / limit)[1]
+    even, odd = _approximant(matrix * matrix.real.dtype.type(2.0**-halvings), degree)
+    found = _factors(even - odd).solve(even + odd)
+    for _ in in_time(range(halvings), SLOW):
+        found = found @ found
+    return found
+
+
+def _approximant(matrix: Any, degree: int) -> tuple[Any, Any]:
+    """The even and the odd terms of the numerator of the diagonal Padé approximant of the exponential."""
+    power, square = np.eye(len(matrix), dtype=matrix.dtype), matrix @ matrix
+    even, odd = np.zeros_like(matrix), np.zeros_like(matrix)
+    for k in range(0, degree, 2):
+        even += _coefficient(degree, k) * power
+        odd += _coefficient(degree, k + 1) * power
+        power = power @ square
+    return even, matrix @ odd
+
+
+def _coefficient(degree: int, k: int) -> float:
+    """That of the k-th power, over that of the highest power, which is 1."""
+    return math.factorial(2 * degree - k) / (math.factorial(k) * math.factorial(degree - k))
