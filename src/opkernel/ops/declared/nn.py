@@ -134,7 +134,7 @@ def _optimizer(c: InferenceContext) -> None:
     set_outputs(c, [c.matrix(None, 4), *weights])
 
 
-_UNKNOWN = "KmeansPlusPlusInitialization NearestNeighbors SdcaShrinkL1 Skipgram"
+_UNKNOWN = ("SdcaShrinkL1", "Skipgram")
 _UNCHANGED = "Elu FusedInstanceNorm FusedMish LayerNorm LeakyRelu Relu Relu6 Swish Tanh"
 _MERGED = "EluGrad LeakyReluGrad Relu6Grad ReluGrad TanhGrad"
 
@@ -196,8 +196,7 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "_FusedQuantizedDepthwiseConv2D": common_shapes.fused_quantized_depthwise_conv2d_shape,
     "_QuantizedMatMul": _matmul_of_many_shape,
     "_QuantizedMaxPool3D": common_shapes.pool3d_shape,
-    "KMC2ChainInitialization": common_shapes.scalar_shape,
-    **dict.fromkeys(_UNKNOWN.split(), common_shapes.unknown_shape),
+    **dict.fromkeys(_UNKNOWN, common_shapes.unknown_shape),
     "NegTrain": common_shapes.no_outputs,
     "SdcaFprint": shape_rule("[n] -> [n, 2]"),
     "SdcaOptimizer": _optimizer,
