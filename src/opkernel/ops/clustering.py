@@ -51,7 +51,8 @@ def _scalar(tensor: Any, name: str) -> int:
 
 
 def _half_squares(points: Array) -> Array:
-    return np.float32(0.5) * np.einsum("ij,ij->i", points, points)
+    squares: Array = np.float32(0.5) * np.einsum("ij,ij->i", points, points)
+    return squares
 
 
 @register_kernel(KMEANS_PLUS_PLUS_INITIALIZATION)
@@ -125,7 +126,8 @@ class _PlusPlus:
     def _distances_to(self, index: int) -> Array:
         """Half the squares of the distances of all points."""
         products = self._products(self._coordinates[:, index, None])
-        return (self._squares - products) + self._squares[index]
+        found: Array = (self._squares - products) + self._squares[index]
+        return found
 
     def _products(self, others: Array) -> Array:
         """The products of the points with others, [m, n] or [m, 1]: coordinate by coordinate, as rounding counts."""
@@ -192,8 +194,8 @@ def nearest_neighbors(points: Any, centers: Any, k: Any) -> tuple[Any, Any]:
 def _nearest(points: Array, centers: Array, squares: Array, k: int) -> tuple[Array, Array]:
     """The k nearest centers of some points, block of centers by block; of equally near ones, the first."""
     own = _half_squares(points)[:, None]
-    indices = np.empty((len(points), 0), np.int64)
-    distances = np.empty((len(points), 0), np.float32)
+    indices: Array = np.empty((len(points), 0), np.int64)
+    distances: Array = np.empty((len(points), 0), np.float32)
     for first in in_time(range(0, len(centers), _CENTERS), SLOW):
         block = slice(first, first + _CENTERS)
         partial = squares[block] - points @ centers[block].T

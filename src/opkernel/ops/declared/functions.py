@@ -1,6 +1,7 @@
-"""Shapes of ops of functions and batches, of resources that no other module has, and of TensorFlow's own tests.
+"""Shapes of ops of functions, of resources that no other module has, and of TensorFlow's own tests.
 
 Source: TensorFlow core/ops/functional_ops.cc, control_flow_ops.cc, batch_ops.cc, dataset_ops.cc,
+Source: TensorFlow core/ops/functional_ops.cc, control_flow_ops.cc, script_ops.cc, dataset_ops.cc,
 resource_variable_ops.cc, python/framework/test_ops.cc.
 """
 
@@ -27,19 +28,8 @@ def _symbolic_gradient(c: InferenceContext) -> None:
         c.set_output(i, shape)
 
 
-def _batch(c: InferenceContext) -> None:
-    """All inputs with more rows; which request each row came from, and the id of the batch."""
-    batched = [c.replace_dim(shape, 0, None) for shape in c.input("in_tensors")]
-    c.set_output("batched_tensors", batched)
-    c.set_output("id", c.scalar())
-    c.set_output("batch_index", c.matrix(None, 3))
 
 
-def _unbatch_grad(c: InferenceContext) -> None:
-    grad = c.input(2)
-    c.set_output(
-        0, c.unknown_shape_of_rank(c.rank(grad)) if c.rank_known(grad) else c.unknown_shape()
-    )
 
 
 _SCALARS = (
@@ -47,16 +37,14 @@ _SCALARS = (
     "ResourceInitializedOp StubResourceHandleOp"
 )
 _UNKNOWN = "BatchFunction ConstructionFails GetDeadline Old SleepOp TestAttr _If"
+    "ConstructionFails EagerPyFunc GetDeadline Old PyFunc PyFuncStateless SleepOp TestAttr _If"
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_SCALARS.split(), scalar_shape),
     **dict.fromkeys(("ResourceCreateOp", "ResourceUsingOp"), no_outputs),
     **dict.fromkeys(_UNKNOWN.split(), unknown_shape),
-    "Batch": _batch,
     "KernelLabelRequired": shape_rule("[?] -> []"),
     "SleepIdentityOp": lambda c: c.set_output(0, c.input(1)),
     "SymbolicGradient": _symbolic_gradient,
-    "Unbatch": lambda c: c.set_output(0, c.replace_dim(c.input(0), 0, None)),
-    "UnbatchGrad": _unbatch_grad,
     "_While": each_output_as_its_input,
 }

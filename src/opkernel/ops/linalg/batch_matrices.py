@@ -36,7 +36,8 @@ def _declare(successor: str, arguments: str, *attrs: str) -> OpHandle:
 _OF_ONE, _OF_SYSTEM = "input: T) -> output: T", "matrix: T, rhs: T) -> output: T"
 _GRAD = "l: T, grad: T) -> output: T"
 _LEAST_SQUARES = "matrix: T, rhs: T, l2_regularizer: double) -> output: T"
-_SVD_ATTRS = ("compute_uv: bool = true", "full_matrices: bool = false", _ANY)
+_SVD_TYPES = "T: {double, float, complex64, complex128}"
+_SVD_ATTRS = ("compute_uv: bool = true", "full_matrices: bool = false", _SVD_TYPES)
 
 _REAL_OPS: list[tuple[OpHandle, Callable[..., Any]]] = [
     (_declare("Cholesky", _OF_ONE, _REAL), cholesky),

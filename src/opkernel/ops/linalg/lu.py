@@ -30,7 +30,7 @@ from opkernel.ops.math.matmul import matmul_in_parts
 from opkernel.ops.registration import INDEX, register_kernel
 from opkernel.types import DataType
 
-__all__ = ["check_system"]
+__all__ = ["check_system", "solved"]
 
 _PANEL = 32
 """So many columns are eliminated one by one, before the rest of the matrix follows by one product."""
@@ -82,6 +82,12 @@ def _factors(matrix: Any) -> _Factors:
     return _Factors(
         lu.reshape(matrix.shape), permutation.reshape(*batch, size), is_odd.reshape(batch)
     )
+
+
+def solved(matrix: Any, rhs: Any) -> Any:
+    """The x with `matrix @ x == rhs`; not finite for matrices that are not invertible."""
+    with np.errstate(all="ignore"):
+        return _factors(matrix).solve(rhs)
 
 
 def _with_long_runs(panel: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, check_seconds, in_time
 from opkernel.libraries import library
 from opkernel.opdef import register_op
-from opkernel.ops.linalg.lu import _factors
+from opkernel.ops.linalg.lu import solved
 from opkernel.ops.linalg.matrices import NUMBERS, T_SPEC, check_square, seconds_of, square_shape
 from opkernel.ops.registration import COMPLEX, register_kernel
 
@@ -115,7 +115,7 @@ def _exponential(matrix: Any) -> Any:
     if norm > limit and np.isfinite(norm):
         halvings = math.frexp(norm / limit)[1]
     even, odd = _approximant(matrix * matrix.real.dtype.type(2.0**-halvings), degree)
-    found = _factors(even - odd).solve(even + odd)
+    found = solved(even - odd, even + odd)
     for _ in in_time(range(halvings), SLOW):
         found = found @ found
     return found
