@@ -1,4 +1,4 @@
-"""Fingerprint64: the 64-bit FarmHash fingerprint (farmhashna::Hash64) of a byte string.
+"""Fingerprint64 and Fingerprint128: FarmHash fingerprints (farmhashna::Hash64, farmhashcc::Fingerprint128) of a byte string.
 
 TensorFlow puts it into summaries in place of elided text, and into canonical function names.
 Written from the published algorithm: inputs are mixed by length class (up to 16, 32, 64 bytes,
@@ -165,3 +165,79 @@ def _hash_long(data: bytes, turns: Turns) -> int:
         (_mix(v[1], w[1], multiplier) + x) & _MASK,
         multiplier,
     )
+
+
+_K_MUL = 0x9DDFEA08EB382D69
+_BLOCKS = 128
+
+
+def fingerprint128(data: bytes, turns: Turns = iter) -> tuple[int, int]:
+    """The lower and the higher half of the fingerprint of 128 bits, each an int in [0, 2**64).
+
+    Args:
+        data: The string.
+        turns: As for `fingerprint64`.
+    """
+    if len(data) < 16:
+        return _murmur(data, _K0, _K1, turns)
+    low, high, rest = _word64(data, 0), _word64(data, 8) + _K0 & _MASK, data[16:]
+    return (_murmur if len(rest) < _BLOCKS else _city)(rest, low, high, turns)
+
+
+def _pair(u: int, v: int) -> int:
+    """Two words into one (HashLen16)."""
+    return _mix(u & _MASK, v & _MASK, _K_MUL)
+
+
+def _murmur(data: bytes, a: int, b: int, turns: Turns) -> tuple[int, int]:
+    """Strings below 128 bytes (CityMurmur)."""
+    length = len(data)
+    if length <= 16:
+        a = _shift_mix(a * _K1) * _K1
+        c = b * _K1 + _hash_up_to_16(data)
+        d = _shift_mix(a + (_word64(data, 0) if length >= 8 else c))
+    else:
+        c = _pair(_word64(data, length - 8) + _K1, a)
+        d = _pair(b + length, c + _word64(data, length - 16))
+        a += d
+        for at in turns(range(0, length - 16, 16)):
+            a = (a ^ _shift_mix(_word64(data, at) * _K1) * _K1) * _K1 & _MASK
+            b ^= a
+            c = (c ^ _shift_mix(_word64(data, at + 8) * _K1) * _K1) * _K1 & _MASK
+            d ^= c
+    a, b = _pair(a, c), _pair(d, b)
+    return a ^ b, _pair(b, a)
+
+
+def _city(data: bytes, x: int, y: int, turns: Turns) -> tuple[int, int]:
+    """Strings of 128 bytes and more (CityHash128WithSeed): blocks, then the last bytes, which may overlap."""
+    length = len(data)
+    z = length * _K1 & _MASK
+    v0 = _rotate(y ^ _K1, 49) * _K1 + _word64(data, 0)
+    v = v0 & _MASK, _rotate(v0, 42) * _K1 + _word64(data, 8) & _MASK
+    w0 = _rotate(y + z, 35) * _K1 + x
+    w = w0 & _MASK, _rotate(x + _word64(data, 88), 53) * _K1 & _MASK
+    state = _State(x, y, z, v, w)
+    whole = length // _BLOCKS * _BLOCKS
+    for at in turns(range(0, whole, 64)):
+        state = state.after(data, at, _K1, 1)
+    return _finish_city(data, length - whole, state)
+
+
+def _finish_city(data: bytes, rest: int, state: _State) -> tuple[int, int]:
+    x, y, z, (v0, v1), (w0, w1) = state
+    x += _rotate(v0 + z, 49) * _K0
+    y = y * _K0 + _rotate(w1, 37)
+    z = z * _K0 + _rotate(w0, 27)
+    w0, v0 = w0 * 9, v0 * _K0
+    for done in range(32, rest + 32, 32):
+        block = struct.unpack_from("<4Q", data, len(data) - done)
+        y = _rotate(x + y, 42) * _K0 + v1
+        w0 += block[2]
+        x = x * _K0 + w0
+        z += w1 + block[0]
+        w1 += v0
+        v0, v1 = _absorb_32(block, v0 + z, v1)
+        v0 *= _K0
+    x, y = _pair(x, v0), _pair(y + z, w0)
+    return _pair(x + v1, w1) + y & _MASK, _pair(x + w1, y + v1)

@@ -1,10 +1,10 @@
-"""Shapes of ops of neural networks: quantised ones, oneDNN's, recurrent layers of cuDNN; and of other models that learn.
+"""Shapes of ops of neural networks: quantised ones, oneDNN's, recurrent layers of cuDNN; word2vec.
 
 oneDNN's ops have the shapes of the plain ops that they replace. Some have further inputs and outputs, which
 describe layouts. The shape functions ignore these.
 
 Source: TensorFlow core/ops/math_ops.cc, nn_ops.cc, array_ops.cc, image_ops.cc, mkl_nn_ops.cc, mkl_array_ops.cc,
-cudnn_rnn_ops.cc, sdca_ops.cc, clustering_ops.cc, word2vec_ops.cc.
+cudnn_rnn_ops.cc, word2vec_ops.cc.
 """
 
 from functools import partial
@@ -129,12 +129,6 @@ def _params_to_canonical_shape(c: InferenceContext) -> None:
     c.set_output("biases", [c.vector(None) for _ in c.output("biases")])
 
 
-def _optimizer(c: InferenceContext) -> None:
-    weights = [*c.input("sparse_weights"), *c.input("dense_weights")]
-    set_outputs(c, [c.matrix(None, 4), *weights])
-
-
-_UNKNOWN = ("SdcaShrinkL1", "Skipgram")
 _UNCHANGED = "Elu FusedInstanceNorm FusedMish LayerNorm LeakyRelu Relu Relu6 Swish Tanh"
 _MERGED = "EluGrad LeakyReluGrad Relu6Grad ReluGrad TanhGrad"
 
@@ -196,11 +190,8 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "_FusedQuantizedDepthwiseConv2D": common_shapes.fused_quantized_depthwise_conv2d_shape,
     "_QuantizedMatMul": _matmul_of_many_shape,
     "_QuantizedMaxPool3D": common_shapes.pool3d_shape,
-    **dict.fromkeys(_UNKNOWN, common_shapes.unknown_shape),
+    "Skipgram": common_shapes.unknown_shape,
     "NegTrain": common_shapes.no_outputs,
-    "SdcaFprint": shape_rule("[n] -> [n, 2]"),
-    "SdcaOptimizer": _optimizer,
-    "SdcaOptimizerV2": _optimizer,
     **{f"_Mkl{name}": common_shapes.unchanged_shape for name in _UNCHANGED.split()},
     **{f"_Mkl{name}": common_shapes.merge_both_inputs_shape_fn for name in _MERGED.split()},
     **{
