@@ -1,7 +1,8 @@
 """Shapes of ops that come and go by files, sound, images and strings: readers, vocabularies, summaries.
+"""Shapes of ops that come and go by files, sound, images and strings: readers, summaries, debugging.
 
-Source: TensorFlow core/ops/io_ops.cc, checkpoint_ops.cc, string_ops.cc, image_ops.cc, summary_ops.cc, logging_ops.cc,
 lite/experimental/microfrontend/ops.
+Source: TensorFlow core/ops/io_ops.cc, string_ops.cc, image_ops.cc, summary_ops.cc, logging_ops.cc,
 """
 
 from opkernel.opdef import (
@@ -56,9 +57,7 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "CreateSummaryDbWriter": no_outputs,
     "DebugNanCount": scalar_shape,
     "GenerateBoundingBoxProposals": _generate_bounding_box_proposals_shape,
-    "GenerateVocabRemapping": shape_rule("[], [] -> [{num_new_vocab}], []"),
     "LMDBReader": shape_rule("-> [2]"),
-    "LoadAndRemapMatrix": shape_rule("_, [] -> [{num_rows}, {num_cols}]"),
     "_TensorToHashBucketFast": unchanged_shape,
     **dict.fromkeys(_UNKNOWN, unknown_shape),
 }

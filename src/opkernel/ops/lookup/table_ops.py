@@ -13,6 +13,7 @@ import numpy as np
 
 from opkernel.device.made_bytes import making_bytes
 from opkernel.device.opened_files import read_whole
+from opkernel.device.permissions import Permissions
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
@@ -245,6 +246,37 @@ class LookupTableImport(_TableKernel):
 
 _OF_LINE = 41
 """The bytes that a line takes beside its content."""
+
+
+def vocabulary_lines(permissions: Permissions, path: str, vocab_size: int) -> list[bytes]:
+    """The lines of a file, of which there are at least one: the first `vocab_size`, or all for -1.
+
+    Raises:
+        InvalidArgumentError: there are fewer lines, or an empty one.
+        OutOfRangeError: there are none.
+        OpError: the file cannot be read, as `read_whole` says.
+    """
+    content = read_whole(permissions, path)
+    content = content.replace(b"\r\n", b"\n").removesuffix(b"\r")
+    with making_bytes("lines of a file", _OF_LINE * (content.count(b"\n") + 1)):
+        lines = content.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    if not content or not vocab_size:
+        raise OutOfRangeError(f"Finished reading 0 of lines from {path}")
+    if vocab_size > 0:
+        if len(lines) < vocab_size:
+            raise InvalidArgumentError(
+                f"Invalid vocab_size in {path}: expected {vocab_size} but got {len(lines)}"
+            )
+        lines = lines[:vocab_size]
+    if b"" in lines:
+        raise InvalidArgumentError(
+            f"Invalid content in {path}: empty line found at line {lines.index(b'')}."
+        )
+    return lines
+
+
 _WHOLE_LINE, _LINE_NUMBER = -2, -1
 
 for _version, _handle, _ranks in (("", "Ref(string)", "h0"), ("V2", "resource", "00")):
@@ -287,7 +319,7 @@ class InitializeTableFromTextFile(OpKernel):
             dtypes = table.key_dtype, table.value_dtype
             for what, column, dtype in zip(("Key", "Value"), self._columns, dtypes, strict=True):
                 _check_column(what, column, dtype)
-            lines = self._lines(path, read_whole(ctx.permissions, path))
+            lines = vocabulary_lines(ctx.permissions, path, self._vocab_size)
             values = [
                 self._values(path, column, dtype, lines)
                 for column, dtype in zip(self._columns, dtypes, strict=True)
@@ -295,26 +327,6 @@ class InitializeTableFromTextFile(OpKernel):
             was_filled = table.size > 0
             with suppress(*(FailedPreconditionError,) * was_filled):  # it keeps what it has
                 table.import_values(*values)
-
-    def _lines(self, path: str, content: bytes) -> list[bytes]:
-        content = content.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        with making_bytes("lines of a file", _OF_LINE * (content.count(b"\n") + 1)):
-            lines = content.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        if not content or not self._vocab_size:
-            raise OutOfRangeError(f"Finished reading 0 of lines from {path}")
-        if self._vocab_size > 0:
-            if len(lines) < self._vocab_size:
-                raise InvalidArgumentError(
-                    f"Invalid vocab_size in {path}: expected {self._vocab_size} but got {len(lines)}"
-                )
-            lines = lines[: self._vocab_size]
-        if b"" in lines:
-            raise InvalidArgumentError(
-                f"Invalid content in {path}: empty line found at line {lines.index(b'')}."
-            )
-        return lines
 
     def _values(self, path: str, column: int, dtype: DataType, lines: list[bytes]) -> Any:
         """The elements of one column, as a vector."""
