@@ -1,10 +1,10 @@
-"""Compressed blocks of tables: Snappy's format, written here tag by tag from its description."""
+"""Compressed blocks: Snappy's format, written here tag by tag from its description."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opkernel.checkpoint.sstable import decompressed
+from opkernel.checkpoint.snappy import compressed, decompressed
 from opkernel.errors import DataLossError
 
 
@@ -99,3 +99,19 @@ def test_a_block_that_is_cut_short_is_refused(last: bytes) -> None:
 def test_a_block_of_another_size_than_announced_is_refused(announced: int) -> None:
     with pytest.raises(DataLossError, match="compressed block"):
         decompressed(block(announced, literal(b"abcd")))
+
+
+PIECES = [b"\0", b"\x80", b"ab", b"abcdefgh", b"x" * 70, b"y" * 70_000]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=80), max_size=9))
+def test_what_was_compressed(pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    packed = compressed(data)
+    assert decompressed(packed) == data
+    assert len(packed) <= len(data) + len(data) // 50 + 8
+
+
+def test_repeated_bytes_are_written_once() -> None:
+    assert len(compressed(bytes(100_000))) < 5_000
+    assert len(compressed(bytes(range(256)) * 200)) < 4_000

@@ -11,7 +11,8 @@ import pytest
 import opkernel
 from opkernel.checkpoint import BundleWriter
 from opkernel.checkpoint.crc32c import crc32c, mask
-from opkernel.checkpoint.sstable import Table, TableWriter, decompressed, is_table, write_table
+from opkernel.checkpoint.snappy import decompressed
+from opkernel.checkpoint.sstable import Table, TableWriter, is_table, write_table
 from opkernel.errors import DataLossError
 
 

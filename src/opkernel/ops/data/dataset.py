@@ -43,9 +43,11 @@ class DatasetBase(Variant):
     Attributes:
         dtypes, shapes, inputs: The arguments.
         iterator_type: What passes over it.
+        op: The op that gave it, if one did.
     """
 
     iterator_type: ClassVar[type[DatasetIterator]]
+    op = ""
 
     def __init__(
         self,

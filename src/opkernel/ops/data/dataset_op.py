@@ -84,7 +84,9 @@ class DatasetOp(KernelOfDatasets):
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Make the dataset."""
-        ctx.set_output(0, object_scalar(self._make(DatasetNode(self, ctx))))
+        dataset = self._make(DatasetNode(self, ctx))
+        dataset.op = self.type_string
+        ctx.set_output(0, object_scalar(dataset))
 
 
 class DatasetNode:

@@ -1,19 +1,21 @@
 """Ops on whole datasets: their elements folded into one, their size, one of their elements.
 
 Source: TensorFlow core/kernels/data/dataset_ops.cc, reduce_dataset_op.cc, iterator_ops.cc (ToSingleElementOp),
-get_options_op.cc, experimental/data_service_ops.cc is left out.
+get_options_op.cc, experimental/compute_batch_size_op.cc, experimental/data_service_ops.cc is left out.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from opkernel.device.budget import check_time
-from opkernel.errors import InvalidArgumentError, OutOfRangeError
+from opkernel.errors import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError
 from opkernel.kernel import OpKernelContext
-from opkernel.ops.data.dataset import dataset_of
+from opkernel.ops.data.batches import BatchedDataset
+from opkernel.ops.data.dataset import DatasetBase, dataset_of
 from opkernel.ops.data.dataset_op import DatasetNode, KernelOfDatasets, declare
 from opkernel.ops.data.iterator_resource import check_element, check_types
 from opkernel.ops.data.iterators import OfElements
@@ -21,6 +23,7 @@ from opkernel.ops.registration import register_kernel
 from opkernel.types import Variant, object_scalar
 
 for _name, _doc in {
+    "ComputeBatchSize": "The size of the batches that are the elements; -1 where it is not known.",
     "DatasetCardinality": "The number of elements; -1 for infinitely many, -2 where it is not known.",
     "DatasetToSingleElement": "The only element of a dataset.",
     "ExperimentalDatasetCardinality": "The number of elements; -1 for infinitely many, -2 where it is not known.",
@@ -97,6 +100,44 @@ class ReduceDatasetOp(KernelOfDatasets, OfElements):
 @register_kernel("DatasetCardinality", "ExperimentalDatasetCardinality")
 def dataset_cardinality(input_dataset: Any) -> Any:
     return np.int64(min(dataset_of(input_dataset).cardinality(), np.iinfo(np.int64).max))
+
+
+_BATCHES = {
+    "BatchDataset",
+    "ExperimentalMapAndBatchDataset",
+    "MapAndBatchDataset",
+    "PaddedBatchDataset",
+}
+_SEVERAL = {"ConcatenateDataset", "ZipDataset"}
+_SAME_SIZE = {
+    *("AssertCardinalityDataset", "CacheDataset", "FilterDataset", "ModelDataset"),
+    *("OptionsDataset", "ParseExampleDataset", "PrefetchDataset", "RepeatDataset"),
+    *("ShardDataset", "ShuffleAndRepeatDataset", "ShuffleDataset", "SkipDataset", "TakeDataset"),
+}
+"""Ops whose elements have the batch size of their input's."""
+_VERSION = re.compile(r"V\d+$")
+
+
+@register_kernel("ComputeBatchSize")
+def compute_batch_size(input_dataset: Any) -> Any:
+    try:
+        return np.int64(_batch_size(dataset_of(input_dataset), {}))
+    except RecursionError:
+        raise ResourceExhaustedError("The dataset has too many stages") from None
+
+
+def _batch_size(dataset: DatasetBase, known: dict[int, int]) -> int:
+    """The size of the batches of a dataset; `known` has the sizes of datasets that were asked before, by identity."""
+    while (op := _VERSION.sub("", dataset.op)) in _SAME_SIZE:
+        dataset = dataset.input
+    if op in _BATCHES and isinstance(dataset, BatchedDataset):
+        return dataset.batch_size
+    if op not in _SEVERAL:
+        return -1
+    if id(dataset) not in known:
+        sizes = {_batch_size(one, known) for one in dataset.inputs}
+        known[id(dataset)] = sizes.pop() if len(sizes) == 1 else -1
+    return known[id(dataset)]
 
 
 @register_kernel("GetOptions")

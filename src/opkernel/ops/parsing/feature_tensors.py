@@ -194,10 +194,8 @@ class Features:
                 )
         return [key for tensor in keys for key in tensor.tolist()]
 
-    def outputs(
-        self, records: Sequence[bytes], keys: Sequence[bytes], defaults: Sequence[Any]
-    ) -> Outputs:
-        """Indices, values and shapes of sparse features, dense ones, ragged values and splits."""
+    def dense_features(self, keys: Sequence[bytes], defaults: Sequence[Any]) -> list[DenseFeature]:
+        """The dense features; raises InvalidArgumentError where a default does not fit."""
         names = map(text_of, keys[len(self.sparse) :])
         features = [
             DenseFeature(*of_one)
@@ -205,6 +203,13 @@ class Features:
         ]
         for feature in features:
             feature.check_default()
+        return features
+
+    def outputs(
+        self, records: Sequence[bytes], keys: Sequence[bytes], defaults: Sequence[Any]
+    ) -> Outputs:
+        """Indices, values and shapes of sparse features, dense ones, ragged values and splits."""
+        features = self.dense_features(keys, defaults)
         sparse, dense, ragged = self.by_kind(columns_of(records, keys, self.types, 1, column_of))
         rows = [sparse_of(column.values, column.lengths) for column in sparse]
         tensors = [feature.tensor(column) for feature, column in zip(features, dense, strict=True)]
