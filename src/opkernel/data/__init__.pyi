@@ -6,6 +6,8 @@ from opkernel.data.record_files import FixedLengthRecordDataset as FixedLengthRe
 from opkernel.data.record_files import TextLineDataset as TextLineDataset
 from opkernel.data.record_files import TFRecordDataset as TFRecordDataset
 from opkernel.data.structure import DatasetSpec as DatasetSpec
+from opkernel.data.tables import CsvDataset as CsvDataset
+from opkernel.data.tables import SqlDataset as SqlDataset
 from opkernel.data.transformations import AUTOTUNE as AUTOTUNE
 from opkernel.ops.data.dataset import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from opkernel.ops.data.dataset import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY

@@ -38,12 +38,13 @@ class _RecordDataset(Dataset):
             return call_op(op, filenames=names, **arguments)
 
         if not isinstance(filenames, Dataset):
-            filenames = Dataset.from_tensor_slices(_as_names(filenames))
+            filenames = Dataset.from_tensor_slices(names_of(filenames))
         files = filenames.flat_map(lambda name: Dataset(read(name), _STRING))
         super().__init__(files.variant_tensor, _STRING)
 
 
-def _as_names(filenames: Any) -> Any:
+def names_of(filenames: Any) -> Any:
+    """A name of a file, or several, as a vector."""
     if isinstance(filenames, Tensor | np.ndarray):
         return reshape(filenames, [-1])
     if isinstance(filenames, str | bytes | os.PathLike):

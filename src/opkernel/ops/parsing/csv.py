@@ -77,7 +77,7 @@ class _Decoder:
     missing: set[bytes]
 
     def decode(self, records: Any, record_defaults: list[Any]) -> list[Any]:
-        _check_defaults(record_defaults)
+        check_defaults(record_defaults)
         defaults, flat = [default.reshape(-1) for default in record_defaults], records.reshape(-1)
         starts = in_time(range(0, max(flat.size, 1), _AT_ONCE), _AT_ONCE << 10)
         parts = [self._part(flat[at : at + _AT_ONCE].tolist(), at, defaults) for at in starts]
@@ -108,7 +108,7 @@ class _Decoder:
         return list(zip(*rows, strict=True)) if rows else [()] * wanted
 
 
-def _check_defaults(defaults: list[Any]) -> None:
+def check_defaults(defaults: list[Any]) -> None:
     for i, default in enumerate(defaults):
         require_rank_at_most(default, 1, "Each record default should be at most rank 1")
         if default.size > 1:
