@@ -174,7 +174,7 @@ WHY_NO_KERNEL: Mapping[str, str] = {
     "cudnn": "needs cuDNN",
     "distributed_runtime": "part of TensorFlow's distributed runtime",
     "jxl": "no decoder of JPEG XL is among the libraries that opkernel uses",
-    "lmdb": "no library that reads LMDB is among those that opkernel uses: convert the database to TFRecords",
+    "lmdb": "TensorFlow has removed its support of LMDB: convert the database to TFRecords",
     "onednn_graph": "TensorFlow's own graphs for oneDNN have it, files do not",
     "risc": "TensorFlow has no kernels of it",
     "tensorboard_database": "TensorBoard has dropped its databases, and reads event files only",
