@@ -32,17 +32,12 @@ _RISC_UNKNOWN = (
     "Reshape Reverse Scatter Shape Squeeze Transpose TriangularSolve While"
 )
 
-    "BatchSvd"
-_UNKNOWN = "Fact TensorMapLookup TensorMapStackKeys"
-
-
 _BATCH = tuple(f"Batch{way}FFT{suffix}" for way in ("", "I") for suffix in ("", "2D", "3D"))
 _ANY_AXES = ("FFTND", "IFFTND", "RFFTND", "IRFFTND")
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "_ParallelConcatStart": common_shapes.explicit_shape,
     "_ParallelConcatUpdate": common_shapes.unchanged_shape,
-    **dict.fromkeys(_UNKNOWN.split(), common_shapes.unknown_shape),
     "KthOrderStatistic": shape_rule("[rows, ?] -> [rows]"),
     "MakeUnique": common_shapes.unchanged_shape_with_rank(2),
     "TopKUnique": shape_rule("[rows, ?] -> [rows, {k}], [rows, {k}]"),

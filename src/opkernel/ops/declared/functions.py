@@ -1,7 +1,6 @@
 """Shapes of ops of functions, of resources that no other module has, and of TensorFlow's own tests.
 
-Source: TensorFlow core/ops/functional_ops.cc, control_flow_ops.cc, batch_ops.cc, dataset_ops.cc,
-Source: TensorFlow core/ops/functional_ops.cc, control_flow_ops.cc, script_ops.cc, dataset_ops.cc,
+Source: TensorFlow core/ops/functional_ops.cc, control_flow_ops.cc, dataset_ops.cc,
 resource_variable_ops.cc, python/framework/test_ops.cc.
 """
 
@@ -28,16 +27,11 @@ def _symbolic_gradient(c: InferenceContext) -> None:
         c.set_output(i, shape)
 
 
-
-
-
-
 _SCALARS = (
     "DevicePlacementOp GraphDefVersion IsTensorFloat32Enabled KernelLabel "
     "ResourceInitializedOp StubResourceHandleOp"
 )
-_UNKNOWN = "BatchFunction ConstructionFails GetDeadline Old SleepOp TestAttr _If"
-    "ConstructionFails EagerPyFunc GetDeadline Old PyFunc PyFuncStateless SleepOp TestAttr _If"
+_UNKNOWN = "ConstructionFails GetDeadline Old SleepOp TestAttr _If"
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_SCALARS.split(), scalar_shape),

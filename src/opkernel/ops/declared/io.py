@@ -1,14 +1,11 @@
-"""Shapes of ops that come and go by files, sound, images and strings: readers, vocabularies, summaries.
-"""Shapes of ops that come and go by files, sound, images and strings: readers, summaries, debugging.
+"""Shapes of ops that come and go by files, sound, images and strings.
 
-lite/experimental/microfrontend/ops.
-Source: TensorFlow core/ops/io_ops.cc, string_ops.cc, image_ops.cc, summary_ops.cc, logging_ops.cc,
+Source: TensorFlow core/ops/io_ops.cc, string_ops.cc, image_ops.cc, summary_ops.cc, lite/experimental/microfrontend/ops.
 """
 
 from opkernel.opdef import (
     InferenceContext,
     OpShapeInferenceFn,
-    scalar_shape,
     unchanged_shape,
     unknown_shape,
 )
@@ -49,13 +46,11 @@ def _generate_bounding_box_proposals_shape(c: InferenceContext) -> None:
     set_outputs(c, [c.make_shape([batch, count, 4]), c.matrix(batch, count)])
 
 
-    "AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary "
 _UNKNOWN = ("RecordInput",)
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "AudioMicrofrontend": _microfrontend_shape,
     "CreateSummaryDbWriter": no_outputs,
-    "DebugNanCount": scalar_shape,
     "GenerateBoundingBoxProposals": _generate_bounding_box_proposals_shape,
     "LMDBReader": shape_rule("-> [2]"),
     "_TensorToHashBucketFast": unchanged_shape,
