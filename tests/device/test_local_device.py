@@ -18,6 +18,7 @@ from opkernel.device.device_factory import (
 from opkernel.device.local_device import CPU, Env, LocalDevice, eager_device
 from opkernel.errors import InternalError
 from opkernel.kernel import AllocatorAttributes, cpu_allocator
+from opkernel.types import tensor_to_proto
 
 
 def test_a_device_has_a_full_name() -> None:
@@ -41,6 +42,19 @@ def test_devices_with_arrays_of_numpy_have_the_memory_of_the_host() -> None:
     array = np.ones(2)
     assert CPU.to_host(CPU.to_device(array)) is array
     assert CPU.try_get_device_context() is None
+
+
+def test_it_makes_tensors_of_messages_where_they_are_wanted() -> None:
+    class Device(LocalDevice):
+        def to_device(self, array: Any) -> Any:
+            return SimpleNamespace(values=array)
+
+    proto = tensor_to_proto(np.array([1, 2], np.int32))
+    device = Device("TOY", ModuleType("arrays"))
+    assert device.make_tensor_from_proto(proto).values.tolist() == [1, 2]
+    on_host = AllocatorAttributes(on_host=True)
+    assert device.make_tensor_from_proto(proto, on_host).tolist() == [1, 2]
+    assert CPU.make_tensor_from_proto(proto).tolist() == [1, 2]
 
 
 class Computes(LocalDevice):

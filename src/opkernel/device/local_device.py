@@ -25,7 +25,9 @@ from opkernel.device.device_factory import (
 )
 from opkernel.errors import InternalError, InvalidArgumentError, NotFoundError
 from opkernel.opdef.core.device_name import DeviceName
+from opkernel.proto import TensorProto
 from opkernel.records import dataclass
+from opkernel.types import tensor_from_proto
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -161,6 +163,35 @@ class LocalDevice:
         kind = type(self)
         own = kind.compute, kind.compute_async
         return own != (LocalDevice.compute, LocalDevice.compute_async)
+
+    @cached_property
+    def allocates(self) -> bool:
+        """Whether arrays of its kernels come from its own allocator, or become its own tensors."""
+        return self.has_own_memory or type(self).get_allocator is not LocalDevice.get_allocator
+
+    def allocate(self, attr: AllocatorAttributes, allocator: Allocator, *what: Any) -> Any:
+        """An uninitialised tensor from one of its allocators, of the shape and type that `what` is.
+
+        Memory that is not on the host holds a tensor of the device: the allocator's own, or one that `to_device`
+        makes of the allocator's array.
+        """
+        tensor = allocator.allocate(*what)
+        is_foreign = self.has_own_memory and not attr.on_host and isinstance(tensor, np.ndarray)
+        return self.to_device(tensor) if is_foreign else tensor
+
+    def make_tensor_from_proto(
+        self, proto: TensorProto, attr: AllocatorAttributes | None = None
+    ) -> Any:
+        """The tensor of a TensorProto: one of the device, or an array if `attr` asks for memory of the host.
+
+        Raises:
+            InvalidArgumentError: the message is no tensor.
+
+        Source: Device::MakeTensorFromProto in TensorFlow core/framework/device_base.h.
+        """
+        array = tensor_from_proto(proto)
+        on_host = attr is not None and attr.on_host
+        return self.to_device(array) if self.has_own_memory and not on_host else array
 
     def compute(self, op_kernel: Any, ctx: Any) -> None:
         """Compute an OpKernel in an OpKernelContext.

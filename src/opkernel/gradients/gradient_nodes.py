@@ -70,6 +70,11 @@ class IndexedSlices:
         return self.values.graph
 
     @property
+    def op(self) -> Operation:
+        """The operation that gives its values."""
+        return self.values.op
+
+    @property
     def name(self) -> str:
         """The name of its values."""
         return self.values.name

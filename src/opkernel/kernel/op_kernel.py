@@ -70,6 +70,11 @@ class OpKernel(KernelFacts):
         return not is_view and self.device.device_type not in ("GPU", "DEFAULT")
 
     @property
+    def is_internal(self) -> bool:
+        """Whether its op is one of the runtime, such as `_Send`: its name begins with an underscore."""
+        return self.type_string.startswith("_")
+
+    @property
     def const_tensor(self) -> Any:
         """The value of a kernel that always gives the same tensor; None for all others."""
         return None

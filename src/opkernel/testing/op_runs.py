@@ -154,7 +154,8 @@ def run_kernel(
         with np.errstate(all="ignore"):  # as in a session
             outputs = ctx.run()
     except Exception as error:
-        raised = at_node(error, kernel.name, kernel.type_string, tensors)
+        op_def = kernel.properties.op_def
+        raised = at_node(error, kernel.name, kernel.type_string, tensors, op_def=op_def)
         raise raised from (error.__cause__ if raised is error else error)
     return OpResult(outputs, ctx, kernel)
 

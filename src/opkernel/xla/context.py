@@ -149,8 +149,8 @@ class XlaOpKernelContext:
         return self.compiler.function_body(self.operation.graph, function)
 
     def set_output(self, index: int, value: Any) -> None:
-        """Set an output: an array of the program, a NumPy array for a constant, a resource or a structure."""
-        self.outputs[index] = value
+        """Set an output: an array of the program, a NumPy array or scalar for a constant, a resource or a structure."""
+        self.outputs[index] = np.asarray(value) if isinstance(value, np.generic) else value
 
 
 class XlaOpKernel(OpKernel):

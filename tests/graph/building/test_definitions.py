@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph import func, function_def, graph_def, node_def
 from opkernel.opdef import GRAPH_DEF_VERSION
 from opkernel.proto import AttrValue, FunctionDef, GraphDef, NodeDef
+from opkernel.types import DataType, tensor_from_proto
 
 
 def two():
@@ -119,6 +120,13 @@ class TestNodeDef:
     )
     def test_the_attr_is_of_the_type_of_the_object(self, value, text):
         assert node_def("n", "Op", a=value).attr["a"] == text_format.Parse(text, AttrValue())
+
+    def test_a_numpy_scalar_is_a_tensor_where_the_op_declares_one(self):
+        made = node_def("c", "Const", value=np.int64(2), dtype=opkernel.int64)
+        assert made.attr["value"].tensor.dtype == DataType.DT_INT64
+        assert tensor_from_proto(made.attr["value"].tensor) == 2
+        assert node_def("p", "Pack", N=np.int64(2)).attr["N"].i == 2
+        assert node_def("n", "Op", value=np.int64(2)).attr["value"].i == 2
 
     def test_attrs_may_be_called_name_op_and_inputs(self):
         made = node_def("n", "Op", name="a", op="b", inputs=3)

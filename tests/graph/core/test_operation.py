@@ -269,3 +269,17 @@ def test_a_graph_dies_with_its_last_reference(make_graph) -> None:
     del graph
     gc.collect()
     assert alive() is None
+
+
+def test_the_types_of_inputs_and_their_names_in_a_node_def() -> None:
+    graph = Graph()
+    rows = graph.create_op(
+        "Unpack",
+        [graph.create_op("Placeholder", attrs={"dtype": float32}).outputs[0]],
+        attrs={"num": 2},
+        name="rows",
+    )
+    total = add(graph, *rows.outputs)
+    assert total.input_dtypes == (float32, float32)
+    assert [tensor._as_node_def_input() for tensor in total.inputs] == ["rows", "rows:1"]
+    assert list(total.node_def.input) == ["rows", "rows:1"]

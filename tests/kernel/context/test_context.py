@@ -654,7 +654,10 @@ class TestMemory:
         ctx.record_persistent_memory_allocation(8, memory_type=MemoryType.HOST_MEMORY)
         assert ctx.persistent_memory_allocated() == 72
         assert ctx.persistent_memory_allocated(MemoryType.HOST_MEMORY) == 8
-        assert ctx.persistent_alloc_ids() == [5]
+        ctx.record_persistent_memory_allocation(8, 7, MemoryType.HOST_MEMORY)
+        assert ctx.persistent_alloc_ids() == [5, 7]
+        assert ctx.persistent_alloc_ids(MemoryType.HOST_MEMORY) == [7]
+        assert ctx.persistent_alloc_ids(MemoryType.DEVICE_MEMORY) == [5]
         ctx.clear_recorded_memory()
         assert ctx.temp_memory_allocated() == ctx.persistent_memory_allocated() == 0
 

@@ -345,7 +345,7 @@ def test_the_device_is_told_which_memory_is_wanted() -> None:
             super().__init__(construction)
             construction.get_allocator()
             construction.get_allocator(on_host)
-            construction.allocate_temp(float32, [2])  # of any memory
+            construction.allocate_temp(float32, [2])
             construction.allocate_temp(float32, [2], on_host)
 
         def compute(self, ctx: Any) -> None:
@@ -357,10 +357,10 @@ def test_the_device_is_told_which_memory_is_wanted() -> None:
     asked: list[Any] = []
     on_host, anywhere = AllocatorAttributes(on_host=True), AllocatorAttributes()
     kernel = make_kernel(Asks, outputs=["y: float"], device=Device("CPU", np))
-    assert asked == [anywhere, on_host, on_host]
+    assert asked == [anywhere, on_host, anywhere, on_host]
     asked.clear()
     OpKernelContext(kernel, [], Step()).run()
-    assert asked == [anywhere, on_host, on_host]
+    assert asked == [anywhere, on_host, anywhere, on_host]
 
 
 class TestForms:

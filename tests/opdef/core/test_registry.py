@@ -6,6 +6,7 @@ import pytest
 
 from opkernel.errors import (
     AlreadyExistsError,
+    Code,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
@@ -138,6 +139,23 @@ def test_the_watcher_sees_every_op_and_decides(registry):
     declare(registry, "B")
     registry.look_up("B")
     assert seen == [("A", None), ("A", AlreadyExistsError), ("B", None)]
+
+
+def test_the_watcher_knows_the_name_of_an_op_whose_specs_are_wrong(registry):
+    seen = []
+
+    def note(error, op_def):
+        seen.append((op_def.name, error and error.code))
+        return error if op_def.name == "Refused" else None
+
+    registry.set_watcher(note)
+    registry.process_registrations()
+    registry.register(OpDefBuilder("Built").input("x: floaty"))
+    declare(registry, "Declared", inputs=["x float"])
+    with pytest.raises(InvalidArgumentError, match="unknown attr 'floaty'"):
+        declare(registry, "Refused", inputs=["x: floaty"])
+    assert seen == [(name, Code.INVALID_ARGUMENT) for name in ("Built", "Declared", "Refused")]
+    assert not any(registry.knows(name) for name, _ in seen)
 
 
 def test_the_watcher_may_refuse_by_an_error_of_its_own(registry):

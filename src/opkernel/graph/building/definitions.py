@@ -11,12 +11,15 @@ Source: TensorFlow core/framework/function_testlib.cc (NDef, GDef), function.cc 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     GRAPH_DEF_VERSION_MIN_CONSUMER,
     OpDefBuilder,
     OpRegistryInterface,
+    find_attr,
     global_op_registry,
     infer_attr_from_python,
 )
@@ -34,15 +37,25 @@ def node_def(
         inputs: such as `"x"`, `"split:1"`, in a function `"split:output:1"`; `"^x"` is a control input.
         device: the device that it asks for.
         attrs: AttrValues, or Python objects; the type of the object is the type of the attr: `2` is
-            an int, `2.0` a float, `float32` a type. `"$T"` stands for the attr T of the function
+            an int, `2.0` a float, `float32` a type; a NumPy scalar is a tensor where the op, if it
+            is known, declares one. `"$T"` stands for the attr T of the function
             around the node.
 
     Raises:
         InvalidArgumentError: no type of attr goes with an object.
     """
     node = NodeDef(name=name, op=op, input=inputs, device=device)
-    _set_attrs(node.attr, attrs)
+    _set_attrs(node.attr, {key: _as_tensor(op, key, value) for key, value in attrs.items()})
     return node
+
+
+def _as_tensor(op: str, attr: str, value: Any) -> Any:
+    """A NumPy scalar as an array where the op declares the attr as a tensor; every other value as it is."""
+    if not isinstance(value, np.generic) or not global_op_registry().is_there(op):
+        return value
+    declared = find_attr(global_op_registry().look_up_op_def(op), attr)
+    is_tensor = declared is not None and declared.type == "tensor"
+    return np.asarray(value) if is_tensor else value
 
 
 def func(name: str, /, **attrs: Any) -> NameAttrList:

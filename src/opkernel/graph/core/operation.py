@@ -25,6 +25,7 @@ from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import CONTROL_SLOT
 from opkernel.proto import AttrValue, FullTypeDef, NodeDef
 from opkernel.records import dataclass
+from opkernel.types import DataType
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
@@ -275,6 +276,11 @@ class Operation(Node):
 
     _control_flow_context = property(_get_control_flow_context, _set_control_flow_context)
 
+    @property
+    def input_dtypes(self) -> tuple[DataType, ...]:
+        """The types of the tensors that it takes: references where tensors are references."""
+        return tuple([tensor.dtype for tensor in self.inputs])
+
     def _tf_output(self, output_idx: int) -> TF_Output:
         """One of its outputs by number."""
         return TF_Output(self, output_idx)
@@ -363,14 +369,14 @@ class TF_Input:  # noqa: N801  # as TensorFlow spells it
 
 
 def as_operation(element: Any) -> Operation:
-    """The operation itself, or the one that gives a tensor.
+    """The operation itself, or the one that gives a tensor or the values of IndexedSlices.
 
     Raises:
         InvalidArgumentError: it is neither.
     """
     element = graph_element(element)
-    if isinstance(element, Tensor):
-        return element.op
+    if not isinstance(element, Operation):
+        element = getattr(element, "op", element)  # of tensors, and of IndexedSlices
     if not isinstance(element, Operation):
         raise InvalidArgumentError(
             f"Expected an Operation or a Tensor, not a {type(element).__name__}"

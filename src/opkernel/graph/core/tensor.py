@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from opkernel.errors import OpError
 from opkernel.graph.core.node import graph_element
+from opkernel.graph.core.tensor_name import format_input
 from opkernel.slots import Slot
 from opkernel.types import DataType, PartialTensorShape
 
@@ -127,6 +128,10 @@ class Tensor:
         graph = self.op.graph
         with graph.lock:
             graph.refiner.set_shape(self, shape)
+
+    def _as_node_def_input(self) -> str:
+        """Its name as an input of a NodeDef: `node`, or `node:index` for the later outputs."""
+        return format_input(self.op.name, self.value_index)
 
     def consumers(self) -> list[Operation]:
         """The operations that take it, once for each of their inputs that it is."""

@@ -342,9 +342,11 @@ class OpKernelConstruction(OfNode, StatusReporting):
             InvalidArgumentError: a size is negative, or there are too many elements.
             ResourceExhaustedError: the array would be larger than the limit.
         """
-        if attr is None:
+        if attr is None and not self.device.allocates:
             return allocate(shape, dtype)
-        return self.get_allocator(attr).allocate(shape, dtype)
+        kind = attr or AllocatorAttributes()
+        array: Array = self.device.allocate(kind, self.get_allocator(kind), shape, dtype)
+        return array
 
     def allocate_persistent(
         self, dtype: DataType, shape: Sequence[int], attr: AllocatorAttributes | None = None

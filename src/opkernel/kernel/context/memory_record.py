@@ -5,14 +5,23 @@ Source: OpKernelContext::TrackingState in TensorFlow core/framework/op_kernel.h;
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any, Protocol
 
-import numpy as np
-
 from opkernel.device.allocator import Allocator, TrackingAllocator
+from opkernel.kernel.context.services import num_bytes
 from opkernel.kernel.node_properties import MemoryType
+
+
+def _reference(tensor: Any) -> Callable[[], Any]:
+    """A weak reference where there may be one: tensors of devices need not allow it."""
+    try:
+        return weakref.ref(tensor)
+    except TypeError:
+        return lambda: tensor
 
 
 class MemoryRecord:
@@ -27,9 +36,9 @@ class MemoryRecord:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._temp: list[tuple[weakref.ref[Any], int]] = []
+        self._temp: list[tuple[Callable[[], Any], int]] = []
         self._persistent: dict[MemoryType, int] = {}
-        self._persistent_ids: list[int] = []
+        self._persistent_ids: list[tuple[int, MemoryType]] = []
         self._wrapped: dict[int, tuple[Allocator, TrackingAllocator]] = {}
         self.references: list[Any] = []
 
@@ -47,10 +56,10 @@ class MemoryRecord:
             wrapped, self._wrapped = self._wrapped, {}
         return list(wrapped.values())
 
-    def record_temp(self, array: np.ndarray[Any, Any], size: int | None = None) -> None:
+    def record_temp(self, array: Any, size: int | None = None) -> None:
         """Record an array that is of use during the computation only."""
         with self._lock:
-            self._temp.append((weakref.ref(array), array.nbytes if size is None else size))
+            self._temp.append((_reference(array), num_bytes(array) if size is None else size))
 
     def record_output(self, array: Any) -> None:
         """Record that an array, recorded as temporary perhaps, is an output."""
@@ -64,7 +73,7 @@ class MemoryRecord:
         with self._lock:
             self._persistent[memory_type] = self._persistent.get(memory_type, 0) + size
             if alloc_id >= 0:
-                self._persistent_ids.append(alloc_id)
+                self._persistent_ids.append((alloc_id, memory_type))
 
     @property
     def temp_memory_allocated(self) -> int:
@@ -78,11 +87,11 @@ class MemoryRecord:
             wanted = list(MemoryType) if memory_type is None else [memory_type]
             return sum(self._persistent.get(one, 0) for one in wanted)
 
-    @property
-    def persistent_alloc_ids(self) -> list[int]:
-        """The numbers that persistent memory was recorded with."""
+    def persistent_alloc_ids(self, memory_type: MemoryType | None = None) -> list[int]:
+        """The numbers that persistent memory was recorded with: of host memory, of the device's, or of both."""
         with self._lock:
-            return list(self._persistent_ids)
+            found = list(self._persistent_ids)
+        return [number for number, kind in found if memory_type in (None, kind)]
 
     def clear(self) -> None:
         """Forget everything (clear_recorded_memory)."""
@@ -128,9 +137,9 @@ class PersistentTensor:
     @property
     def num_elements(self) -> int:
         """The number of its elements; 0 if there is no tensor."""
-        return 0 if self._tensor is None else int(self._tensor.size)
+        return 0 if self._tensor is None else math.prod(self._tensor.shape)
 
     @property
     def allocated_bytes(self) -> int:
         """The bytes that it takes; 0 if there is no tensor."""
-        return 0 if self._tensor is None else int(self._tensor.nbytes)
+        return 0 if self._tensor is None else num_bytes(self._tensor)

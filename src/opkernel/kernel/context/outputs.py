@@ -29,7 +29,7 @@ from opkernel.kernel.context.inputs import (
     TensorRef,
     single,
 )
-from opkernel.kernel.context.services import ContextServices
+from opkernel.kernel.context.services import ContextServices, alloc_attr_of, num_bytes
 from opkernel.kernel.node_properties import MemoryType
 from opkernel.logs import logger
 from opkernel.records import replace
@@ -152,6 +152,8 @@ class ContextOutputs(ContextServices):
         index: Any = which if which.__class__ is int else self.output_index(which)
         if attr is None and self.params.output_attr_array is not None:
             attr = self.params.output_attr_array[index]
+        elif attr is None and self.kernel.device.allocates:
+            attr = self.output_alloc_attr(index)
         elif attr is None and self.memory is None:  # `allocate`, written out
             limit, allocator = allocation_policy()
             if allocator is None:
@@ -211,7 +213,7 @@ class ContextOutputs(ContextServices):
         if self.memory is not None:
             is_on_host = self.allocate_on_host(attr or _ANY_MEMORY)
             memory_type = MemoryType.HOST_MEMORY if is_on_host else MemoryType.DEVICE_MEMORY
-            self.memory.record_persistent(array.nbytes, id(array), memory_type)
+            self.memory.record_persistent(num_bytes(array), id(array), memory_type)
         from opkernel.kernel.context.memory_record import PersistentTensor  # for few kernels
 
         return PersistentTensor(array)
@@ -219,11 +221,12 @@ class ContextOutputs(ContextServices):
     def _allocate(
         self, dtype: DataType, shape: Sequence[int], attr: AllocatorAttributes | None
     ) -> Array:
-        """An array, from the device's allocator where somebody asks for it or looks at it."""
-        if attr is None and self.memory is None:
+        """An array; plain memory where the device has no allocator of its own and nobody looks."""
+        device = self.kernel.device
+        if attr is None and self.memory is None and not device.allocates:
             return allocate(shape, dtype)
         allocator = self.get_allocator(attr)
-        array = allocator.allocate(shape, dtype)
+        array: Array = device.allocate(attr or _ANY_MEMORY, allocator, shape, dtype)
         if self.memory is not None:
             self.memory.references.append(array)
         if self.step.log_memory:
@@ -233,15 +236,17 @@ class ContextOutputs(ContextServices):
                 self.kernel.name,
                 dtype.string,
                 list(array.shape),
-                array.nbytes,
+                num_bytes(array),
                 allocator.name,
             )
         return array
 
     def output_alloc_attr(self, which: int | str) -> AllocatorAttributes:
-        """Where an output is to be allocated."""
-        attrs = self.params.output_attr_array
-        return _ANY_MEMORY if attrs is None else attrs[self.output_index(which)]
+        """Where an output is to be allocated: on the host, if its argument is in host memory."""
+        attrs, index = self.params.output_attr_array, self.output_index(which)
+        return (
+            alloc_attr_of(self.kernel.output_memory_types[index]) if attrs is None else attrs[index]
+        )
 
 
 class OpOutputList(ArgList):

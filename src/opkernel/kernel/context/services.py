@@ -5,6 +5,7 @@ Source: TensorFlow core/framework/op_kernel.h.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,19 @@ if TYPE_CHECKING:
     from opkernel.kernel.services.rendezvous import Rendezvous
     from opkernel.kernel.services.step import GraphCollector
     from opkernel.state.resource_mgr import ResourceMgr, ScopedStepContainer
+
+
+_ON_HOST, _ANYWHERE = AllocatorAttributes(on_host=True), AllocatorAttributes()
+
+
+def alloc_attr_of(memory_type: MemoryType) -> AllocatorAttributes:
+    """Where a session allocates a tensor of an argument that is in memory of a type."""
+    return _ON_HOST if memory_type is MemoryType.HOST_MEMORY else _ANYWHERE
+
+
+def num_bytes(tensor: Any) -> int:
+    """The bytes of a tensor's elements; a device's own tensor tells only its type and shape."""
+    return math.prod(tensor.shape) * int(tensor.dtype.itemsize)
 
 
 class ContextServices:
@@ -187,9 +201,11 @@ class ContextServices:
         return attr.on_host or self.device.device_type == "CPU"
 
     def input_alloc_attr(self, index: int) -> AllocatorAttributes:
-        """Where an input was allocated."""
+        """Where an input was allocated: on the host, if its argument is in host memory."""
         attrs = self.params.input_alloc_attrs
-        return AllocatorAttributes() if attrs is None else attrs[index]
+        return (
+            alloc_attr_of(self.kernel.input_memory_types[index]) if attrs is None else attrs[index]
+        )
 
     # Deferred kernels, whose work goes on after `compute` has returned
 
@@ -240,9 +256,9 @@ class ContextServices:
         """The recorded bytes of persistent memory: of host memory, of the device's, or of both."""
         return 0 if self.memory is None else self.memory.persistent_memory_allocated(memory_type)
 
-    def persistent_alloc_ids(self) -> list[int]:
-        """The numbers that persistent memory was recorded with."""
-        return [] if self.memory is None else self.memory.persistent_alloc_ids
+    def persistent_alloc_ids(self, memory_type: MemoryType | None = None) -> list[int]:
+        """The numbers that persistent memory was recorded with: of host memory, of the device's, or of both."""
+        return [] if self.memory is None else self.memory.persistent_alloc_ids(memory_type)
 
     def record_tensor_reference(self, tensor: Any) -> None:
         """Have a tensor kept, where memory is recorded, until work on it is over."""

@@ -231,7 +231,7 @@ class OpDefBuilder:
         if self._data.type_constructor is not None:
             self._data.type_constructor(op_def)
         if errors:
-            raise InvalidArgumentError("\n".join(errors))
+            raise InvalidArgumentError("\n".join(errors), op=op_def.name)
         return replace(self._data, op_def=op_def)
 
     def _parse_specs(self, op_def: OpDef) -> list[str]:

@@ -123,19 +123,21 @@ class OpRegistry:
         registered: OpRegistrationData | None,
     ) -> None:
         """Build and check a declaration, or put back the earlier state; the lock is held."""
-        name = declaration.name
+        name, is_kept = declaration.name, False
         try:
             self._register_now(declaration.build, is_declared=True)
-            if declared is None and self._check_of_new is not None:
-                self._check_of_new(self._registered[name].op_def)
-        except BaseException:
-            del self._declared[name]
-            self._registered.pop(name, None)
-            if declared is not None:
-                self._declared[name] = declared
-            if registered is not None:
-                self._registered[name] = registered
-            raise
+            now = self._registered.get(name)  # None where the watcher has taken the error
+            if now is not None and declared is None and self._check_of_new is not None:
+                self._check_of_new(now.op_def)
+            is_kept = now is not None
+        finally:
+            if not is_kept:
+                del self._declared[name]
+                self._registered.pop(name, None)
+                if declared is not None:
+                    self._declared[name] = declared
+                if registered is not None:
+                    self._registered[name] = registered
 
     def owner(self, name: str) -> str | None:
         """The module that declares an op; None for ops that came as data, and unknown ones."""
@@ -294,6 +296,7 @@ class OpRegistry:
 
         The watcher gets the error, or None, and the OpDef. It returns the error to raise, or None. An
         op that it returns an error for is not registered; an op with an error is not registered in any case.
+        An op whose specs are wrong comes with its name only.
 
         Raises:
             AlreadyExistsError: there is a watcher already.
@@ -396,6 +399,8 @@ class OpRegistry:
                 raise AlreadyExistsError(f"Op with name {name}")
         except OpError as raised:
             error = raised
+            if not data.op_def.name and raised.op:
+                data.op_def.name = raised.op  # watchers know the op, even if its specs are wrong
         outcome = self._watcher(error, data.op_def) if self._watcher else error
         if error is None and outcome is None:
             self._registered[data.op_def.name] = data

@@ -176,7 +176,7 @@ def execute(
         try:
             return _answer(op_def, kernel, _run(kernel, values, flat, function_library))
         except Exception as error:
-            raised = at_node(error, kernel.name, op_name, flat)
+            raised = at_node(error, kernel.name, op_name, flat, op_def=op_def)
             raise raised from (error.__cause__ if raised is error else error)
 
 

@@ -40,7 +40,7 @@ from opkernel.runtime.dataflow.pending_completions import (
 from opkernel.runtime.plan.functional_ops import LibraryFunction
 from opkernel.runtime.plan.services import DEAD, check_alive
 from opkernel.runtime.program.call_frame import CallStep
-from opkernel.runtime.program.error_report import describe_value, report
+from opkernel.runtime.program.error_report import describe_value, of_network_only, report
 
 _STEP, _CONSTANT = int(Kind.STEP), int(Kind.CONSTANT)  # faster than the members
 
@@ -363,7 +363,7 @@ def _count(item: NodeItem, iteration: Iteration, counts: dict[str, int]) -> None
 
 def _raise_at_node(error: Exception, item: NodeItem, inputs: Sequence[Any]) -> NoReturn:
     """Raise an error told with the node that raised it, or the one in the function that it called."""
-    told = report(error)
+    told = of_network_only(report(error), item.name, item.op.op_def)
     told.add_node(item.name, item.op.type, [describe_value(value) for value in inputs])
     raise told from (error.__cause__ if told is error else error)
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from opkernel.errors import (
+    Code,
     InternalError,
     InvalidArgumentError,
     OpError,
@@ -25,6 +26,7 @@ from opkernel.errors import (
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.kernel.context.declared_outputs import kind_of
+from opkernel.proto import OpDef
 from opkernel.runtime.plan.compiled_plan import CompiledPlan
 from opkernel.types import as_dtype
 
@@ -41,8 +43,26 @@ def report(error: Exception) -> OpError:
     translated = _translate(error)
     if found is not None:
         op, inputs = found
+        translated = of_network_only(translated, op.name, op.op_def)
         translated.add_node(op.name, op.type, inputs)
     return translated
+
+
+def of_network_only(error: OpError, name: str, op_def: OpDef) -> OpError:
+    """The error of a node; INTERNAL in the place of UNAVAILABLE unless its op talks to other processes.
+
+    Callers that try again after a failure of the network do not try again after other failures. An error that names
+    a node already stays as it is.
+
+    Source: ReplaceErrorFromNonCommunicationOps in TensorFlow core/platform/errors.h.
+    """
+    is_of_network = error.code == Code.UNAVAILABLE and error.node is None
+    if not is_of_network or op_def.is_distributed_communication:
+        return error
+    return InternalError(
+        f"{error.message}\n{name!r} does not communicate with other processes. Its UnavailableError became an "
+        "InternalError, so that nobody takes it for a failure of the network"
+    )
 
 
 def raise_reported(error: Exception, graph: Graph | None = None) -> NoReturn:
@@ -75,9 +95,13 @@ def _ufunc_message(text: str) -> str | None:
     return _NEGATIVE_POWER if text.startswith(_NEGATIVE_POWER) else None
 
 
-def at_node(error: Exception, name: str, op: str, inputs: list[Any]) -> OpError:
+def at_node(
+    error: Exception, name: str, op: str, inputs: list[Any], *, op_def: OpDef | None = None
+) -> OpError:
     """The exception of a kernel that was called outside a plan, as `report` would tell it."""
     translated = _translate(error)
+    if op_def is not None:
+        translated = of_network_only(translated, name, op_def)
     translated.add_node(name, op, [describe_value(value) for value in inputs])
     return translated
 

@@ -286,7 +286,7 @@ class NodeExecStatsWrapper:
         if self._memory is not None:
             stats.memory_stats.temp_memory_size = self._memory.temp_memory_allocated
             stats.memory_stats.persistent_memory_size = self._memory.persistent_memory_allocated()
-            ids = self._memory.persistent_alloc_ids
+            ids = self._memory.persistent_alloc_ids()
             stats.memory_stats.persistent_tensor_alloc_ids.extend(ids)
         total = self._total_bytes()
         if not total:
