@@ -5,13 +5,23 @@ import pytest
 
 import opkernel
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError
-from opkernel.kernel import KernelRegistry, validate_kernel_registrations
+from opkernel.graph import node_def
+from opkernel.kernel import (
+    KernelRegistry,
+    find_kernel_def,
+    get_filtered_registered_kernels,
+    global_kernel_registry,
+    kernel_def_available,
+    supported_device_types_for_node,
+    validate_kernel_registrations,
+)
 from opkernel.opdef import global_op_registry, register_op
 from opkernel.testing.op_runs import node_of
 from opkernel.types import DataType
 from opkernel.xla import (
     AutoclusteringPolicy,
     DeviceRegistration,
+    XlaOpKernelContext,
     XlaOpRegistry,
     global_xla_op_registry,
     register_xla_kernel,
@@ -145,3 +155,49 @@ def test_all_kernels_fit_their_ops_and_none_ties_with_another():
     registry.register_compilation_kernels()
     assert len(registry.device_kernels("XLA_CPU_JIT")) > 300
     validate_kernel_registrations(global_op_registry(), registry=registry.kernels)
+
+
+class TestInTheRegistryOfKernels:
+    def node(self, T=opkernel.float32):
+        return node_def("r", "Relu", ["x"], T=T)
+
+    def test_look_ups_find_the_kernels_that_compile(self):
+        for device_type in ("XLA_CPU_JIT", "XLA_GPU_JIT"):
+            assert kernel_def_available(device_type, self.node())
+            assert find_kernel_def(device_type, self.node()).device_type == device_type
+            assert not kernel_def_available(device_type, self.node(opkernel.string))
+        assert not kernel_def_available("XLA_TPU_JIT", self.node())
+        supported = supported_device_types_for_node(["XLA_CPU_JIT", "CPU"], self.node())
+        assert [device_type for device_type, _ in supported] == ["XLA_CPU_JIT", "CPU"]
+
+    def test_lists_have_them_in_the_registry_of_xla_only(self):
+        def on_jit(kernel_def):
+            return (kernel_def.op, kernel_def.device_type) == ("Relu", "XLA_CPU_JIT")
+
+        kernels = global_xla_op_registry().kernels
+        assert find_kernel_def("XLA_CPU_JIT", self.node()).op == "Relu"
+        assert not get_filtered_registered_kernels(on_jit).kernel
+        assert len(get_filtered_registered_kernels(on_jit, registry=kernels).kernel) == 1
+
+    def test_one_registered_later_is_found(self):
+        registry = global_xla_op_registry()
+        node = node_def("r", "Mfcc", ["x", "rate"])
+        assert not kernel_def_available("XLA_CPU_JIT", node)
+        register_xla_kernel("Mfcc")(lambda spectrogram, sample_rate: spectrogram)
+        try:
+            assert kernel_def_available("XLA_CPU_JIT", node)
+        finally:
+            registry.rules.remove("Mfcc")
+            global_kernel_registry().note_change("Mfcc")
+        assert not kernel_def_available("XLA_CPU_JIT", node)
+
+
+def test_a_kernel_may_set_a_numpy_scalar(registry):
+    class Ctx(XlaOpKernelContext):
+        def __init__(self):
+            self.outputs = [None]
+
+    ctx = Ctx()
+    ctx.set_output(0, np.float32(3))
+    assert isinstance(ctx.outputs[0], np.ndarray)
+    assert (ctx.outputs[0].dtype, ctx.outputs[0].shape) == (np.float32, ())

@@ -3,7 +3,8 @@
 A kernel is registered once, by `register_xla_kernel`, and serves every compilation device. An op without one is
 served by its portable kernels: those of the CPU that are NumPy ufuncs or take the keyword `xp`. Kernels become
 KernelDefs of the compilation devices when an op is first looked up, or all at once by
-`register_compilation_kernels`.
+`register_compilation_kernels`. Look-ups for a node find them in the registry of kernels, too
+(`kernel_def_available("XLA_CPU_JIT", node)`). Its lists leave them out; `XlaOpRegistry.kernels` lists them.
 
 Source: TensorFlow compiler/tf2xla/xla_op_registry.h.
 """
@@ -331,6 +332,21 @@ def _load_kernels() -> None:
     from opkernel.xla import kernels  # its modules need this one
 
     import_modules(kernels)
+
+
+def compilation_kernels(op: str, device_type: str) -> list[KernelRegistration]:
+    """The kernels of an op on a compilation device, which the registry of kernels derives."""
+    kernels = _watched_registry().kernels.registrations_for(op)
+    return [one for one in kernels if one.kernel_def.device_type == device_type]
+
+
+@functools.cache
+def _watched_registry() -> XlaOpRegistry:
+    """The registry of the process; from now on the registry of kernels knows of its changes."""
+    registry = global_xla_op_registry()
+    registry.registrations("NoOp")  # imports kernels, which are no changes
+    registry.watch(global_kernel_registry().note_change)
+    return registry
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from opkernel.opdef.core.op_lookup import CATALOGUE, SYSTEM_OPS
 from opkernel.opdef.core.op_registry import global_op_registry
 from opkernel.proto import NodeDef, OpDef
 from opkernel.registrations import load_plugins
-from opkernel.slots import NamedSlots
+from opkernel.slots import NamedSlots, Slot
 
 Derivation = Callable[[str], Sequence[KernelRegistration]]
 """Makes the kernels of an op for one device type from those that are registered for others."""
@@ -244,8 +244,20 @@ def _load_kernels(op: str) -> None:
         KERNELS_BY_EXTRA.get(catalogue.traits_of_op(op).extra)
 
 
+COMPILATION_KERNELS: Slot[Callable[[str, str], Sequence[KernelRegistration]]] = Slot(
+    "kernels of compilation devices"
+)
+"""Gives the kernels with which an op is compiled on a compilation device."""
+
+
+def _compilation_kernels(device_type: str, op: str) -> Sequence[KernelRegistration]:
+    return COMPILATION_KERNELS.get()(op, device_type)
+
+
 _GLOBAL = KernelRegistry()
 _GLOBAL.set_loader(_load_kernels, last=load_plugins)
+for _device_type in ("XLA_CPU_JIT", "XLA_GPU_JIT"):
+    _GLOBAL.derive(_device_type, partial(_compilation_kernels, _device_type))
 
 
 def _check_kernels_of(op_def: OpDef) -> None:
