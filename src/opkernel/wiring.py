@@ -40,6 +40,7 @@ NAMED_SLOTS = {
     "kernel provider": {"blas": "opkernel.providers"},
     "kernels": {
         "XlaLaunch": "opkernel.runtime.engines.xla_ops",
+        "XlaLaunchV2": "opkernel.runtime.engines.xla_ops",
         "_XlaCompile": "opkernel.runtime.engines.xla_ops",
         "_XlaRun": "opkernel.runtime.engines.xla_ops",
     },

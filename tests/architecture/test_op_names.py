@@ -61,7 +61,8 @@ MODULES = {
     "interop.session_variable": "Assign ReadVariableOp",
     "kernel.node_properties": "_XlaCompile",  # an attr
     "opdef.common_shapes.quantized": "BiasAdd Requantize Sum",  # values of the attr `fused_ops`
-    "runtime.engines.xla_ops": "_XlaCompile _XlaRun",
+    "runtime.engines.xla_ops": "XlaLaunchV2 _XlaCompile _XlaRun",
+    "runtime.plan.functional_ops": "_If _While",
     "runtime.session.direct_session": "TPUPartitionedCall",
     "runtime.program.error_report": "Assign ReadVariableOp Restore RestoreSlice RestoreV2",
     "runtime.program.request": "BroadcastGradientArgs",
@@ -72,7 +73,7 @@ MODULES = {
     "summary.writers": "CloseSummaryWriter CreateSummaryFileWriter FlushSummaryWriter SummaryWriter",
     "training.resource": "LookupTableExportV2",
     "training.variable": "ReadVariableOp",
-    "wiring": "_XlaCompile _XlaRun",  # their kernels belong to the runtime
+    "wiring": "XlaLaunchV2 _XlaCompile _XlaRun",  # their kernels belong to the runtime
 }
 """The modules that name other ops: those that they make nodes of, mostly. Every other name of an op is a fact about it
 that belongs to its record (`OpTraits`), or to a rule that is registered."""

@@ -32,6 +32,7 @@ PARAMETERS = {
     "functions of NumPy on tensors": ["name", "args", "kwargs"],
     "gradient of a call by name": ["op", "grads"],
     "gradient of a frame loop": ["loop", "grads"],
+    "kernels of compilation devices": ["op", "device_type"],
     "operators of tensors": ["name", "operands"],
     "pickle of a graph": ["graph"],
     "run in the default session": ["graph", "fetches", "feed_dict"],

@@ -10,8 +10,9 @@ from tests.xla.single_ops import compiled
 
 import opkernel
 from opkernel import raw_ops
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from opkernel.graph import get_default_graph
+from opkernel.testing import infer_shapes
 from opkernel.testing.op_runs import node_of
 from opkernel.types import DataType
 from opkernel.xla import XlaArgument, XlaCompiler
@@ -344,3 +345,30 @@ def test_conditionals_and_loops():
 
     assert [float(one) for one in run(np.float32(5), np.bool_(True))] == [10, 160]
     assert [float(one) for one in run(np.float32(5), np.bool_(False))] == [6, 160]
+
+
+@pytest.mark.parametrize("sharding", ["", "\x08\x04"], ids=["none", "manual"])
+def test_shards_of_one_device(sharding):
+    attrs = {"manual_sharding": sharding}
+    if single_ops.JIT:  # TensorFlow has no kernel of it for the CPU
+        np.testing.assert_array_equal(compiled("XlaSpmdFullToShardShape", X, **attrs), X)
+    whole = compiled("XlaSpmdShardToFullShape", X, full_shape=[2, 3], **attrs)
+    np.testing.assert_array_equal(whole, X)
+
+
+def test_a_shard_is_not_smaller_than_the_whole_on_one_device():
+    with pytest.raises(InternalError, match=r"full_shape \[4,3\] must be the shape of the input"):
+        compiled("XlaSpmdShardToFullShape", X, manual_sharding="", full_shape=[4, 3])
+
+
+@pytest.mark.parametrize(
+    ("parts", "dim", "expected"),
+    [([2, 1], -1, [3, 4]), ([2, 3], -1, [3, 2]), ([2, 3], 1, [5, 2]), ([1, 1], -1, [5, 4])],
+)
+def test_the_shape_of_a_shard(parts, dim, expected):
+    sharding = "\x08\x03" + message(f3=parts)
+    attrs = {"T": opkernel.float32, "manual_sharding": sharding, "dim": dim}
+    (found,) = infer_shapes("XlaSpmdFullToShardShape", [[5, 4]], attrs=attrs)
+    assert found.as_list() == expected
+    with pytest.raises(InvalidArgumentError, match="divides 2 dimensions only"):
+        infer_shapes("XlaSpmdFullToShardShape", [[5, 4, 3]], attrs=attrs)

@@ -44,6 +44,11 @@ def _default_limit() -> int:
         return 8 << 30
 
 
+def num_bytes(tensor: Any) -> int:
+    """The bytes of a tensor's elements; a device's own tensor tells only its type and shape."""
+    return prod(tensor.shape) * int(tensor.dtype.itemsize)
+
+
 _policy: ContextVar[tuple[int, Allocator | None]] = ContextVar(
     "allocation_policy", default=(_default_limit(), None)
 )

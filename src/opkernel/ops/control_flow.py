@@ -17,6 +17,7 @@ from opkernel.opdef.common_shapes import (
     unchanged_shape_with_rank,
     unknown_shape,
 )
+from opkernel.opdef.common_shapes.rules import each_output_as_its_input
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import ALL, POD, QUANTIZED, register_kernel
@@ -230,6 +231,29 @@ for _prefix in ("", "Stateless"):
         doc="output = input; while cond(output): output = body(output).",
     )
 
+register_op(
+    "_If(cond: Tcond, input: Tin) -> output: Tout",
+    attrs=[
+        "Tcond: type",
+        "Tin: list(type) >= 1",
+        "Tout: list(type) >= 1",
+        "then_branch: func",
+        "else_branch: func",
+    ],
+    shape_fn=unknown_shape,
+    traits="calls=if",
+    is_stateful=True,
+    doc="As If, of graphs that older programs wrote.",
+)
+register_op(
+    "_While(input: T) -> output: T",
+    attrs=["T: list(type) >= 0", "cond: func", "body: func"],
+    shape_fn=each_output_as_its_input,
+    traits="calls=while",
+    is_stateful=True,
+    doc="As While, of graphs that older programs wrote.",
+)
+
 for _name in ("PartitionedCall", "StatefulPartitionedCall"):
     _settings = (f"{name}: string = ''" for name in ("config", "config_proto", "executor_type"))
     register_op(
@@ -276,10 +300,12 @@ register_kernel("LoopCond", device="DEFAULT", host_memory=("input", "output"))(f
 
 for _op, _on_host in {
     "If": ("cond",),
+    "_If": ("cond",),
     "StatelessIf": ("cond",),
     "Case": ("branch_index",),
     "StatelessCase": ("branch_index",),
     "While": (),
+    "_While": (),
     "StatelessWhile": (),
     "PartitionedCall": (),
     "StatefulPartitionedCall": (),

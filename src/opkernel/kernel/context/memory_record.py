@@ -11,8 +11,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from opkernel.device.allocation import num_bytes
 from opkernel.device.allocator import Allocator, TrackingAllocator
-from opkernel.kernel.context.services import num_bytes
 from opkernel.kernel.node_properties import MemoryType
 
 

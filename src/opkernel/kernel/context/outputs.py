@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.device.allocation import allocate, allocation_policy
+from opkernel.device.allocation import allocate, allocation_policy, num_bytes
 from opkernel.device.local_device import AllocatorAttributes
 from opkernel.device.ownership import counts_mean_ownership, forget, is_whole, others
 from opkernel.errors import InternalError
@@ -29,7 +29,7 @@ from opkernel.kernel.context.inputs import (
     TensorRef,
     single,
 )
-from opkernel.kernel.context.services import ContextServices, alloc_attr_of, num_bytes
+from opkernel.kernel.context.services import ContextServices, alloc_attr_of
 from opkernel.kernel.node_properties import MemoryType
 from opkernel.logs import logger
 from opkernel.records import replace

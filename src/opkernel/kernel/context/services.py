@@ -5,7 +5,6 @@ Source: TensorFlow core/framework/op_kernel.h.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +33,6 @@ _ON_HOST, _ANYWHERE = AllocatorAttributes(on_host=True), AllocatorAttributes()
 def alloc_attr_of(memory_type: MemoryType) -> AllocatorAttributes:
     """Where a session allocates a tensor of an argument that is in memory of a type."""
     return _ON_HOST if memory_type is MemoryType.HOST_MEMORY else _ANYWHERE
-
-
-def num_bytes(tensor: Any) -> int:
-    """The bytes of a tensor's elements; a device's own tensor tells only its type and shape."""
-    return math.prod(tensor.shape) * int(tensor.dtype.itemsize)
 
 
 class ContextServices:

@@ -16,7 +16,7 @@ import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import InferenceContext, explicit_shape, register_op, unchanged_shape
 from opkernel.opdef.common_shapes import concat_shape, concat_v2_shape
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.input_checks import require, require_equal, require_scalar, require_vector
@@ -297,6 +297,42 @@ def parallel_concat(*, T: DataType, shape: PartialTensorShape) -> Callable[[list
         return output
 
     return concatenated
+
+
+PARALLEL_CONCAT_START = register_op(
+    "_ParallelConcatStart() -> output: dtype",
+    attrs=["shape: shape", "dtype: type"],
+    shape_fn=explicit_shape,
+    is_stateful=True,
+    doc="Memory for the rows that `_ParallelConcatUpdate` sets.",
+)
+
+
+@register_kernel(PARALLEL_CONCAT_START, types={"dtype": POD_OR_STRING}, factory=True)
+def parallel_concat_start(*, shape: PartialTensorShape, dtype: DataType) -> Callable[[], Any]:
+    sizes = shape.as_tensor_shape().as_list()
+    return lambda: zeros(check_allocation(sizes, dtype), dtype)
+
+
+PARALLEL_CONCAT_UPDATE = register_op(
+    "_ParallelConcatUpdate(value: T, update: T) -> output: T",
+    attrs=["T: type", "loc: int"],
+    shape_fn=unchanged_shape,
+    traits="cost=linear",
+    doc="`value` with `update` as the row of number `loc`.",
+)
+
+
+@register_kernel(PARALLEL_CONCAT_UPDATE, types={"T": POD_OR_STRING})
+def parallel_concat_update(value: Any, update: Any, *, loc: int) -> Any:
+    require(value.ndim > 0, "value should be at least rank 1.")
+    rows = len(value)
+    require(loc < rows, f"0th dimension of value = {rows} must be greater than loc_ = {loc}")
+    _check_row(list(value.shape), loc, update.shape)
+    output = value.copy()
+    if rows:
+        output[loc % rows] = update[0]
+    return output
 
 
 def _check_row(shape: list[int], place: int, row: tuple[int, ...]) -> None:

@@ -57,7 +57,16 @@ DEBUG_GRADIENT_IDENTITY = _declare(
     allows_uninitialized_input=True,
 )
 
-for _op in (IDENTITY, STOP_GRADIENT, PREVENT_GRADIENT, GUARANTEE_CONST, DEBUG_GRADIENT_IDENTITY):
+EAGER_CONST = _declare("_EagerConst", "`input`, a constant of an eager call.")
+
+for _op in (
+    IDENTITY,
+    STOP_GRADIENT,
+    PREVENT_GRADIENT,
+    GUARANTEE_CONST,
+    DEBUG_GRADIENT_IDENTITY,
+    EAGER_CONST,
+):
     register_kernel(_op, kind="view")(forward_input)
 
 

@@ -36,16 +36,12 @@ _BATCH = tuple(f"Batch{way}FFT{suffix}" for way in ("", "I") for suffix in ("", 
 _ANY_AXES = ("FFTND", "IFFTND", "RFFTND", "IRFFTND")
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    "_ParallelConcatStart": common_shapes.explicit_shape,
-    "_ParallelConcatUpdate": common_shapes.unchanged_shape,
     "KthOrderStatistic": shape_rule("[rows, ?] -> [rows]"),
     "MakeUnique": common_shapes.unchanged_shape_with_rank(2),
     "TopKUnique": shape_rule("[rows, ?] -> [rows, {k}], [rows, {k}]"),
     "TopKWithUnique": shape_rule("[rows, ?] -> [rows, {k}], [rows, {k}]"),
-    "_UnaryOpsComposition": common_shapes.unchanged_shape,
     **dict.fromkeys(_BATCH, common_shapes.unknown_shape),
     **dict.fromkeys(_ANY_AXES, common_shapes.unchanged_shape_with_rank_at_least(1)),
-    "_HostCast": common_shapes.unchanged_shape,
     **{f"Risc{name}": _equal_shapes for name in _RISC_EQUAL.split()},
     **{f"Risc{name}": common_shapes.unchanged_shape for name in _RISC_UNCHANGED.split()},
     **{f"Risc{name}": common_shapes.unknown_shape for name in _RISC_UNKNOWN.split()},

@@ -11,8 +11,8 @@ from opkernel.opdef import (
     unknown_shape,
 )
 from opkernel.opdef.common_shapes import no_outputs
-from opkernel.opdef.common_shapes.rules import each_output_as_its_input, shape_rule
 from opkernel.ops.input_checks import require
+from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.types import DataType
 
 
@@ -32,6 +32,7 @@ _SCALARS = (
     "ResourceInitializedOp StubResourceHandleOp"
 )
 _UNKNOWN = "ConstructionFails GetDeadline Old SleepOp TestAttr _If"
+_UNKNOWN = "BatchFunction ConstructionFails EagerPyFunc GetDeadline Old PyFunc PyFuncStateless SleepOp TestAttr"
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_SCALARS.split(), scalar_shape),
@@ -40,5 +41,4 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "KernelLabelRequired": shape_rule("[?] -> []"),
     "SleepIdentityOp": lambda c: c.set_output(0, c.input(1)),
     "SymbolicGradient": _symbolic_gradient,
-    "_While": each_output_as_its_input,
 }

@@ -53,6 +53,5 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "CreateSummaryDbWriter": no_outputs,
     "GenerateBoundingBoxProposals": _generate_bounding_box_proposals_shape,
     "LMDBReader": shape_rule("-> [2]"),
-    "_TensorToHashBucketFast": unchanged_shape,
     **dict.fromkeys(_UNKNOWN, unknown_shape),
 }

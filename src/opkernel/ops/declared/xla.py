@@ -194,6 +194,27 @@ def _defined_shape_of(attr: str) -> OpShapeInferenceFn:
     )
 
 
+_OTHER = 3
+"""The type of an OpSharding that divides dimensions among devices."""
+
+
+def _shard_shape(c: InferenceContext) -> None:
+    """The shape of a device's part, as the OpSharding in the attr divides the dimensions."""
+    shape = c.input(0)
+    sharding = dimension_numbers(c.get_attr("manual_sharding"))
+    if shape.dims is None or sharding[1][-1:] != [_OTHER]:
+        unchanged_shape(c)
+        return
+    only, parts = c.get_attr("dim"), sharding[3]
+    require(len(parts) >= len(shape.dims), f"manual_sharding divides {len(parts)} dimensions only")
+    dims: list[DimensionHandle] = []
+    for i, (dim, count) in enumerate(zip(shape.dims, parts, strict=False)):
+        is_divided = count != 1 and (only < 0 or only == i) and c.value_known(dim)
+        require(count > 0, f"manual_sharding divides dimension {i} into {count} parts")
+        dims.append(c.make_dim(-(-c.value(dim) // count)) if is_divided else dim)
+    c.set_output(0, c.make_shape(dims))
+
+
 def _set_shapes(c: InferenceContext, shapes: Sequence[PartialTensorShape]) -> None:
     set_outputs(c, map(c.make_shape_from_partial_shape, shapes[: c.num_outputs()]))
 
@@ -248,6 +269,7 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "XlaReduceScatter": reduce_scatter_shape,
     "XlaReplicaId": scalar_shape,
     "XlaRngBitGenerator": _rng_bit_generator,
+    "XlaSpmdFullToShardShape": _shard_shape,
     "XlaSpmdShardToFullShape": _defined_shape_of("full_shape"),
     "XlaVariadicReduce": _variadic_reduce,
     "XlaVariadicReduceV2": _variadic_reduce_v2,

@@ -38,14 +38,23 @@ from opkernel.types import DataType
 
 Convert = Callable[[Any], Any]
 
+_CAST_ATTRS = ["SrcT: type", "DstT: type", "Truncate: bool = false"]
 CAST = register_op(
     "Cast(x: SrcT) -> y: DstT",
-    attrs=["SrcT: type", "DstT: type", "Truncate: bool = false"],
+    attrs=_CAST_ATTRS,
     shape_fn=unchanged_shape,
     traits="pointwise cannot_fail value_rule=cast function_gradient=yes",
     doc="The values of `x` as numbers of the type `DstT`. Fractions are cut off where integers are "
     "wanted, imaginary parts where real numbers are. `Truncate` cuts off the digits that a "
     "narrower float lacks, too, in place of rounding.",
+)
+
+HOST_CAST = register_op(
+    "_HostCast(x: SrcT) -> y: DstT",
+    attrs=_CAST_ATTRS,
+    shape_fn=unchanged_shape,
+    traits="pointwise cannot_fail value_rule=cast",
+    doc="Cast of a tensor in host memory.",
 )
 
 _PLAIN = frozenset((*POD, *ALL_QUANTIZED))
@@ -75,6 +84,7 @@ _TRUNCATING = {
 
 
 @register_kernel(CAST, kind="elementwise", factory=True)
+@register_kernel(HOST_CAST, kind="elementwise", factory=True)
 def cast(*, SrcT: DataType, DstT: DataType, Truncate: bool, xp: Any) -> Convert:
     source, target = SrcT.base, DstT.base
     if source == target:

@@ -259,10 +259,14 @@ class FunctionCluster(ClusterKernel):
         super().__init__(construction)
         attrs = self.node_def.attr
         self.function = attrs["function"].func
-        self.num_constants = len(attrs["Tconstants"].list.type)
         self.num_lasting = attrs[NUM_LASTING_ARGS].i if NUM_LASTING_ARGS in attrs else 0
-        self.num_resources = attrs["Nresources"].i
+        self.num_constants, self.num_resources = self.count_arguments()
         self._is_told = False
+
+    def count_arguments(self) -> tuple[int, int]:
+        """How many inputs are known at compile time, and how many are resources."""
+        attrs = self.node_def.attr
+        return len(attrs["Tconstants"].list.type), attrs["Nresources"].i
 
     @cached_property
     def body(self) -> FunctionBody:

@@ -18,7 +18,7 @@ import itertools
 import weakref
 from collections.abc import Hashable, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,12 @@ from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, register_kernel
 from opkernel.logs import logger
 from opkernel.optimization.clusters.encapsulate_subgraphs import COMPILE_MODE
-from opkernel.records import dataclass
+from opkernel.records import dataclass, replace
 from opkernel.runtime.engines.cluster import EngineCluster
 from opkernel.runtime.engines.cluster_kernel import CLUSTER_CONTRACT, FunctionCluster
 from opkernel.runtime.engines.engine import CompiledCluster, Engine
 from opkernel.runtime.engines.late_work import in_background
-from opkernel.types import Array, object_scalar
+from opkernel.types import Array, DataType, object_scalar
 
 
 @register_kernel("XlaLaunch", device=CPU.device_type, contract=CLUSTER_CONTRACT)
@@ -183,6 +183,41 @@ class XlaLaunchOp(FunctionCluster):
             )
 
         in_background(work)
+
+
+@register_kernel("XlaLaunchV2", device=CPU.device_type, contract=CLUSTER_CONTRACT)
+class XlaLaunchV2Op(XlaLaunchOp):
+    """XlaLaunch with the arguments in the order of the function, of which attrs number constants and resources."""
+
+    def count_arguments(self) -> tuple[int, int]:
+        """As of XlaLaunch; the cluster takes constants first and resources last."""
+        attrs, places = self.node_def.attr, range(self.num_inputs)
+        self._resources = [i for i in places if self.input_types[i] is DataType.DT_RESOURCE]
+        numbered = set(attrs["constants"].list.i).difference(self._resources)
+        constants = [i for i in places if i in numbered]
+        others = [i for i in places if i not in numbered and i not in self._resources]
+        self._order = [*constants, *others, *self._resources]
+        return len(constants), len(self._resources)
+
+    @cached_property
+    def body(self) -> FunctionBody:
+        """The function as a graph, with the arguments in the cluster's order."""
+        body: FunctionBody = super().body
+        nodes, types = (
+            tuple([of_function[place] for place in self._order])
+            for of_function in (body.arg_nodes, body.arg_types)
+        )
+        return replace(body, arg_nodes=nodes, arg_types=types)
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Run the program, or the function."""
+        ctx.inputs = [ctx.inputs[place] for place in self._order]
+        super().compute(ctx)
+
+    def run_uncompiled(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> Sequence[Any]:
+        """The results of the function by the kernels of the CPU."""
+        in_order = dict(zip(self._order, inputs, strict=True))
+        return super().run_uncompiled(ctx, [in_order[place] for place in range(len(in_order))])
 
 
 def _compile(kernel: weakref.ref[XlaLaunchOp], inputs: Sequence[Any]) -> None:

@@ -182,6 +182,8 @@ FUNCTIONAL_OPS: dict[str, Emitter] = {
     "StatelessWhile": _while,
     "SymbolicGradient": call_by_name,
     "While": _while,
+    "_If": _if,
+    "_While": _while,
 }
 """The functions that build the plan's statements for ops that call functions, by op."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel.function_kernel import forward_input
 from opkernel.ops.logging_ops import check_has_truth
 from opkernel.types import DataType, PartialTensorShape
@@ -49,6 +49,23 @@ def to_bool(tensor: Any, *, T: DataType) -> Any:
 
 
 register_xla_kernel(["XlaSharding", "_ArrayToList", "_EagerConst", "_ListToArray"])(forward_input)
+
+
+@register_xla_kernel("XlaSpmdFullToShardShape")
+def xla_spmd_full_to_shard_shape(input: Any) -> Any:
+    """The tensor itself: the one device has all of it."""
+    return input
+
+
+@register_xla_kernel("XlaSpmdShardToFullShape")
+def xla_spmd_shard_to_full_shape(input: Any, *, full_shape: PartialTensorShape) -> Any:
+    """The tensor itself, whose shape is that of the whole."""
+    if list(input.shape) != full_shape.as_list():
+        raise InternalError(
+            f"XlaSpmdShardToFullShape: on one device full_shape {full_shape} must be the shape of the "
+            f"input, {list(input.shape)}"
+        )
+    return input
 
 
 @register_xla_kernel("XlaSetBound", compile_time_constants=["bound"])
