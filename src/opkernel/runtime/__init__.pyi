@@ -1,6 +1,7 @@
 from opkernel.device.local_device import CPU as CPU
 from opkernel.device.local_device import DeviceAttributes as DeviceAttributes
 from opkernel.device.local_device import LocalDevice as LocalDevice
+from opkernel.runtime.calls.constants import evaluate_constant_tensor as evaluate_constant_tensor
 from opkernel.runtime.calls.eager import execute as execute
 from opkernel.runtime.calls.eager import kernel_function as kernel_function
 from opkernel.runtime.calls.function_library_runtime import (

@@ -72,6 +72,19 @@ def constant_values(
         return [evaluation.values.get((t.op, t.value_index)) for t in tensors]
 
 
+def evaluate_constant_tensor(
+    tensor: Tensor, known: Mapping[Tensor, Array] | None = None
+) -> Array | None:
+    """The value of a tensor that stateless nodes compute from constants and the values of `known` tensors.
+
+    None if the value depends on anything else, a node fails, or the computation takes more than a second or
+    so, or more than 10 MiB for a tensor.
+
+    Source: EvaluateConstantTensor in TensorFlow core/common_runtime/eval_const_tensor.cc.
+    """
+    return constant_values([tensor], known or {})[0]
+
+
 class _Evaluation:
     """Computes nodes, inputs before consumers.
 
