@@ -1,5 +1,7 @@
 """XlaLaunchV2: a function whose constants and variables attrs number; results are TensorFlow's."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -23,14 +25,14 @@ FUNCTION = function_def(
 
 
 def graph_with(constants, resources):
-    called = {"Targs": [RESOURCE, FLOAT, INT], "Tresults": [FLOAT, FLOAT, RESOURCE]}
-    numbered = {"constants": constants, "resources": resources, "function": func("ReadAndFill")}
+    called: dict[str, Any] = {"Targs": [RESOURCE, FLOAT, INT], "Tresults": [FLOAT, FLOAT, RESOURCE]}
+    called |= {"constants": constants, "resources": resources, "function": func("ReadAndFill")}
     nodes = [
         node_def("x", "Placeholder", dtype=FLOAT),
         node_def("s", "Placeholder", dtype=INT),
         node_def("h", "VarHandleOp", dtype=FLOAT, shape=opkernel.TensorShape([]), shared_name="v"),
         node_def("init", "AssignVariableOp", ["h", "x"], dtype=FLOAT),
-        node_def("launch", "XlaLaunchV2", ["h", "x", "s"], **called, **numbered),
+        node_def("launch", "XlaLaunchV2", ["h", "x", "s"], **called),
         node_def("after", "ReadVariableOp", ["launch:2"], dtype=FLOAT),
     ]
     graph = Graph()
@@ -50,4 +52,4 @@ def test_arguments_keep_the_order_of_the_function(constants, resources, compiles
             ["launch:0", "launch:1", "after:0"], {"x:0": 2.0, "s:0": [3]}
         )
     assert (y, after) == (7, 7)
-    np.testing.assert_array_equal(filled, np.float32([2, 2, 2]))
+    np.testing.assert_array_equal(filled, np.full(3, 2, np.float32))

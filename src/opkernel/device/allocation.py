@@ -46,7 +46,8 @@ def _default_limit() -> int:
 
 def num_bytes(tensor: Any) -> int:
     """The bytes of a tensor's elements; a device's own tensor tells only its type and shape."""
-    return prod(tensor.shape) * int(tensor.dtype.itemsize)
+    count: int = prod(tensor.shape)
+    return count * int(tensor.dtype.itemsize)
 
 
 _policy: ContextVar[tuple[int, Allocator | None]] = ContextVar(

@@ -279,7 +279,7 @@ def test_the_types_of_inputs_and_their_names_in_a_node_def() -> None:
         attrs={"num": 2},
         name="rows",
     )
-    total = add(graph, *rows.outputs)
+    total = add(graph, rows.outputs[0], rows.outputs[1])
     assert total.input_dtypes == (float32, float32)
     assert [tensor._as_node_def_input() for tensor in total.inputs] == ["rows", "rows:1"]
     assert list(total.node_def.input) == ["rows", "rows:1"]

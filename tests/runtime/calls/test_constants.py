@@ -13,5 +13,5 @@ def test_the_value_of_one_tensor() -> None:
         product, drawn = two * x, opkernel.random.uniform([2])
     assert opkernel.runtime.evaluate_constant_tensor(two + two) == 4
     assert opkernel.runtime.evaluate_constant_tensor(product) is None
-    assert opkernel.runtime.evaluate_constant_tensor(product, {x: np.float32(3)}) == 6
+    assert opkernel.runtime.evaluate_constant_tensor(product, {x: np.array(3, np.float32)}) == 6
     assert opkernel.runtime.evaluate_constant_tensor(drawn) is None

@@ -203,10 +203,8 @@ class XlaLaunchV2Op(XlaLaunchOp):
     def body(self) -> FunctionBody:
         """The function as a graph, with the arguments in the cluster's order."""
         body: FunctionBody = super().body
-        nodes, types = (
-            tuple([of_function[place] for place in self._order])
-            for of_function in (body.arg_nodes, body.arg_types)
-        )
+        nodes = tuple([body.arg_nodes[place] for place in self._order])
+        types = tuple([body.arg_types[place] for place in self._order])
         return replace(body, arg_nodes=nodes, arg_types=types)
 
     def compute(self, ctx: OpKernelContext) -> None:
