@@ -78,7 +78,10 @@ def test_what_of_a_model_is_missing_and_who_needs_it(command: Command) -> None:
     assert [(op["op"], op["count"], op["needed_by"]) for op in missing] == [("PyFunc", 1, ["ask"])]
     printed = command("coverage", TWO).output.splitlines()
     assert printed[3] == "1 op cannot run"
-    assert " ".join(printed[5].split()) == "PyFunc needs a function of a program 1 __inference_ask_97/PyFunc ask"
+    assert (
+        " ".join(printed[5].split())
+        == "PyFunc needs a function of a program 1 __inference_ask_97/PyFunc ask"
+    )
 
 
 def test_outputs_of_a_graph_need_ops(command: Command, text_model: Callable[[str], Path]) -> None:

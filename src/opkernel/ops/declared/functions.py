@@ -11,8 +11,8 @@ from opkernel.opdef import (
     unknown_shape,
 )
 from opkernel.opdef.common_shapes import no_outputs
-from opkernel.ops.input_checks import require
 from opkernel.opdef.common_shapes.rules import shape_rule
+from opkernel.ops.input_checks import require
 from opkernel.types import DataType
 
 
@@ -31,8 +31,7 @@ _SCALARS = (
     "DevicePlacementOp GraphDefVersion IsTensorFloat32Enabled KernelLabel "
     "ResourceInitializedOp StubResourceHandleOp"
 )
-_UNKNOWN = "ConstructionFails GetDeadline Old SleepOp TestAttr _If"
-_UNKNOWN = "BatchFunction ConstructionFails EagerPyFunc GetDeadline Old PyFunc PyFuncStateless SleepOp TestAttr"
+_UNKNOWN = "ConstructionFails GetDeadline Old SleepOp TestAttr"
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_SCALARS.split(), scalar_shape),

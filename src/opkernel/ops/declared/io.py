@@ -6,7 +6,6 @@ Source: TensorFlow core/ops/io_ops.cc, string_ops.cc, image_ops.cc, summary_ops.
 from opkernel.opdef import (
     InferenceContext,
     OpShapeInferenceFn,
-    unchanged_shape,
     unknown_shape,
 )
 from opkernel.opdef.common_shapes import no_outputs
