@@ -118,6 +118,7 @@ def written_out() -> Any:
         call_random_numbers()
         call_ragged_variants()
         call_uniform_quantized()
+        call_summaries()
         raw = tf.raw_ops
         x = tf.constant([[1.0, 2.0, 3.0]])
         raw.Print(input=x, data=[x], message="")
@@ -136,6 +137,17 @@ def written_out() -> Any:
             update(x=tf.transpose(x), i=[2, 0], v=[[4.0], [5.0]])
         raw.Const(value=tf.make_tensor_proto([[1, 2]]), dtype=tf.int32)
     return graph.as_graph_def()
+
+
+def call_summaries() -> None:
+    raw, image = tf.raw_ops, tf.constant([[[[0.5], [1.0]], [[2.0], [-1.0]]]])
+    scalar = raw.ScalarSummary(tags=["a", "b"], values=[1.5, 2.0])
+    raw.HistogramSummary(tag="h", values=[[1, 2, -3]])
+    raw.ImageSummary(tag="i", tensor=image)
+    raw.AudioSummaryV2(tag="a", tensor=[[0.5, -0.5]], sample_rate=8.0)
+    tensor = raw.TensorSummary(tensor=image)
+    raw.TensorSummaryV2(tag="t", tensor=["x"], serialized_summary_metadata="")
+    raw.MergeSummary(inputs=[scalar, tensor])
 
 
 def call_random_numbers() -> None:

@@ -23,7 +23,7 @@ from opkernel import raw_ops
 from opkernel.graph import Graph, Operation
 from opkernel.opdef import global_op_registry
 from opkernel.ops.catalogue import MODULE_OF_OP
-from opkernel.proto import Example, SequenceExample, TensorProto
+from opkernel.proto import Example, SequenceExample, Summary, TensorProto
 from opkernel.types import DataType
 
 LIMIT = 50 << 20
@@ -68,6 +68,7 @@ def sequence() -> bytes:
 
 
 EXAMPLE, SEQUENCE = example(), sequence()
+SUMMARY = Summary(value=[{"obsolete_old_style_histogram": LETTERS}]).SerializeToString()
 
 
 def of_messages() -> Call:
@@ -222,6 +223,25 @@ CALLS: dict[str, Callable[[], Call]] = {
         "summarize": -1,
     },
     "StringJoin": lambda: {"inputs": [LONG, LONG]},
+    "AudioSummaryV2": lambda: {
+        "tag": NAME,
+        "tensor": wide(np.float32(0), 1000, 50_000),
+        "sample_rate": np.float32(1),
+        "max_outputs": 1000,
+    },
+    "ImageSummary": lambda: {
+        "tag": full((), LETTERS),
+        "tensor": wide(np.uint8(0), 1000, 1, 1, 1),
+        "max_images": 1000,
+    },
+    "MergeSummary": lambda: {"inputs": [full(1000, SUMMARY)]},
+    "ScalarSummary": lambda: {"tags": LONG, "values": wide(np.float32(0), 1000)},
+    "TensorSummary": lambda: {"tensor": LONG},
+    "TensorSummaryV2": lambda: {
+        "tag": NAME,
+        "tensor": LONG,
+        "serialized_summary_metadata": full((), b""),
+    },
     "StringLower": lambda: {"input": LONG},
     "StringNGrams": lambda: {
         "data": full(2000, b"x" * 20),
@@ -257,7 +277,8 @@ CALLS: dict[str, Callable[[], Call]] = {
 """Calls whose strings take much more than the limit, whose inputs take less."""
 
 MAKE_NO_LONG_STRINGS = {
-    *("EncodeJpeg", "EncodeJpegVariableQuality"),  # shorter than their inputs
+    *("EncodeJpeg", "EncodeJpegVariableQuality", "HistogramSummary"),  # shorter than their inputs
+    "AudioSummary",  # gone from graphs of today; as AudioSummaryV2
     *("GetSessionHandle", "FakeQueue", "DtypeWithDefaultOp", "TensorArrayV2", "TensorArrayGradV2"),
     *("ShardedFilename", "ShardedFilespec", "MatchingFiles"),
     *("GetOptions", "IteratorGetDevice", "ExperimentalIteratorGetDevice"),

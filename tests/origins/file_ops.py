@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,6 +201,29 @@ def _cached(op: str) -> Callable[[Path], Any]:
     return build
 
 
+def _record_file(op: str) -> Callable[[Path], Any]:
+    def build(folder: Path) -> Any:
+        return getattr(raw_ops, op)(
+            input_dataset=raw_ops.TensorDataset(components=[_PLAIN], output_shapes=[[]]),
+            filename=scalar(folder / f"written-{op}"),
+            compression_type=_PLAIN,
+        )
+
+    return build
+
+
+def _events(folder: Path) -> Any:
+    writer = raw_ops.SummaryWriter(shared_name=f"writer {next(_numbers)}")
+    return raw_ops.CreateSummaryFileWriter(
+        writer=writer,
+        logdir=scalar(folder / "logs"),
+        max_queue=np.int32(1),
+        flush_millis=np.int32(1),
+        filename_suffix=_PLAIN,
+    )
+
+
+_numbers = itertools.count()
 _PLAIN = scalar("")
 _SIZES = {"header_bytes": np.int64(0), "record_bytes": np.int64(4), "footer_bytes": np.int64(0)}
 _NO_OFFSETS = np.zeros(0, np.int64)
@@ -261,5 +285,10 @@ _OPS = [
     FileOp("ExperimentalMatchingFilesDataset", _found("ExperimentalMatchingFilesDataset")),
     FileOp("CacheDataset", _cached("CacheDataset"), writes="cached-CacheDataset.index"),
     FileOp("CacheDatasetV2", _cached("CacheDatasetV2"), writes="cached-CacheDatasetV2.index"),
+    *(
+        FileOp(op, _record_file(op), writes=f"written-{op}")
+        for op in ("DatasetToTFRecord", "ExperimentalDatasetToTFRecord")
+    ),
+    FileOp("CreateSummaryFileWriter", _events, writes="logs"),
 ]
 FILE_OPS = {one.op: one for one in _OPS}

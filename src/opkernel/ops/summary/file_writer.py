@@ -51,7 +51,7 @@ class SummaryFileWriter(ResourceBase):
         Raises:
             OpError: the file cannot be written.
         """
-        self.write_event(event_of_now(step) + field(number, content))
+        self.write_event(b"".join([event_of_now(step), *field(number, content)]))
 
     def write_event(self, event: bytes) -> None:
         """Write a serialized Event.

@@ -23,7 +23,7 @@ _DEPTHS = (1, 3, 4)
 _NEARLY_ZERO = np.float32(1e-6)
 
 
-def image_values(tag: bytes, images: Any, bad_color: Any, max_images: int) -> Iterator[bytes]:
+def image_values(tag: bytes, images: Any, bad_color: Any, max_images: int) -> Iterator[list[bytes]]:
     """The values of images [batch, height, width, depth], at most `max_images`.
 
     Images of floats are scaled: to 0 ... 255, or to 1 ... 255 around 128 where some number is negative. A pixel that is
@@ -83,7 +83,9 @@ def _scaled(image: Any, bad_color: Any) -> Any:
     return whole
 
 
-def audio_values(tag: bytes, sounds: Any, sample_rate: float, max_outputs: int) -> Iterator[bytes]:
+def audio_values(
+    tag: bytes, sounds: Any, sample_rate: float, max_outputs: int
+) -> Iterator[list[bytes]]:
     """The values of sounds [batch, frames, channels] or [batch, frames], at most `max_outputs`.
 
     Raises:

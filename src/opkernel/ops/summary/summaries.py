@@ -4,7 +4,7 @@ Source: TensorFlow core/ops/logging_ops.cc, core/kernels/summary_op.cc, summary_
 summary_tensor_op.cc.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -137,8 +137,16 @@ def valid_metadata(text: bytes) -> bytes:
 
 @register_kernel("MergeSummary")
 def merge_summary(inputs: list[Any]) -> Any:
+    return summary_tensor(_values_of_all(inputs))
+
+
+def _values_of_all(inputs: list[Any]) -> Iterator[list[bytes]]:
+    """The serialized values of summaries.
+
+    Raises:
+        InvalidArgumentError: two have the same tag, or a text is no Summary.
+    """
     tags: set[str] = set()
-    found: list[bytes] = []
     for text in in_time((one for tensor in inputs for one in tensor.flat), string_work):
         check_allocation((len(text),), DataType.DT_UINT8)
         for one in parsed_summary(text, "Could not parse one of the summary inputs").value:
@@ -146,8 +154,7 @@ def merge_summary(inputs: list[Any]) -> Any:
                 raise InvalidArgumentError(f"Duplicate tag {one.tag} found in summary inputs")
             if one.tag:
                 tags.add(one.tag)
-            found.append(one.SerializeToString())
-    return summary_tensor(found)
+            yield [one.SerializeToString()]
 
 
 def parsed_summary(text: bytes, message: str) -> Summary:

@@ -190,7 +190,7 @@ class _WritesValues(_WriterOp):
         step, tag = _scalar(ctx, "step"), _scalar(ctx, "tag")
         writer.write(step, SUMMARY, summary(self.values(ctx, tag)))
 
-    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[bytes]:
+    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[list[bytes]]:
         """The serialized values."""
         raise NotImplementedError(f"{type(self).__name__} does not override values")
 
@@ -199,7 +199,7 @@ class _WritesValues(_WriterOp):
 class WriteSummaryOp(_WritesValues):
     """Writes a tensor and its SummaryMetadata."""
 
-    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[bytes]:
+    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[list[bytes]]:
         metadata: bytes = _scalar(ctx, "summary_metadata")
         tensor = serialized(np.asarray(ctx.input("tensor")), self.input_types[2])
         described = [field(METADATA, valid_metadata(metadata))] if metadata else []
@@ -210,7 +210,7 @@ class WriteSummaryOp(_WritesValues):
 class WriteScalarSummaryOp(_WritesValues):
     """Writes a number as float32."""
 
-    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[bytes]:
+    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[list[bytes]]:
         given = np.asarray(ctx.input("value"))
         require(given.size, "value must have an element")
         if given.dtype == _BFLOAT16:
@@ -223,7 +223,7 @@ class WriteScalarSummaryOp(_WritesValues):
 class WriteHistogramSummaryOp(_WritesValues):
     """Writes a histogram."""
 
-    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[bytes]:
+    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[list[bytes]]:
         given = np.asarray(ctx.input("values"))
         if given.dtype == _BFLOAT16 and given.size:
             raise UnimplementedError("SummaryFileWriter bfloat16 not supported.")
@@ -251,7 +251,7 @@ class WriteImageSummaryOp(_WritesSeveral):
 
     attr = "max_images"
 
-    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[bytes]:
+    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[list[bytes]]:
         bad_color = ctx.input("bad_color")
         check_bad_color(bad_color)
         return image_values(tag, ctx.input("tensor"), bad_color, self.most)
@@ -263,5 +263,5 @@ class WriteAudioSummaryOp(_WritesSeveral):
 
     attr = "max_outputs"
 
-    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[bytes]:
+    def values(self, ctx: OpKernelContext, tag: bytes) -> Iterable[list[bytes]]:
         return audio_values(tag, ctx.input("tensor"), _scalar(ctx, "sample_rate"), self.most)
