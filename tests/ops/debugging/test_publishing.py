@@ -16,6 +16,7 @@ from opkernel.errors import (
     UnavailableError,
     UnimplementedError,
 )
+from opkernel.testing import expect_shapes
 
 PAIR = np.array([[1, 2]], np.float32)
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -142,6 +143,9 @@ def test_nothing_is_computed_that_only_servers_could_ask_for(tmp_path: Path) -> 
     assert count("grpc://a:1", f"file://{tmp_path}", gated=True) == [0]
     shown = raw_ops.DebugIdentity(input=PAIR, tensor_name="n:0", gated_grpc=True)
     assert (shown.shape, shown.dtype) == ((0,), np.float32)
+    for gated, shapes in ((True, [[0]]), (False, [[2]])):
+        attrs = {"tensor_name": "n:0", "gated_grpc": gated}
+        expect_shapes("DebugIdentity", [[2]], shapes, attrs=attrs)
 
 
 def test_debug_identities_pass_their_input_on() -> None:

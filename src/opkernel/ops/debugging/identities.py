@@ -14,20 +14,30 @@ from typing import Any
 import opkernel.gradients as g
 from opkernel.errors import FailedPreconditionError, InternalError, UnimplementedError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext, forward_input
-from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef import InferenceContext, OpHandle, OpShapeInferenceFn, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.debugging.publishing import DebugKernel
+from opkernel.ops.debugging.publishing import DebugKernel, is_closed
 from opkernel.ops.registration import register_kernel
 from opkernel.records import replace
 
 _URLS = "debug_urls: list(string) = []"
 
 
-def _declare(version: str, *attrs: str, **declared: Any) -> OpHandle:
+def debug_identity_shape(c: InferenceContext) -> None:
+    """Unchanged; [0] if nothing is computed."""
+    if is_closed(c.get_attr("gated_grpc"), c.get_attr("debug_urls")):
+        c.set_output(0, c.vector(0))
+    else:
+        unchanged_shape(c)
+
+
+def _declare(
+    version: str, *attrs: str, shape_fn: OpShapeInferenceFn = debug_identity_shape, **declared: Any
+) -> OpHandle:
     return register_op(
         f"DebugIdentity{version}(input: T) -> output: T",
         attrs=["T: type", *attrs],
-        shape_fn=unchanged_shape,
+        shape_fn=shape_fn,
         doc="`input`, which a debugger may be shown.",
         traits="writes_files file_attr=debug_urls",
         **declared,
@@ -51,6 +61,7 @@ DEBUG_IDENTITY_V2 = _declare(
     _URLS,
     "circular_buffer_size: int = 1000",
     "tfdbg_run_id: string = ''",
+    shape_fn=unchanged_shape,
     is_stateful=True,
 )
 DEBUG_IDENTITY_V3 = _declare(

@@ -17,7 +17,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
-from opkernel.ops.debugging.publishing import DebugKernel
+from opkernel.ops.debugging.publishing import DebugKernel, is_closed
 from opkernel.ops.registration import INTEGERS, REAL_NUMBERS, WIDE_FLOATS, register_kernel
 from opkernel.types import DataType
 
@@ -33,8 +33,9 @@ _ATTRS = [
 
 
 def nan_count_shape(c: InferenceContext) -> None:
-    """[1]; [0] if no server asks for it."""
-    c.set_output(0, c.vector(None))
+    """[1]; [0] if nothing is computed."""
+    is_empty = is_closed(c.get_attr("gated_grpc"), c.get_attr("debug_urls"))
+    c.set_output(0, c.vector(0 if is_empty else 1))
 
 
 DEBUG_NAN_COUNT = register_op(

@@ -99,6 +99,11 @@ def node_and_slot(tensor_name: str) -> tuple[str, int]:
     return node, int(number)
 
 
+def is_closed(is_gated: bool, urls: Sequence[str]) -> bool:
+    """Whether a node computes nothing: only servers, which would have to ask for it, get its tensor."""
+    return is_gated and all(url.startswith(_GRPC) for url in urls)
+
+
 class DebugKernel(OpKernel):
     """A kernel that publishes a tensor at the places of the attr `debug_urls`.
 
@@ -111,13 +116,9 @@ class DebugKernel(OpKernel):
         get = construction.get_attr
         self._urls: list[str] = get("debug_urls")
         self._is_gated: bool = get("gated_grpc")
+        self.is_closed = is_closed(self._is_gated, self._urls)
         node, slot = node_and_slot(get("tensor_name"))
         self.watched = DebugNode(get("device_name"), node, slot, self.type_string)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the node computes nothing: only servers, which would have to ask for it, get its tensor."""
-        return self._is_gated and all(url.startswith(_GRPC) for url in self._urls)
 
     def publish(self, ctx: OpKernelContext, tensor: Any, dtype: DataType) -> None:
         """Write a tensor of a type to all places.
