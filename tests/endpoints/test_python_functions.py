@@ -210,6 +210,17 @@ def test_a_function_lives_as_long_as_the_graphs_that_call_it() -> None:
         opkernel.Session(copy).run("once:0", {"x:0": PAIR})
 
 
+def test_datasets_keep_the_functions_that_they_call() -> None:
+    def build() -> Any:
+        numbers = opkernel.data.Dataset.range(3)
+        doubled = numbers.map(lambda x: opkernel.py_function(lambda a: a * 2, [x], INT64))
+        return doubled.map(lambda x: opkernel.numpy_function(lambda a: a + 1, [x], INT64))
+
+    dataset = build()
+    gc.collect()
+    assert [int(one) for one in dataset] == [1, 3, 5]
+
+
 def test_a_stateless_function_is_not_called_while_graphs_are_built() -> None:
     calls = []
 

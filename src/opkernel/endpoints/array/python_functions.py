@@ -151,7 +151,7 @@ def _checked(func: Any, inp: Any, types: Any) -> tuple[list[Any], list[Any], boo
 def _keep(registered: PythonFunction, graph: Graph | None) -> None:
     """Let a function live as long as one of the graphs that a node of it stands in."""
     while graph is not None:
-        graph.kept.append(registered)
+        graph.function_library.kept[registered] = None
         graph = getattr(graph, "outer_graph", None)
 
 

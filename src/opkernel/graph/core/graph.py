@@ -102,7 +102,6 @@ class Graph(OperationTable[Operation]):
         self.assigned_devices: dict[Operation, str] = {}
         self.control_flow_contexts: dict[Operation, Any] = {}
         self.traces: dict[Any, Any] = {}
-        self.kept: list[object] = []
         self._resolver = SignatureResolver(self.function_library.look_up)
         self.refiner = _REFINER.get()(self)
 

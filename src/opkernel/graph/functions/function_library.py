@@ -41,6 +41,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         custom_gradients: gradient functions of nodes, as `register_gradient` takes them, by what their attr
             `_gradient_op_type` says. They count in the graphs of this library, before those that are
             registered.
+        kept: objects that nodes of the graphs name, and that are to live as long as these.
     """
 
     __eq__, __hash__ = object.__eq__, object.__hash__
@@ -53,6 +54,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         self._registrations: dict[str, OpRegistrationData] = {}
         self._gradients: dict[str, str] = {}
         self.custom_gradients: dict[str, Callable[..., Any]] = {}
+        self.kept: dict[object, None] = {}
         if library is not None:
             self.add_library(library)
 
@@ -184,6 +186,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         """Add the functions of another library whose names this one lacks."""
         for name in other.keys() - self.keys():
             self.add_function(other[name])
+        self.kept |= other.kept
 
     def copy(self) -> FunctionLibraryDefinition:
         """A library with the same functions."""
@@ -199,6 +202,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         self._registrations |= other._registrations
         self._gradients |= other._gradients
         self.custom_gradients |= other.custom_gradients
+        self.kept |= other.kept
         return self
 
     def adopt(self, other: FunctionLibraryDefinition) -> None:
@@ -207,6 +211,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         self._registrations = other._registrations
         self._gradients = other._gradients
         self.custom_gradients = other.custom_gradients
+        self.kept = other.kept
 
     def to_proto(self) -> FunctionDefLibrary:
         """The library as a message, ordered by name."""

@@ -235,6 +235,7 @@ class FuncGraph(Graph):
             library.add_function(called)
         library.add_function(function)
         library.custom_gradients.update(self.function_library.custom_gradients)
+        library.kept.update(self.function_library.kept)
 
     # What the ways into a graph do otherwise here.
 
