@@ -168,7 +168,10 @@ def _array(value: Any) -> Any:
 def _converted(value: Any, dtype: DataType) -> Any:
     """A value as an array of a type; arrays are cast, values of Python must fit."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSU":
-        return value if dtype.numpy_dtype.kind == "O" else value.astype(dtype.numpy_dtype)
+        stays = (
+            value.size and dtype.numpy_dtype.kind == "O"
+        )  # and is refused: numbers are no strings
+        return value if stays else value.astype(dtype.numpy_dtype)
     array = array_from_python(value, dtype)
     if not all(isinstance(item, str | bytes) for item in array.flat if array.dtype.kind == "O"):
         raise TypeError(f"Cannot make a {dtype.string} tensor of {short_repr(value)}")

@@ -163,11 +163,12 @@ def test_parts_are_changed(graph: Graph) -> None:
             session.run(scatter, {"x:0": [1]})
 
 
-def test_references_are_passed_on(graph: Graph) -> None:
+@pytest.mark.parametrize("identity", [raw_ops.RefIdentity, raw_ops.DebugGradientRefIdentity])
+def test_references_are_passed_on(graph: Graph, identity: Any) -> None:
     v, w = variable([1]), variable([1])
     assign = [raw_ops.Assign(ref=ref, value=floats(0)) for ref in (v, w)]
     index = raw_ops.Placeholder(dtype=int32, shape=[], name="index")
-    chosen = raw_ops.RefIdentity(input=raw_ops.RefSelect(index=index, inputs=[v, w]))
+    chosen = identity(input=raw_ops.RefSelect(index=index, inputs=[v, w]))
     change = raw_ops.AssignAdd(ref=chosen, value=floats(1))
     with Session(graph) as session:
         session.run(assign)
