@@ -15,6 +15,7 @@ from opkernel.decompile.numpy_functions import numpy_functions
 from opkernel.engines.openvino.op_rule import rules
 from opkernel.gradients.registry import gradient_sites
 from opkernel.opdef import global_op_registry
+from opkernel.ops import catalogue
 from opkernel.ops.loader import load_op
 from opkernel.registrations import declaring_site
 from opkernel.xla.op_registry import global_xla_op_registry
@@ -70,6 +71,8 @@ def traits_of_ops() -> dict[str, str]:
 
 def rules_of_ops() -> dict[str, dict[str, str]]:
     """The kinds of rules about each op, with their modules; asked when all ops that modules register are there."""
+    modules, traits = modules_of_ops() | modules_of_shape_fns(), traits_of_ops()
+    catalogue.entry = lambda op: (modules.get(op, ""), traits.get(op, ""))  # the file is older
     global_op_registry().set_loader(load_op)  # for XLA's ops that are only declared
     found: dict[str, dict[str, str]] = {}
     for op, site in gradient_sites().items():
