@@ -284,7 +284,7 @@ MAKE_NO_LONG_STRINGS = {
     *("GetOptions", "IteratorGetDevice", "ExperimentalIteratorGetDevice"),
     *("IteratorToStringHandle", "MultiDeviceIteratorToStringHandle"),
 }
-ARE_KEPT_ELSEWHERE = ("Reader", "Barrier", "ReadFile")
+ARE_KEPT_ELSEWHERE = ("Reader", "Barrier", "ReadFile", "RecordInput")
 """Strings of files, which are charged as they are read, and keys that were put in before."""
 
 
