@@ -16,7 +16,6 @@ import pytest
 from opkernel import Graph, Session, placeholder, raw_ops
 from opkernel.errors import (
     AlreadyExistsError,
-    CancelledError,
     DeadlineExceededError,
     FailedPreconditionError,
     InvalidArgumentError,
@@ -208,28 +207,42 @@ def test_a_step_that_is_late_leaves_its_batch() -> None:
     assert [one.tolist() for one in found] == [[10]] * 4
 
 
-def test_the_rest_of_a_batch_runs_again_if_the_last_step_ends() -> None:
+class Context:
+    """Stands for a computation that nobody cancels."""
+
+    cancellation_manager = None
+
+    def __init__(self, deadline: float | None = None) -> None:
+        self.deadline = deadline
+        self.status: Any = None
+
+    def set_status(self, error: OpError) -> None:
+        self.status = error
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_the_rest_of_a_batch_runs_again_if_the_last_step_ends(is_late: bool) -> None:
     seen = []
 
     class Resource(BatchResource):
         def run(self, parts: list[Part]) -> None:
             seen.append([one.call for one in parts])
             if len(seen) == 1:
-                parts[-1].call.finish([])
-                raise CancelledError("the step of the last call ended")
+                if not is_late:
+                    parts[-1].call.finish([])
+                raise DeadlineExceededError("the step of the last call ended")
             parts[0].call.finish([])
 
     ended: list[int] = []
-    made = [BatchedCall(Context(), lambda i=i: ended.append(i)) for i in range(2)]  # type: ignore[misc]  # i is bound
+    contexts: list[Any] = [Context(), Context(0.0 if is_late else None)]
+    made = [BatchedCall(ctx, lambda i=i: ended.append(i)) for i, ctx in enumerate(contexts)]  # type: ignore[misc]  # i is bound
     resource = Resource(1, QueueOptions(4, 4, 0, 1, False), [])
     resource.process([Part(one, [np.zeros(1)]) for one in made])
     assert (seen, ended) == ([made, made[:1]], [1, 0])
-
-
-class Context:
-    """Stands for a computation without a way to cancel it."""
-
-    cancellation_manager = None
+    assert [type(one.status) for one in contexts] == [
+        type(None),
+        DeadlineExceededError if is_late else type(None),
+    ]
 
 
 def joined(

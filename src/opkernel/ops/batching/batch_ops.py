@@ -13,7 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from opkernel.errors import InternalError, InvalidArgumentError, OpError, as_op_error
+from opkernel.errors import (
+    CancelledError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    as_op_error,
+)
 from opkernel.kernel import (
     FunctionRunOptions,
     OpKernelConstruction,
@@ -140,9 +146,10 @@ class BatchResource(ResourceBase):
                 last.context.copy().run(self.run, parts)
                 return
             except BaseException as error:  # whatever it is, steps wait for their results
-                if last.is_over:
-                    continue
                 failure = _status(error)
+            if last.has_ended():
+                last.fail(failure)
+                continue
             for part in parts:
                 part.call.fail(failure)
             return
@@ -154,7 +161,8 @@ class BatchResource(ResourceBase):
         starts = [0, *ends[:-1]]
         index = np.stack([np.array([part.call.guid for part in parts]), starts, ends], axis=1)
         joined = joined_inputs(parts, self.allowed)
-        last.finish([*joined, index.astype(np.int64), np.int64(last.guid)])
+        if not last.finish([*joined, index.astype(np.int64), np.int64(last.guid)]):
+            raise CancelledError("The step that was to get the batch was cancelled")
         for part, call in zip(parts, others, strict=False):
             none = [one[:0].copy() for one in part.inputs]
             call.finish([*none, np.zeros((0, 3), np.int64), np.int64(call.guid)])

@@ -6,6 +6,7 @@ Source: TensorFlow core/kernels/batching_util/batch_resource_base.cc, concat_spl
 import copy
 import secrets
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Any
@@ -110,6 +111,14 @@ class BatchedCall:
         """Whether the kernel has its outputs or its error."""
         return self._is_over
 
+    def has_ended(self) -> bool:
+        """Whether the call is over, or its step was cancelled or has no time left."""
+        if self._is_over:
+            return True
+        manager, deadline = self.ctx.cancellation_manager, self.ctx.deadline
+        is_cancelled = manager is not None and (manager.is_cancelled or manager.is_cancelling)
+        return is_cancelled or (deadline is not None and time.monotonic() >= deadline)
+
     def parts(self, inputs: list[list[Array]]) -> list[Part]:
         """The call in parts.
 
@@ -153,24 +162,24 @@ class BatchedCall:
         except OpError as error:
             self.fail(error)
 
-    def finish(self, outputs: Sequence[Any]) -> None:
-        """Set the outputs, unless the call is over."""
+    def finish(self, outputs: Sequence[Any]) -> bool:
+        """Set the outputs; False if the call is over."""
 
         def set_outputs() -> None:
             for index, output in enumerate(outputs):
                 self.ctx.set_output(index, output)
 
-        self._end(set_outputs)
+        return self._end(set_outputs)
 
     def fail(self, error: OpError) -> None:
         """Set the error, unless the call is over. Each call gets a copy, as notes are added to it."""
         self._end(lambda: self.ctx.set_status(copy.copy(error)))
 
-    def _end(self, settle: Callable[[], None]) -> None:
+    def _end(self, settle: Callable[[], None]) -> bool:
         with self._lock:
             is_first, self._is_over = not self._is_over, True
         if not is_first:
-            return
+            return False
         if self._token is not None and self.ctx.cancellation_manager is not None:
             self.ctx.cancellation_manager.try_deregister_callback(self._token)
         try:
@@ -178,6 +187,7 @@ class BatchedCall:
         except Exception as error:  # such as an output of another type
             self.ctx.set_status(as_op_error(error))
         self._done()
+        return True
 
 
 def batched_inputs(ctx: OpKernelContext) -> list[Any]:
