@@ -150,14 +150,15 @@ class ContextOutputs(ContextServices):
             InternalError: the scope that `attr` names is none of the step's, or was given already.
         """
         index: Any = which if which.__class__ is int else self.output_index(which)
+        kernel = self.kernel
         if attr is None and self.params.output_attr_array is not None:
             attr = self.params.output_attr_array[index]
-        elif attr is None and self.kernel.device.allocates:
+        elif attr is None and kernel.device.allocates:
             attr = self.output_alloc_attr(index)
         elif attr is None and self.memory is None:  # `allocate`, written out
             limit, allocator = allocation_policy()
             if allocator is None:
-                kind = self.kernel.output_dtypes[index]
+                kind = kernel.output_dtypes[index]
                 size = kind.itemsize
                 for extent in shape:
                     size *= extent
@@ -170,7 +171,7 @@ class ContextOutputs(ContextServices):
                         return array
         if attr is not None and attr.scope_id > 0:
             return self._allocate_in_scope(index, shape, attr)
-        array = self._allocate(self.kernel.output_types[index], shape, attr)
+        array = self._allocate(kernel.output_types[index], shape, attr)
         self.outputs[index] = array
         return array
 
