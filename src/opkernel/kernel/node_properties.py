@@ -193,7 +193,9 @@ def memory_types(
             f"HostMemory args {', '.join(map(repr, unknown))} not found in OpDef: "
             f"{summaries.summarize_op_def(node.op_def)}"
         )
-    int32_on_device = kernel_def is not None or device_type == "TPU" or _must_compile(node_def)
+    int32_on_device = (
+        kernel_def is not None or device_type == "TPU" or is_set(node_def.attr, "_XlaMustCompile")
+    )
 
     def of(types: Iterable[DataType], args: Iterable[Arg], attr: str) -> tuple[MemoryType, ...]:
         on_host = {*node_def.attr[attr].list.i} if attr in node_def.attr else set()
@@ -215,9 +217,9 @@ def memory_types(
 
 def is_marked(attrs: Mapping[str, AttrValue]) -> bool:
     """Whether the attrs of a node or a function ask for it to be compiled by XLA."""
-    return any(name in attrs and attrs[name].b for name in ("_XlaCompile", "_XlaMustCompile"))
+    return any(is_set(attrs, name) for name in ("_XlaCompile", "_XlaMustCompile"))
 
 
-def _must_compile(node_def: NodeDef) -> bool:
-    """Whether the node asks to be compiled by XLA."""
-    return "_XlaMustCompile" in node_def.attr and node_def.attr["_XlaMustCompile"].b
+def is_set(attrs: Mapping[str, AttrValue], name: str) -> bool:
+    """Whether attrs of a node or a function have a bool that is true."""
+    return name in attrs and attrs[name].b

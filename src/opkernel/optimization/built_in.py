@@ -77,7 +77,7 @@ register_built_in(
 register_built_in(POST, 20, "folding.constant_folding")
 register_built_in(POST, 30, "algebra.arithmetic")
 register_built_in(POST, 32, "algebra.aggregates")
-register_built_in(POST, 34, "algebra.layout", where=lambda op: op.has_data_format, rounds=True)
+register_built_in(POST, 34, "algebra.layout", where=lambda op: bool(op.images), rounds=True)
 register_built_in(POST, 36, "algebra.transposes", ops=["Transpose"], rounds=True)
 register_built_in(POST, 38, "folding.input_folding", ops=_BEFORE_FILTERS, rounds=True)
 register_built_in(POST, 40, "folding.batch_norm_folding", ops=FILTERS, rounds=True)

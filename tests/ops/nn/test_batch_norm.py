@@ -193,6 +193,6 @@ def test_gradients_that_do_not_fit(given, message):
 
 
 def test_gradient_of_inference_needs_channels_last():
-    x = np.moveaxis(X, -1, 1)
+    x = np.moveaxis(X, -1, 1).astype(np.float16)
     with pytest.raises(InvalidArgumentError, match="only supports NHWC"):
         grad(y_backprop=x, x=x, data_format="NCHW", is_training=False)

@@ -24,6 +24,7 @@ from opkernel.graph.edit.graph_edit import GraphEdit
 from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.graph.inference.constant_values import constant_value
 from opkernel.opdef import UNKNOWN_DIM, OpTraits
+from opkernel.opdef.core.attr_value import IN_MUST_COMPILE
 from opkernel.proto import NodeDef
 from opkernel.types import Array, PartialTensorShape, tensor_to_proto
 
@@ -174,8 +175,8 @@ class GraphEditor(GraphEdit):
             return None
 
     def attrs(self, op: Operation) -> dict[str, Any]:
-        """The attrs of an operation that its op declares."""
-        declared = {attr.name for attr in op.op_def.attr}
+        """The attrs of an operation that its op declares, and that say how its kernel computes."""
+        declared = {IN_MUST_COMPILE, *(attr.name for attr in op.op_def.attr)}
         return {name: value for name, value in op.attr.items() if name in declared}
 
     def free_value(self, tensor: Tensor) -> Array | None:

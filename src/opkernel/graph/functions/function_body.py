@@ -16,12 +16,15 @@ from opkernel.graph.core.structural_ops import ARG_OPS, RETVAL_OPS, STRUCTURAL_O
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.functions.instantiate import instantiate_nodes
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
+from opkernel.opdef.core.attr_value import IN_MUST_COMPILE
 from opkernel.proto import AttrValue, FunctionDef, GraphDef, NameAttrList
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
     from opkernel.graph.functions.function_library import FunctionLibraryDefinition
+
+_MARKS = ("_XlaMustCompile", IN_MUST_COMPILE)
 
 _RUN_ON_DEMAND = STRUCTURAL_OPS | {"Placeholder"}
 """Ops with state that run where something needs them, and for nothing else."""
@@ -117,6 +120,8 @@ def instantiate_into(
     result = instantiate_nodes(function_def, bound, lambda op: library.look_up(op).op_def)
     graph_def = GraphDef(versions=graph.graph_def_versions)
     graph_def.node.extend(result.nodes)
+    if any(_is_set(attrs, name) for attrs in (function_def.attr, bound) for name in _MARKS):
+        _mark(graph_def)
     options = ImportOptions(
         validate_nodes=False, validate_colocation=False, allow_internal_names=True, origin=None
     )
@@ -131,6 +136,19 @@ def instantiate_into(
         ret_nodes=tuple(by_index(graph, RETVAL_OPS)),
         control_ret_nodes=_control_returns(function_def, graph),
     )
+
+
+def _is_set(attrs: Mapping[str, AttrValue], name: str) -> bool:
+    return name in attrs and attrs[name].b
+
+
+def _mark(graph_def: GraphDef) -> None:
+    """Say of nodes, and of the functions that they call, that they are in a call that has to be compiled."""
+    for node in graph_def.node:
+        called = [one.func for one in node.attr.values() if one.HasField("func")]
+        called += [func for one in node.attr.values() for func in one.list.func]
+        for attrs in (node.attr, *(func.attr for func in called)):
+            attrs[IN_MUST_COMPILE].b = True
 
 
 def _control_returns(function_def: FunctionDef, graph: Graph) -> tuple[Operation, ...]:

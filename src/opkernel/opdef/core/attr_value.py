@@ -102,6 +102,10 @@ _KINDS: Mapping[str, _Kind] = {
 }
 
 
+IN_MUST_COMPILE = "_InMustCompile"
+"""The attr of nodes in the function of a call with `_XlaMustCompile`: kernels take of them what XLA takes."""
+
+
 def _kind_of(attr_type: str) -> tuple[_Kind, bool]:
     """The kind of an attr type, and whether it is a list of that kind."""
     is_list = attr_type.startswith("list(") and attr_type.endswith(")")

@@ -47,8 +47,10 @@ class OpTraits(NamedTuple):
         growing: f(x) <= f(y) for x <= y, and there is an f(x).
         not_negative: no element of the output is negative, or -0.0.
         keeps_not_negative: the same, where no element of the inputs of the output's type is negative.
-        has_data_format: the attr `data_format` says where the channels of the first input and of the
-            first output are; `strides`, `ksize` and `dilations` have a number for each dimension.
+        images: which inputs, and after a colon whether the first output, have the layout that the attr `data_format`
+            names. Each is one character of, say, "s-i:i": "i" for images or volumes, "?" for images where the rank is
+            theirs, "s" for the shape of an image, "-" for others. The last character before the colon stands for all
+            further inputs, too. `strides`, `ksize` and `dilations` have a number for each dimension.
         debug_only: it watches over values; an op with outputs gives its first input as the only one.
         only_reads_state: it reads state and changes none.
         state_of_step: only ops of its kind, in the same step, see its changes.
@@ -94,7 +96,7 @@ class OpTraits(NamedTuple):
     growing: bool = False
     not_negative: bool = False
     keeps_not_negative: bool = False
-    has_data_format: bool = False
+    images: str = ""
     debug_only: bool = False
     only_reads_state: bool = False
     state_of_step: bool = False

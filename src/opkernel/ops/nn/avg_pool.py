@@ -19,6 +19,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate, from_attrs
 from opkernel.opdef import common_shapes, register_op
 from opkernel.ops.input_checks import require_equal
+from opkernel.ops.nn.channels_first import also_channels_first
 from opkernel.ops.nn.pooling import Pool, channels_last_pool, reduce_windows, window_sizes
 from opkernel.ops.nn.windows import Geometry, check_rank, overlaps, sizes_from_tensor
 from opkernel.ops.registration import FLOATS, NARROW_FLOATS, register_kernel
@@ -42,26 +43,28 @@ AVG_POOL = register_op(
     attrs=_attrs(4),
     shape_fn=common_shapes.avg_pool_shape,
     doc="The means over windows of images; padding does not count.",
-    traits="has_data_format row_rule=first_alone function_gradient=yes",
+    traits="images=i:i row_rule=first_alone function_gradient=yes",
 )
 AVG_POOL_3D = register_op(
     "AvgPool3D(input: T) -> output: T",
     attrs=_attrs(5),
     shape_fn=common_shapes.pool3d_shape,
     doc="The means over windows of volumes; padding does not count.",
-    traits="has_data_format",
+    traits="images=i:i",
 )
 AVG_POOL_GRAD = register_op(
     "AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T",
     attrs=_attrs(4),
     shape_fn=common_shapes.avg_pool_grad_shape,
     doc="The gradient of AvgPool by its input, whose shape is given.",
+    traits="images=si:i",
 )
 AVG_POOL_3D_GRAD = register_op(
     "AvgPool3DGrad(orig_input_shape: int32, grad: T) -> output: T",
     attrs=_attrs(5),
     shape_fn=common_shapes.avg_pool3d_grad_shape,
     doc="The gradient of AvgPool3D by its input, whose shape is given.",
+    traits="images=si:i",
 )
 
 _VOLUME_TYPES = (DataType.DT_BFLOAT16, DataType.DT_FLOAT)
@@ -97,9 +100,10 @@ _COUNTED = {DataType.DT_HALF: 2048, DataType.DT_BFLOAT16: 256}
 
 
 @register_kernel(AVG_POOL, types={"T": FLOATS}, factory=True)
+@also_channels_first("AvgPool")
 @from_attrs(pool=partial(channels_last_pool, "AvgPoolingOp"))
 def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
-    """Images in layout NHWC only, as in TensorFlow."""
+    """Images in layout NHWC."""
     counted = _COUNTED.get(T, 2**31)
 
     def pooled(x: Array) -> Array:
@@ -111,9 +115,10 @@ def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
 
 
 @register_kernel(AVG_POOL_3D, types={"T": _VOLUME_TYPES}, factory=True)
+@also_channels_first("AvgPool3D")
 @from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
 def avg_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
-    """Volumes in layout NDHWC only, as in TensorFlow."""
+    """Volumes in layout NDHWC."""
     pool.refuse_depth("Pooling")
 
     return lambda x: _mean(x, pool.geometry(x.shape))
@@ -181,6 +186,7 @@ def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
 
 
 @register_kernel(AVG_POOL_GRAD, types={"T": FLOATS}, host_memory=["orig_input_shape"], factory=True)
+@also_channels_first("AvgPoolGrad")
 @from_attrs(pool=partial(channels_last_pool, "AvgPoolingGradOp"))
 def avg_pool_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     """Channels and batch of the gradient need not be those of the input: see `_flat_start`."""
@@ -212,6 +218,7 @@ def _flat_start(values: Array, shape: tuple[int, ...]) -> Array:
 @register_kernel(
     AVG_POOL_3D_GRAD, types={"T": _VOLUME_TYPES}, host_memory=["orig_input_shape"], factory=True
 )
+@also_channels_first("AvgPool3DGrad")
 @from_attrs(pool=partial(channels_last_pool, "AvgPooling3dGradOp", rank=5))
 def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     pool.refuse_depth("Pooling")

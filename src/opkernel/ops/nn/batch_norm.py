@@ -73,7 +73,7 @@ def _declare(
             "is_training: bool = true",
         ],
         shape_fn=shape_fn,
-        traits=f"cost=linear {'' if side else 'has_data_format'}",
+        traits=f"cost=linear {'' if side else 'images=i-:i'}",
         doc=doc,
     )
 

@@ -24,6 +24,7 @@ from opkernel.ops.nn.batch_norm import (
     check_length,
     check_vector,
 )
+from opkernel.ops.nn.channels_first import ONEDNN_TYPES
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -39,6 +40,7 @@ def _declare(
         f"offset_backprop: {u}, reserve_space_{first}: {u}, reserve_space_{second}: {u}",
         attrs=[*types, "epsilon: float = 0.0001", data_format, "is_training: bool = true"],
         shape_fn=fused_batch_norm_grad_shape,
+        traits="images=ii-:i",
         doc="""The gradient of batch normalisation.
 
         y_backprop: The gradient by the normalised tensor.
@@ -64,10 +66,12 @@ FUSED_BATCH_NORM_GRAD_V3 = _declare(
 
 
 def _gradient(
-    *, epsilon: float, data_format: str, is_training: bool, xp: Any
+    *, T: DataType, epsilon: float, data_format: str, is_training: bool, xp: Any
 ) -> Callable[..., Any]:
     """The third reserve space of V3 is not read: only cuDNN has a use for it."""
     channels = Channels(data_format, xp)
+    is_last = channels.format is TensorFormat.NHWC
+    takes_inference = is_last or (data_format == "NCHW" and T in ONEDNN_TYPES)
 
     def kernel(y_backprop: Any, x: Any, scale: Any, mean: Any, variance: Any, *_: Any) -> Any:
         _check(channels, y_backprop, x, scale, mean, variance)
@@ -75,7 +79,7 @@ def _gradient(
         if x.size == 0:
             zeros = xp.zeros_like(scale)
             return xp.zeros_like(x), zeros, xp.zeros_like(scale), unused, unused
-        if not is_training and channels.format is not TensorFormat.NHWC:
+        if not (is_training or takes_inference):
             raise InvalidArgumentError(
                 "The implementation of FusedBatchNormGrad with is_training=False only supports NHWC"
             )

@@ -31,7 +31,7 @@ BIAS_ADD = register_op(
     "BiasAdd(value: T, bias: T) -> output: T",
     attrs=["T: numbertype", _DATA_FORMAT],
     shape_fn=bias_add_shape,
-    traits="cannot_fail has_data_format cost=linear row_rule=first_alone function_gradient=yes",
+    traits="cannot_fail images=?-:? cost=linear row_rule=first_alone function_gradient=yes",
     doc="`value` plus the vector `bias` along the last dimension, for NCHW along the second.",
 )
 
@@ -46,6 +46,7 @@ BIAS_ADD_GRAD = register_op(
     "BiasAddGrad(out_backprop: T) -> output: T",
     attrs=["T: numbertype", _DATA_FORMAT],
     shape_fn=bias_add_grad_shape,
+    traits="images=?:-",
     doc="The sums of `out_backprop` for each channel: the gradient of BiasAdd by its bias.",
 )
 

@@ -20,6 +20,7 @@ from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.windows import Padding
 from opkernel.ops.input_checks import require
+from opkernel.ops.nn.channels_first import also_channels_first, pools_space_only
 from opkernel.ops.nn.pooling import (
     Pool,
     argmax_windows,
@@ -62,7 +63,7 @@ MAX_POOL = register_op(
         _IMAGE_LAYOUTS,
     ],
     shape_fn=common_shapes.max_pool_shape_with_explicit_padding,
-    traits="has_data_format row_rule=first_alone function_gradient=yes",
+    traits="images=i:i row_rule=first_alone function_gradient=yes",
     doc="The maxima over windows of images, over rows and columns or over channels.",
 )
 MAX_POOL_V2 = register_op(
@@ -94,7 +95,7 @@ MAX_POOL_3D = register_op(
         "T: {half, bfloat16, float}",
     ],
     shape_fn=common_shapes.pool3d_shape,
-    traits="has_data_format",
+    traits="images=i:i",
     doc="The maxima over windows of volumes.",
 )
 
@@ -142,9 +143,10 @@ def max_pool_of(x: Array, pool: Pool) -> Array:
 
 
 @register_kernel(MAX_POOL, types={"T": REAL_NUMBERS}, factory=True)
+@also_channels_first("MaxPool", where=pools_space_only)
 @from_attrs(pool=partial(padded_channels_last_pool, "MaxPoolingOp"))
 def max_pool(*, pool: Pool) -> Callable[[Array], Array]:
-    """Images in layout NHWC only, as in TensorFlow."""
+    """Images in layout NHWC."""
     return lambda x: max_pool_of(x, pool)
 
 
@@ -206,9 +208,10 @@ def flat_indices(chosen: Array, shape: tuple[int, ...], geometry: Geometry) -> A
 
 
 @register_kernel(MAX_POOL_3D, types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)}, factory=True)
+@also_channels_first("MaxPool3D", where=pools_space_only)
 @from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
 def max_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
-    """Volumes in layout NDHWC only; the padding counts as the least finite value."""
+    """Volumes in layout NDHWC; the padding counts as the least finite value."""
     pool.refuse_depth("Pooling")
 
     def pooled(x: Array) -> Array:

@@ -68,7 +68,7 @@ MAX_POOL_GRAD = register_op(
     ],
     shape_fn=common_shapes.max_pool_grad_shape,
     doc="The gradient of MaxPool by its input: the largest element of each window gets all of it.",
-    traits="function_gradient=yes",
+    traits="images=iii:i function_gradient=yes",
 )
 MAX_POOL_GRAD_V2 = register_op(
     f"MaxPoolGradV2({_POOLED}, ksize: int32, strides: int32) -> output: T",
@@ -100,6 +100,7 @@ MAX_POOL_3D_GRAD = register_op(
     ],
     shape_fn=common_shapes.max_pool3d_grad_shape,
     doc="The gradient of MaxPool3D by its input: each element equal to the maximum gets all of it.",
+    traits="images=iii:i",
 )
 MAX_POOL_GRAD_GRAD = register_op(
     f"MaxPoolGradGrad({_POOLED}) -> output: T",

@@ -1,8 +1,9 @@
-"""Layout: convolutions and pools of channels-first images, which no CPU kernel takes, are turned.
+"""Layout: operations on channels-first images are turned into operations on channels-last images.
 
     Conv2D[NCHW](x) = Transpose(Conv2D[NHWC](Transpose(x, NCHW to NHWC)), NHWC to NCHW)
 
-The transposes between two such operations then undo each other.
+The transposes between two such operations then undo each other. The trait `images` of an op says which of its inputs are
+turned.
 
 Source: TensorFlow core/grappler/optimizers/generic_layout_optimizer.cc.
 """
@@ -11,57 +12,93 @@ from __future__ import annotations
 
 from typing import Any
 
-from opkernel.graph import Operation
+from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.opdef import attr_to_python
+from opkernel.opdef.shapes.channel_order import (
+    CHANNELS_FIRST,
+    PER_DIMENSION,
+    ChannelOrder,
+    channels_last_attrs,
+)
 
-_TO_LAST = {b"NCHW": (0, 2, 3, 1), b"NCDHW": (0, 2, 3, 4, 1)}
-_TO_FIRST = {b"NCHW": (0, 3, 1, 2), b"NCDHW": (0, 4, 1, 2, 3)}
-_LAST = {b"NCHW": "NHWC", b"NCDHW": "NDHWC"}
-_BY_AXIS = ("strides", "ksize", "dilations")
-"""Attrs with one number for each dimension."""
+_BIASES = frozenset({"BiasAdd", "BiasAddGrad"})
+"""Their kernels take both layouts, and neither is faster."""
 
 
 def layout(editor: GraphEditor) -> None:
     """Turn operations on channels-first images into operations on channels-last images."""
-    order = [op for op in editor.operations() if op.traits.has_data_format]
-    order = [op for op in order if op not in editor.feeds]
-    first = [op for op in order if op.attr["data_format"].s in _LAST]
-    if all(op.type == "BiasAdd" for op in first):
-        return  # of which there is a kernel
+    order = [op for op in editor.operations() if op.traits.images and op not in editor.feeds]
+    first = [op for op in order if _format(op) in CHANNELS_FIRST]
+    if {op.type for op in first} <= _BIASES:
+        return
     for op in first:
         is_alone = op not in editor.preserved or len(op.outputs) == 1
-        has_images = op.type != "BiasAdd" or editor.shape(op.inputs[0]).rank == 4
-        if is_alone and has_images and not editor.is_conditional(op) and editor.is_valid(op):
-            _turn(editor, op, op.attr["data_format"].s)
+        if is_alone and not editor.is_conditional(op) and editor.is_valid(op):
+            _turn(editor, op, CHANNELS_FIRST[_format(op)])
 
 
-def _turn(editor: GraphEditor, op: Operation, data_format: bytes) -> None:
-    from opkernel.optimization.algebra.transposes import transpose  # few graphs have such images
+def _format(op: Operation) -> str:
+    return op.attr["data_format"].s.decode(errors="replace")
 
-    to_last, to_first = _TO_LAST[data_format], _TO_FIRST[data_format]
-    image, *others = op.inputs
-    inputs = [transpose(editor, image, to_last, f"{op.name}/channels_last"), *others]
-    attrs = _turned_attrs(editor, op, to_last) | {"data_format": _LAST[data_format]}
-    name = f"{op.name}/{_LAST[data_format]}"
+
+def _turn(editor: GraphEditor, op: Operation, order: ChannelOrder) -> None:
+    roles = _roles(editor, op, len(order.to_last))
+    if roles is None:
+        return
+    inputs = [
+        _turned_input(editor, op, tensor, role)
+        for tensor, role in zip(op.inputs, roles, strict=True)
+    ]
+    name, attrs = f"{op.name}/{order.last}", _turned_attrs(editor, op)
     turned = editor.add(op.type, inputs, name, attrs, op.device, op.control_inputs)
-    back = transpose(editor, turned.outputs[0], to_first, f"{op.name}/channels_first")
-    for old, new in zip(op.outputs, (back, *turned.outputs[1:]), strict=True):
+    first, *others = turned.outputs
+    if not op.traits.images.endswith("-"):
+        first = _transposed(editor, first, order.to_first, f"{op.name}/channels_first")
+    for old, new in zip(op.outputs, (first, *others), strict=True):
         editor.redirect(old, new)
     if op in editor.preserved:
-        editor.become(op, "Identity", [back], {"T": back.dtype.base})
+        editor.become(op, "Identity", [first], {"T": first.dtype.base})
     editor.note(op, f"has its channels last, as {turned.name!r}")
 
 
-def _turned_attrs(editor: GraphEditor, op: Operation, to_last: tuple[int, ...]) -> dict[str, Any]:
+def _roles(editor: GraphEditor, op: Operation, rank: int) -> str | None:
+    """What each input is, as in the trait; None where the first, or one that may be an image, is of unknown rank."""
+    inputs, _, _ = op.traits.images.partition(":")
+    roles = ""
+    for tensor, role in zip(op.inputs, inputs.ljust(len(op.inputs), inputs[-1]), strict=True):
+        if role == "?":
+            found = editor.shape(tensor).rank
+            if found is None or (found != rank and not roles):
+                return None
+            role = "i" if found == rank else "-"
+        roles += role
+    return roles
+
+
+def _turned_input(editor: GraphEditor, op: Operation, tensor: Tensor, role: str) -> Tensor:
+    """The input with channels last, or the shape of such an input."""
+    if role == "-":
+        return tensor
+    layout = _format(op)
+    order, name = CHANNELS_FIRST[layout], f"{op.name}/{tensor.op.name}/channels_last"
+    if role == "i":
+        return _transposed(editor, tensor, order.to_last, name)
+    attrs = {"T": tensor.dtype.base, "src_format": layout, "dst_format": order.last}
+    return editor.add("DataFormatVecPermute", [tensor], name, attrs, op.device).outputs[0]
+
+
+def _transposed(
+    editor: GraphEditor, tensor: Tensor, permutation: tuple[int, ...], name: str
+) -> Tensor:
+    from opkernel.optimization.algebra import transposes  # few graphs have such images
+
+    return transposes.transpose(editor, tensor, permutation, name)
+
+
+def _turned_attrs(editor: GraphEditor, op: Operation) -> dict[str, Any]:
     """The attrs of a node; attrs with a number for each dimension are put in another order."""
     attrs: dict[str, Any] = editor.attrs(op)
-    for name in _BY_AXIS:
-        if name in attrs and len(attrs[name].list.i) == len(to_last):
-            attrs[name] = [attrs[name].list.i[axis] for axis in to_last]
-    if "explicit_paddings" in attrs and attrs["explicit_paddings"].list.i:
-        paddings = attr_to_python(attrs["explicit_paddings"], "list(int)")
-        attrs["explicit_paddings"] = [
-            paddings[2 * axis + side] for axis in to_last for side in (0, 1)
-        ]
-    return attrs
+    lists = [name for name in (*PER_DIMENSION, "explicit_paddings") if name in attrs]
+    numbers = {name: attr_to_python(attrs[name], "list(int)") for name in lists}
+    return attrs | channels_last_attrs({"data_format": _format(op), **numbers})

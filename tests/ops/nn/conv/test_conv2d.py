@@ -129,7 +129,7 @@ IMAGE, FILTER = (1, 4, 4, 2), (3, 3, 2, 4)
 )
 def test_refusals(x, filters, attrs, error, message):
     with pytest.raises(error, match=message):
-        conv2d(np.ones(x, np.float32), np.ones(filters, np.float32), **attrs)
+        conv2d(np.ones(x), np.ones(filters), **attrs)
 
 
 # Gradients
@@ -231,7 +231,7 @@ GRADIENT = (1, 2, 2, 4)
 )
 def test_refusals_of_the_gradient_by_input(sizes, gradient, attrs, error, message):
     with pytest.raises(error, match=message):
-        by_input(sizes, np.ones(FILTER, np.float32), np.ones(gradient, np.float32), **attrs)
+        by_input(sizes, np.ones(FILTER), np.ones(gradient), **attrs)
 
 
 def test_gradients_with_other_labels_and_without_kernels():

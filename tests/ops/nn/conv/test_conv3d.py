@@ -63,7 +63,7 @@ VOLUME, FILTER = (1, 3, 3, 3, 2), (2, 2, 2, 2, 4)
 )
 def test_refusals(x, filters, attrs, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        conv3d(np.ones(x, np.float32), np.ones(filters, np.float32), **attrs)
+        conv3d(np.ones(x), np.ones(filters), **attrs)
 
 
 def test_what_is_refused_is_not_where_the_result_is_empty():
@@ -123,7 +123,7 @@ def test_gradient_by_filter_multiplies_each_input_with_each_element(x, gradient,
 )
 def test_refusals_of_the_gradient_by_input(sizes, gradient, attrs, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        by_input(sizes, window(1, 2), np.ones(gradient, np.float32), **attrs)
+        by_input(sizes, window(1, 2).astype(np.float64), np.ones(gradient), **attrs)
 
 
 @pytest.mark.parametrize("op", ["Conv3DBackpropInput", "Conv3DBackpropFilter"])

@@ -109,7 +109,7 @@ IMAGE, FILTER = (1, 4, 4, 2), (2, 2, 2, 3)
 )
 def test_refusals(x, filters, attrs, error, message):
     with pytest.raises(error, match=message):
-        depthwise(np.ones(x, np.float32), np.ones(filters, np.float32), **attrs)
+        depthwise(np.ones(x), np.ones(filters), **attrs)
 
 
 def test_gradient_by_input():
@@ -159,4 +159,4 @@ def test_gradients_of_empty_tensors():
 )
 def test_refusals_of_the_gradient_by_input(sizes, gradient, attrs, error, message):
     with pytest.raises(error, match=message):
-        by_input(sizes, np.ones(FILTER, np.float32), np.ones(gradient, np.float32), **attrs)
+        by_input(sizes, np.ones(FILTER), np.ones(gradient), **attrs)

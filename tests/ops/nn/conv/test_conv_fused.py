@@ -76,7 +76,7 @@ def test_batch_normalisation():
         ({"fused_ops": ["BiasAdd", "Tanh"]}, [BIAS], UnimplementedError, "BiasAdd,Tanh"),
         ({"fused_ops": ["BiasAdd"]}, [BIAS, BIAS], InvalidArgumentError, "one extra argument"),
         ({"fused_ops": ["BiasAdd"]}, [BIAS.reshape(1, 2)], InvalidArgumentError, "1-dimensional"),
-        ({"fused_ops": ["BiasAdd"], "data_format": "NCHW"}, [BIAS], UnimplementedError, "NHWC"),
+        ({"fused_ops": ["BiasAdd"], "filter_format": "OIHW"}, [BIAS], UnimplementedError, "OIHW"),
     ],
 )
 def test_refusals(attrs, args, error, message):

@@ -7,7 +7,7 @@ conv_grad_shape_utils.cc, depthwise_conv_grad_op.cc.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,8 +15,17 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
-from opkernel.kernel import from_attrs
+from opkernel.kernel import OpKernelConstruction, from_attrs
+from opkernel.kernel.function_kernel import keywords_of
+from opkernel.kernel.node_properties import is_set
+from opkernel.opdef.common_shapes.windows import Padding
+from opkernel.opdef.core.attr_value import IN_MUST_COMPILE
 from opkernel.ops.input_checks import require_equal
+from opkernel.ops.nn.channels_first import (
+    ONEDNN_TYPES,
+    also_channels_first,
+    no_explicit_padding,
+)
 from opkernel.ops.nn.conv.kernels import (
     check_unit_dilations,
     conv2d_windows,
@@ -25,7 +34,7 @@ from opkernel.ops.nn.conv.kernels import (
 )
 from opkernel.ops.nn.conv.reference import Algorithms
 from opkernel.ops.nn.windows import Geometry, Windows, check_rank, check_shape, sizes_from_tensor
-from opkernel.types import Array
+from opkernel.types import Array, DataType, as_dtype
 
 Kernel = Callable[[Array, Array, Array], Array]
 SizesOf = Callable[[str, Array, Array, Array], Sequence[int]]
@@ -59,6 +68,7 @@ def _of_images(op: str, given: Array, filters: Array, gradient: Array) -> Sequen
 def _conv2d_windows(
     op: str,
     refusal: type[OpError],
+    T: DataType,
     strides: Sequence[int],
     dilations: Sequence[int],
     padding: str,
@@ -67,16 +77,23 @@ def _conv2d_windows(
 ) -> Windows:
     require_equal(data_format, "NHWC", f"{op} only supports NHWC on the CPU, not {{}}")
     windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format, refusal)
-    check_unit_dilations(windows)
+    if T not in ONEDNN_TYPES or padding == "EXPLICIT":
+        check_unit_dilations(windows)
     return windows
 
 
 def _conv3d_windows(
-    op: str, strides: Sequence[int], dilations: Sequence[int], padding: str, data_format: str
+    op: str,
+    T: DataType,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str,
+    data_format: str,
 ) -> Windows:
     require_equal(data_format, "NDHWC", f"{op} only supports NDHWC on the CPU, not {{}}")
     windows = conv3d_windows(strides, dilations, padding, data_format=data_format)
-    check_unit_dilations(windows)
+    if T not in ONEDNN_TYPES or not op.endswith("V2"):
+        check_unit_dilations(windows)
     return windows
 
 
@@ -101,46 +118,72 @@ def gradient_maker(algorithms: Algorithms, op: str) -> Callable[..., Kernel]:
     kernel = _by_input if "BackpropInput" in op else _by_filters
 
     @from_attrs(windows=_WINDOWS[op])
-    def make(*, windows: Windows) -> Kernel:
-        return kernel(algorithms, op, windows, _SIZES_OF.get(op, _told))
+    def make(*, windows: Windows, construction: OpKernelConstruction) -> Kernel:
+        as_xla = is_set(construction.node_def.attr, IN_MUST_COMPILE)
+        return kernel(algorithms, op, windows, _SIZES_OF.get(op, _told), as_xla)
+
+    if "data_format" in keywords_of(make):
+        return also_channels_first(op, where=no_explicit_padding)(make)
 
     return make
 
 
-def _by_input(algorithms: Algorithms, op: str, windows: Windows, sizes_of: SizesOf) -> Kernel:
+def _by_input(
+    algorithms: Algorithms, op: str, windows: Windows, sizes_of: SizesOf, as_xla: bool
+) -> Kernel:
     compute, geometry_of = algorithms.by_input, _geometry
     if op.startswith("Depthwise"):
         compute, geometry_of = algorithms.depthwise_by_input, _depthwise_geometry
 
     def by_input(given: Array, filters: Array, gradient: Array) -> Array:
         sizes = sizes_of(op, given, filters, gradient)
-        geometry = geometry_of(op, sizes, filters.shape, gradient, windows)
+        geometry = geometry_of(op, sizes, filters.shape, gradient, windows, as_xla)
         if op.startswith("Conv3D"):
             _check_work(op, geometry, filters.shape)
             if gradient.shape[0] == 0 and 0 in filters.shape[:-1]:
                 raise InvalidArgumentError(f"{op}: neither the batch nor the filter has elements")
         if _is_zero(sizes, windows, filters, gradient):
             return np.zeros(sizes, gradient.dtype)
-        return compute(sizes, filters, gradient, geometry)
+        groups = _num_groups(op, sizes, filters.shape)
+        if groups == 1:
+            return compute(sizes, filters, gradient, geometry)
+        part, pairs = (*sizes[:-1], filters.shape[-2]), _split(groups, filters, gradient)
+        return np.concatenate([compute(part, *pair, geometry) for pair in pairs], -1)
 
     return by_input
 
 
-def _by_filters(algorithms: Algorithms, op: str, windows: Windows, sizes_of: SizesOf) -> Kernel:
+def _by_filters(
+    algorithms: Algorithms, op: str, windows: Windows, sizes_of: SizesOf, as_xla: bool
+) -> Kernel:
     compute, geometry_of = algorithms.by_filters, _geometry
     if op.startswith("Depthwise"):
         compute, geometry_of = algorithms.depthwise_by_filters, _depthwise_geometry
 
     def by_filters(x: Array, given: Array, gradient: Array) -> Array:
         sizes = sizes_of(op, given, x, gradient)
-        geometry = geometry_of(op, x.shape, sizes, gradient, windows)
+        geometry = geometry_of(op, x.shape, sizes, gradient, windows, as_xla)
         if op.startswith("Conv3D") and x.size:
             _check_work(op, geometry, sizes)
         if _is_zero(sizes, windows, x, gradient):
             return np.zeros(sizes, x.dtype)
-        return compute(x, sizes, gradient, geometry)
+        groups = _num_groups(op, x.shape, sizes)
+        if groups == 1:
+            return compute(x, sizes, gradient, geometry)
+        part, pairs = (*sizes[:-1], sizes[-1] // groups), _split(groups, x, gradient)
+        return np.concatenate([compute(one, part, two, geometry) for one, two in pairs], -1)
 
     return by_filters
+
+
+def _num_groups(op: str, input_shape: Sequence[int], filter_shape: Sequence[int]) -> int:
+    """How many convolutions there are, each with as many channels as the filter."""
+    return 1 if op.startswith("Depthwise") else input_shape[-1] // filter_shape[-2]
+
+
+def _split(groups: int, one: Array, two: Array) -> Iterable[tuple[Array, Array]]:
+    """Two arrays cut into groups of channels."""
+    return zip(np.split(one, groups, -1), np.split(two, groups, -1), strict=True)
 
 
 def _check_work(op: str, geometry: Geometry, filter_shape: Sequence[int]) -> None:
@@ -165,6 +208,7 @@ def _geometry(
     filter_shape: Sequence[int],
     gradient: Array,
     windows: Windows,
+    as_xla: bool,
 ) -> Geometry:
     """The geometry of the convolution whose gradients are asked for; its shapes are checked."""
     rank = len(windows.strides) + 2
@@ -175,18 +219,31 @@ def _geometry(
     check_rank(f"{op}: out_backprop", gradient, rank)
     if filter_shape[-2] == 0:
         raise InvalidArgumentError(f"{op}: filter depth must be strictly greater than zero")
-    depth, filter_depth = input_shape[-1], filter_shape[-2]
-    is_nothing = op == "Conv2DBackpropFilter" and 0 in filter_shape  # there groups do not matter
-    if depth % filter_depth if is_nothing else depth != filter_depth:
-        raise InvalidArgumentError(
-            "Gradients for grouped convolutions are not supported on CPU. "
-            f"Input depth {depth} doesn't match filter input depth {filter_depth}"
-        )
+    is_onednn = as_dtype(gradient.dtype) in ONEDNN_TYPES and windows.padding is not Padding.EXPLICIT
+    takes_groups = as_xla or (is_onednn and op.startswith("Conv2D"))
+    _check_groups(op, input_shape[-1], filter_shape, takes_groups)
     geometry = windows.geometry(input_shape[1:-1], filter_shape[:-2])
     expected = (input_shape[0], *geometry.output, filter_shape[-1])
     message = "Size of out_backprop doesn't match computed: actual = {}, computed = {}"
     require_equal([*gradient.shape], [*expected], f"{op}: {message}")
     return geometry
+
+
+def _check_groups(op: str, depth: int, filter_shape: Sequence[int], takes_groups: bool) -> None:
+    """Refuse groups, unless TensorFlow computes the call by oneDNN or by XLA."""
+    filter_depth, out_depth = filter_shape[-2:]
+    if op == "Conv2DBackpropFilter" and 0 in filter_shape:
+        takes_groups = True  # there they do not matter
+    if depth % filter_depth if takes_groups else depth != filter_depth:
+        raise InvalidArgumentError(
+            "Gradients for grouped convolutions are not supported on CPU. "
+            f"Input depth {depth} doesn't match filter input depth {filter_depth}"
+        )
+    groups = depth // filter_depth
+    if groups and out_depth % groups and 0 not in filter_shape:
+        raise InvalidArgumentError(
+            f"{op}: output depth {out_depth} must be evenly divisible by {groups} groups"
+        )
 
 
 def _depthwise_geometry(
@@ -195,6 +252,7 @@ def _depthwise_geometry(
     filter_shape: Sequence[int],
     gradient: Array,
     windows: Windows,
+    as_xla: bool,
 ) -> Geometry:
     """As `_geometry`, of the convolution of each channel by itself."""
     for name, length in (

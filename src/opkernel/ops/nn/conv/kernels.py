@@ -1,6 +1,6 @@
 """The kernels of convolutions, around whoever computes them: attrs and shapes are checked here.
 
-The computation is in channels-last layout, the only one that TensorFlow's CPU kernels compute in.
+The computation is in channels-last layout; `also_channels_first` turns the other one into it.
 
 Source: TensorFlow core/kernels/conv_ops_impl.h, conv_ops_3d.cc, conv_ops_fused_impl.h,
 conv_ops_using_gemm.cc, depthwise_conv_op.cc.
@@ -13,9 +13,12 @@ from functools import partial
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
-from opkernel.kernel import allocate, from_attrs
+from opkernel.kernel import OpKernelConstruction, allocate, from_attrs
+from opkernel.kernel.node_properties import is_set
+from opkernel.opdef.core.attr_value import IN_MUST_COMPILE
 from opkernel.ops.array.pad_and_slice import mirror_pad
 from opkernel.ops.input_checks import int32_attr, require, require_equal
+from opkernel.ops.nn.channels_first import ONEDNN_TYPES, also_channels_first
 from opkernel.ops.nn.conv.reference import Algorithms
 from opkernel.ops.nn.fused_matmul import Epilogue, Fusion, conv2d_fusion, depthwise_fusion
 from opkernel.ops.nn.windows import (
@@ -27,7 +30,7 @@ from opkernel.ops.nn.windows import (
     windows_from_attrs,
 )
 from opkernel.ops.registration import NARROW_FLOATS, WIDE_FLOATS
-from opkernel.records import dataclass
+from opkernel.records import dataclass, replace
 from opkernel.types import Array, DataType, as_dtype
 
 
@@ -85,18 +88,48 @@ def check_num_spatial(rank: int, batch_dims: int) -> int:
 
 
 def depthwise_windows(
-    strides: Sequence[int], padding: str, explicit_paddings: Sequence[int], data_format: str
+    T: DataType,
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
 ) -> Windows:
-    """The windows without dilations, which the CPU kernels refuse, or leave out in gradients.
+    """The windows without dilations, which TensorFlow leaves out in gradients.
 
     Raises:
-        InvalidArgumentError: the strides are not equal, or an attr is not one of such windows.
+        InvalidArgumentError: the strides are not equal, which only oneDNN takes, or an attr is not one of such windows.
     """
     check_length("strides", strides, 4)
     steps = spatial_attr("strides", strides, data_format)
     message = "Current implementation only supports equal length strides in the row and column"
-    require(steps[0] == steps[1], f"{message} dimensions, got {list(steps)}")
+    is_equal = T in ONEDNN_TYPES or steps[0] == steps[1]
+    require(is_equal, f"{message} dimensions, got {list(steps)}")
     return windows_from_attrs(data_format, steps, (1, 1), padding, explicit_paddings)
+
+
+def dilated_depthwise_windows(
+    T: DataType,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> Windows:
+    """The windows of DepthwiseConv2dNative, whose dilations only oneDNN takes.
+
+    Raises:
+        UnimplementedError: there are dilations, which are computed in some types only.
+        InvalidArgumentError: as `depthwise_windows`.
+    """
+    windows = depthwise_windows(T, strides, padding, explicit_paddings, data_format)
+    if all(int32_attr("dilations", dilation) == 1 for dilation in dilations):
+        return windows
+    if T not in ONEDNN_TYPES:
+        raise UnimplementedError(
+            f"Current kernel implementation does not support dilations, received {dilations}"
+        )
+    check_length("dilations", dilations, 4)
+    return replace(windows, dilations=spatial_attr("dilations", dilations, data_format))
 
 
 def check_unit_dilations(windows: Windows) -> None:
@@ -121,9 +154,10 @@ class ConvolutionKernels:
 
     algorithms: Algorithms
 
+    @also_channels_first("Conv2D")
     @from_attrs(windows=conv2d_windows)
     def conv2d(self, *, windows: Windows) -> Callable[[Array, Array], Array]:
-        """Images in layout NHWC only, as in TensorFlow."""
+        """Images in layout NHWC."""
         compute = self._images
 
         def convolved(x: Array, filters: Array) -> Array:
@@ -133,15 +167,22 @@ class ConvolutionKernels:
 
         return convolved
 
+    @also_channels_first("Conv3D")
     @from_attrs(windows=conv3d_windows)
-    def conv3d(self, *, windows: Windows) -> Callable[[Array, Array], Array]:
-        """Volumes in layout NDHWC, without gaps and groups, as in TensorFlow."""
+    def conv3d(
+        self, *, T: DataType, windows: Windows, construction: OpKernelConstruction
+    ) -> Callable[[Array, Array], Array]:
+        """Volumes in layout NDHWC; as in TensorFlow, groups where XLA would compile them, gaps there or by oneDNN."""
+        as_xla = is_set(construction.node_def.attr, IN_MUST_COMPILE)
+        compute = self._volumes
+        if as_xla or T in ONEDNN_TYPES:
+            compute = self._grouped_volumes if as_xla else self._dilated_volumes
 
         def convolved(x: Array, filters: Array) -> Array:
             check_rank("input", x, 5)
             check_rank("filter", filters, 5)
             check_filter(filters)
-            return convolution(x, filters, windows, self._volumes)
+            return convolution(x, filters, windows, compute)
 
         return convolved
 
@@ -193,6 +234,7 @@ class ConvolutionKernels:
 
         return fused
 
+    @also_channels_first("_FusedConv2D", where=lambda attrs: attrs["T"] == DataType.DT_FLOAT)
     @from_attrs(fusion=conv2d_fusion, windows=conv2d_windows)
     def fused_conv2d(
         self, *, T: DataType, data_format: str, filter_format: str, windows: Windows, fusion: Fusion
@@ -222,27 +264,27 @@ class ConvolutionKernels:
 
         return fused
 
-    @from_attrs(windows=depthwise_windows)
-    def depthwise_conv2d(
-        self, *, windows: Windows, dilations: list[int]
-    ) -> Callable[[Array, Array], Array]:
-        """Images in layout NHWC only and windows without gaps, as in TensorFlow."""
-        for dilation in dilations:
-            int32_attr("dilations", dilation)
-        return lambda x, filters: self._depthwise(x, filters, windows, dilations)
+    @also_channels_first("DepthwiseConv2dNative")
+    @from_attrs(windows=dilated_depthwise_windows)
+    def depthwise_conv2d(self, *, windows: Windows) -> Callable[[Array, Array], Array]:
+        """Images in layout NHWC."""
+        return lambda x, filters: self._depthwise(x, filters, windows)
 
-    @from_attrs(fusion=depthwise_fusion, windows=partial(depthwise_windows, explicit_paddings=()))
+    @also_channels_first("_FusedDepthwiseConv2dNative")
+    @from_attrs(
+        fusion=depthwise_fusion, windows=partial(dilated_depthwise_windows, explicit_paddings=())
+    )
     def fused_depthwise_conv2d(
-        self, *, fusion: Fusion, windows: Windows, dilations: list[int]
+        self, *, fusion: Fusion, windows: Windows
     ) -> Callable[[Array, Array, list[Array]], Array]:
-        """Images in layout NHWC only and windows without gaps; half and bfloat16 in float."""
+        """Images in layout NHWC; half and bfloat16 in float."""
 
         def fused(x: Array, filters: Array, args: list[Array]) -> Array:
             images, weights, *others = (
                 array.astype(np.float32, copy=False) for array in (x, filters, *args)
             )
             result = self._depthwise(
-                images, weights, windows, dilations, lambda shape: fusion.epilogue(others, shape)
+                images, weights, windows, lambda shape: fusion.epilogue(others, shape)
             )
             return result.astype(x.dtype, copy=False)
 
@@ -270,11 +312,7 @@ class ConvolutionKernels:
                 f"The op was given the format: {windows.data_format.value}"
             )
         check_filter(filters)
-        groups, depth = x.shape[-1] // filters.shape[-2], filters.shape[-1]
-        if depth % groups:
-            raise InvalidArgumentError(
-                f"output depth must be evenly divisible by number of groups: {depth} vs {groups}"
-            )
+        _check_out_depth(x, filters)
         convolve = self.algorithms.convolve
         return convolve(_widened(x), _widened(filters), geometry, epilogue).astype(
             x.dtype, copy=False
@@ -289,8 +327,21 @@ class ConvolutionKernels:
         message = "CPU implementation of Conv3D currently only supports the NHWC tensor format"
         require(windows.channels_last, message)
         check_unit_dilations(windows)
+        return self._dilated_volumes(x, filters, geometry, windows)
+
+    def _dilated_volumes(
+        self, x: Array, filters: Array, geometry: Geometry, windows: Windows
+    ) -> Array:
+        """The convolution of volumes that may have gaps; for groups it raises InvalidArgumentError."""
         message = "Number of channels in filter ({}) must match last dimension of input ({})"
         require_equal(filters.shape[-2], x.shape[-1], message)
+        return self._grouped_volumes(x, filters, geometry, windows)
+
+    def _grouped_volumes(
+        self, x: Array, filters: Array, geometry: Geometry, windows: Windows
+    ) -> Array:
+        """The convolution of volumes in as many groups as the filters' channels fit into the input."""
+        _check_out_depth(x, filters)
         return self.algorithms.convolve(x, filters, geometry)
 
     def _depthwise(
@@ -298,19 +349,14 @@ class ConvolutionKernels:
         x: Array,
         filters: Array,
         windows: Windows,
-        dilations: Sequence[int],
         epilogue_of: Callable[[Sequence[int]], Epilogue] | None = None,
     ) -> Array:
         """The convolution of each channel by itself, with the epilogue.
 
         Raises:
             InvalidArgumentError: the shapes do not fit.
-            UnimplementedError: there are dilations, or the layout is NCHW.
+            UnimplementedError: the layout is NCHW.
         """
-        if any(dilation != 1 for dilation in dilations):
-            raise UnimplementedError(
-                f"Current kernel implementation does not support dilations, received {dilations}"
-            )
         check_rank("input", x, 4)
         check_rank("filter", filters, 4)
         channels, multiplier = filters.shape[2:]
@@ -326,6 +372,15 @@ class ConvolutionKernels:
                 "Depthwise convolution on CPU is only supported for NHWC format"
             )
         return self.algorithms.depthwise(x, filters, geometry, epilogue)
+
+
+def _check_out_depth(x: Array, filters: Array) -> None:
+    """Refuse filters whose output cannot be divided into the groups."""
+    groups, depth = x.shape[-1] // filters.shape[-2], filters.shape[-1]
+    if depth % groups:
+        raise InvalidArgumentError(
+            f"output depth must be evenly divisible by number of groups: {depth} vs {groups}"
+        )
 
 
 def _widened(x: Array) -> Array:

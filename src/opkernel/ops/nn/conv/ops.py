@@ -103,13 +103,11 @@ def _declare(
     deprecated: tuple[int, str] | None = None,
     traits: str = "",
 ) -> OpHandle:
-    has_layout = _IMAGE_FORMAT in attrs or _VOLUME_FORMAT in attrs
-    layout = "has_data_format" if has_layout and "Backprop" not in signature else ""
     return register_op(
         f"{signature} -> output: T",
         attrs=attrs,
         shape_fn=shape_fn,
-        traits=f"{layout} cost=convolution {traits}",
+        traits=f"cost=convolution {traits}",
         doc=doc,
         deprecated=deprecated,
     )
@@ -119,6 +117,7 @@ _OF_IMAGES = [_STRIDES, _NO_CUDNN, *_PADDING, _IMAGE_FORMAT, _DILATIONS]
 _OF_VOLUMES = [_T, _VOLUME_STRIDES, _SAME_OR_VALID, _VOLUME_FORMAT, _VOLUME_DILATIONS]
 _OLD = ["T: {half, float, double}", _VOLUME_STRIDES, _SAME_OR_VALID, _VOLUME_DILATIONS]
 _BACKPROP = "input: T, filter: T, out_backprop: T"
+_BY_INPUT, _BY_FILTER = "images=s-i:i", "images=i-i:-"
 
 
 CONV = _declare(
@@ -141,19 +140,21 @@ CONV2D = _declare(
     common_shapes.conv2d_shape_with_explicit_padding,
     "The convolution of images with a filter [rows, columns, in, out]; in groups where the images "
     "have a multiple of the filter's channels.",
-    traits="row_rule=first_alone function_gradient=yes",
+    traits="images=i-:i row_rule=first_alone function_gradient=yes",
 )
 CONV2D_BY_INPUT = _declare(
     "Conv2DBackpropInput(input_sizes: int32, filter: T, out_backprop: T)",
     [_T_OR_INT32, *_OF_IMAGES],
     common_shapes.conv2d_backprop_input_shape,
     "The gradient of Conv2D by its input, whose shape is given; or only its rows and columns.",
+    traits=_BY_INPUT,
 )
 CONV2D_BY_FILTER = _declare(
     "Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T)",
     [_T, *_OF_IMAGES],
     shape_held_by(1, rank=4),
     "The gradient of Conv2D by its filter, whose shape is given.",
+    traits=_BY_FILTER,
 )
 _declare(
     f"Conv2DBackpropInputV2({_BACKPROP})",
@@ -174,19 +175,21 @@ CONV3D = _declare(
     _OF_VOLUMES,
     common_shapes.conv3d_shape,
     "The convolution of volumes with a filter [planes, rows, columns, in, out].",
-    traits="row_rule=first_alone",
+    traits="images=i-:i row_rule=first_alone",
 )
 CONV3D_BY_INPUT = _declare(
     "Conv3DBackpropInputV2(input_sizes: Tshape, filter: T, out_backprop: T)",
     [*_OF_VOLUMES, "Tshape: {int32, int64} = DT_INT32"],
     shape_held_by(0, rank=5),
     "The gradient of Conv3D by its input, whose shape is given.",
+    traits=_BY_INPUT,
 )
 CONV3D_BY_FILTER = _declare(
     "Conv3DBackpropFilterV2(input: T, filter_sizes: int32, out_backprop: T)",
     _OF_VOLUMES,
     shape_held_by(1, rank=5),
     "The gradient of Conv3D by its filter, whose shape is given.",
+    traits=_BY_FILTER,
 )
 OLD_CONV3D_BY_INPUT = _declare(
     f"Conv3DBackpropInput({_BACKPROP})",
@@ -209,19 +212,21 @@ DEPTHWISE = _declare(
     common_shapes.depthwise_conv2d_native_shape_with_explicit_padding,
     "The convolution of each channel of images by itself, with a filter "
     "[rows, columns, channels, multiplier]; the output has channels * multiplier channels.",
-    traits="row_rule=first_alone",
+    traits="images=i-:i row_rule=first_alone",
 )
 DEPTHWISE_BY_INPUT = _declare(
     "DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter: T, out_backprop: T)",
     _DEPTHWISE,
     shape_held_by(0, rank=4),
     "The gradient of DepthwiseConv2dNative by its input, whose shape is given.",
+    traits=_BY_INPUT,
 )
 DEPTHWISE_BY_FILTER = _declare(
     "DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T)",
     _DEPTHWISE,
     shape_held_by(1, rank=4),
     "The gradient of DepthwiseConv2dNative by its filter, whose shape is given.",
+    traits=_BY_FILTER,
 )
 FUSED_PAD_CONV2D = _declare(
     "FusedPadConv2D(input: T, paddings: int32, filter: T)",
@@ -258,14 +263,14 @@ FUSED_CONV2D = _declare(
     ],
     common_shapes.conv2d_shape_with_explicit_padding,
     "Conv2D, and then the ops that `fused_ops` names, with `args` as their inputs.",
-    traits="row_rule=fused",
+    traits="images=i-?:i row_rule=fused",
 )
 FUSED_DEPTHWISE = _declare(
     "_FusedDepthwiseConv2dNative(input: T, filter: T, args: num_args * T)",
     [_T, "num_args: int >= 0", _STRIDES, _SAME_OR_VALID, _IMAGE_FORMAT, _DILATIONS, *FUSION_ATTRS],
     common_shapes.depthwise_conv2d_native_shape,
     "DepthwiseConv2dNative, and then the ops that `fused_ops` names, with `args` as their inputs.",
-    traits="row_rule=fused",
+    traits="images=i-?:i row_rule=fused",
 )
 
 
