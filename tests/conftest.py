@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
-# Whoever imports TensorFlow first: its plain kernels are the reference.
+# Whoever imports TensorFlow first: what only oneDNN computes has tests with recorded values.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 # Programs are compiled in each run.

@@ -19,7 +19,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate, from_attrs
 from opkernel.opdef import common_shapes, register_op
 from opkernel.ops.input_checks import require_equal
-from opkernel.ops.nn.channels_first import also_channels_first
+from opkernel.ops.nn.channels_first import also_channels_first, pools_space_only
 from opkernel.ops.nn.pooling import Pool, channels_last_pool, reduce_windows, window_sizes
 from opkernel.ops.nn.windows import Geometry, check_rank, overlaps, sizes_from_tensor
 from opkernel.ops.registration import FLOATS, NARROW_FLOATS, register_kernel
@@ -100,7 +100,7 @@ _COUNTED = {DataType.DT_HALF: 2048, DataType.DT_BFLOAT16: 256}
 
 
 @register_kernel(AVG_POOL, types={"T": FLOATS}, factory=True)
-@also_channels_first("AvgPool")
+@also_channels_first("AvgPool", where=pools_space_only)
 @from_attrs(pool=partial(channels_last_pool, "AvgPoolingOp"))
 def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
     """Images in layout NHWC."""
@@ -115,7 +115,7 @@ def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
 
 
 @register_kernel(AVG_POOL_3D, types={"T": _VOLUME_TYPES}, factory=True)
-@also_channels_first("AvgPool3D")
+@also_channels_first("AvgPool3D", where=pools_space_only)
 @from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
 def avg_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
     """Volumes in layout NDHWC."""
@@ -186,7 +186,7 @@ def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
 
 
 @register_kernel(AVG_POOL_GRAD, types={"T": FLOATS}, host_memory=["orig_input_shape"], factory=True)
-@also_channels_first("AvgPoolGrad")
+@also_channels_first("AvgPoolGrad", where=pools_space_only)
 @from_attrs(pool=partial(channels_last_pool, "AvgPoolingGradOp"))
 def avg_pool_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     """Channels and batch of the gradient need not be those of the input: see `_flat_start`."""
@@ -218,7 +218,7 @@ def _flat_start(values: Array, shape: tuple[int, ...]) -> Array:
 @register_kernel(
     AVG_POOL_3D_GRAD, types={"T": _VOLUME_TYPES}, host_memory=["orig_input_shape"], factory=True
 )
-@also_channels_first("AvgPool3DGrad")
+@also_channels_first("AvgPool3DGrad", where=pools_space_only)
 @from_attrs(pool=partial(channels_last_pool, "AvgPooling3dGradOp", rank=5))
 def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     pool.refuse_depth("Pooling")

@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import opkernel
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 
@@ -182,3 +183,51 @@ def test_conv_of_volumes():
 def test_refusals_of_conv(x, filters, attrs, error, message):
     with pytest.raises(error, match=message):
         conv(np.ones(x, np.float32), np.ones(filters, np.float32), **attrs)
+
+
+# Groups, which XLA compiles
+
+
+def grouped(x, filters, gradient):
+    """A convolution and its gradients, of tensors of a graph."""
+    attrs = {"strides": [1] * 5, "padding": "VALID"}
+    return (
+        raw_ops.Conv3D(input=x, filter=filters, **attrs),
+        raw_ops.Conv3DBackpropInputV2(
+            input_sizes=[1, 3, 3, 3, 4], filter=filters, out_backprop=gradient, **attrs
+        ),
+        raw_ops.Conv3DBackpropFilterV2(
+            input=x, filter_sizes=[2, 2, 2, 2, 6], out_backprop=gradient, **attrs
+        ),
+    )
+
+
+def steps_of(call, values):
+    """What each result of a call in a graph is, computed by the CPU's kernels."""
+    with opkernel.Graph().as_default() as graph:
+        inputs = [opkernel.placeholder(opkernel.float32, value.shape) for value in values]
+        results = call(*inputs)
+    session = opkernel.Session(graph)
+    return [lambda y=y: session.run(y, dict(zip(inputs, values, strict=True))) for y in results]
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_groups_in_calls_that_have_to_be_compiled(is_nested, monkeypatch):
+    monkeypatch.setenv("OPKERNEL_JIT", "never")
+    body = opkernel.function(grouped) if is_nested else grouped
+    call = opkernel.function(lambda *inputs: body(*inputs), jit_compile=True)
+    x, filters, gradient = (
+        np.random.default_rng(0).integers(-8, 9, shape).astype(np.float32)
+        for shape in ((1, 3, 3, 3, 4), (2, 2, 2, 2, 6), (1, 2, 2, 2, 6))
+    )
+    convolved, by_input, by_filter = (step() for step in steps_of(call, [x, filters, gradient]))
+    for group in (0, 1):
+        channels, depth = slice(2 * group, 2 * group + 2), slice(3 * group, 3 * group + 3)
+        alone = conv3d(x[..., channels], filters[..., depth])
+        np.testing.assert_array_equal(convolved[..., depth], alone)
+        expected = np.vdot(alone, gradient[..., depth])
+        assert np.vdot(by_input[..., channels], x[..., channels]) == expected
+        assert np.vdot(by_filter[..., depth], filters[..., depth]) == expected
+    for refused in steps_of(grouped, [x, filters, gradient]):
+        with pytest.raises(InvalidArgumentError, match=r"channels|depth"):
+            refused()
