@@ -27,7 +27,7 @@ _Make = Callable[..., Callable[..., Any]]
 
 def no_explicit_padding(attrs: Mapping[str, Any]) -> bool:
     """Whether the padding is left to the op."""
-    return attrs["padding"] != "EXPLICIT"
+    return str(attrs["padding"]) != "EXPLICIT"
 
 
 def pools_space_only(attrs: Mapping[str, Any]) -> bool:
