@@ -8,6 +8,7 @@ import opkernel
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import Graph
+from opkernel.optimization.optimize import optimize_graph
 from opkernel.testing import run_op
 
 BFLOAT16 = ml_dtypes.bfloat16
@@ -269,3 +270,14 @@ def test_gradients_in_graphs(optimize):
         found.append(session.run([y, slope], {x: value}))
     for last, turned in zip(*found, strict=True):
         np.testing.assert_allclose(turned, first(last), rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_are_turned_once():
+    """One transpose for each tensor that enters the net of channels-last ops, or leaves it."""
+    with Graph().as_default() as graph:
+        x = opkernel.placeholder(opkernel.float32, first(IMAGE).shape)
+        y = net(x, "first")
+        (slope,) = opkernel.gradients(raw_ops.Square(x=y), x)
+    ops = [op.type for op in optimize_graph(graph, [y, slope], [x]).operations]
+    assert ops.count("Transpose") == 4
+    assert "DataFormatVecPermute" not in ops

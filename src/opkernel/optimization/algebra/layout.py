@@ -84,6 +84,9 @@ def _turned_input(editor: GraphEditor, op: Operation, tensor: Tensor, role: str)
     order, name = CHANNELS_FIRST[layout], f"{op.name}/{tensor.op.name}/channels_last"
     if role == "i":
         return _transposed(editor, tensor, order.to_last, name)
+    sizes = editor.free_value(tensor)
+    if sizes is not None and sizes.shape == (len(order.to_last),):
+        return editor.constant(sizes[list(order.to_last)], tensor.dtype, name, op.device)
     attrs = {"T": tensor.dtype.base, "src_format": layout, "dst_format": order.last}
     return editor.add("DataFormatVecPermute", [tensor], name, attrs, op.device).outputs[0]
 
