@@ -162,8 +162,6 @@ def test_of_dilation():
 @pytest.mark.parametrize("is_training", [True, False])
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_of_gradients_of_batch_normalization(is_training, data_format):
-    if not is_training and data_format == "NCHW":
-        pytest.skip("the kernel takes channels last alone in inference")
     channels = 2 if data_format == "NHWC" else 4
     grad, mean = RANDOM.normal(size=IMAGE.shape), RANDOM.normal(size=channels)
     scale, variance = RANDOM.uniform(0.5, 1.5, (2, channels))
