@@ -46,6 +46,7 @@ def _generate_bounding_box_proposals_shape(c: InferenceContext) -> None:
 
 
 _UNKNOWN = ("RecordInput",)
+_UNKNOWN = ("DebugNumericSummary", "DebugNumericSummaryV2")
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "AudioMicrofrontend": _microfrontend_shape,

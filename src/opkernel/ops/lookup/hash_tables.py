@@ -150,7 +150,7 @@ def hash_of_key(key: Key | tuple[Key, ...]) -> int:
     if isinstance(key, int):
         return key & _MASK
     if isinstance(key, bytes):
-        return _hash64(key)
+        return hash64(key)
     combined = 0
     for part in key:
         combined ^= (
@@ -159,10 +159,10 @@ def hash_of_key(key: Key | tuple[Key, ...]) -> int:
     return combined
 
 
-def _hash64(data: bytes) -> int:
-    """MurmurHash64A."""
+def hash64(data: bytes, seed: int = _SEED) -> int:
+    """MurmurHash64A, an int in [0, 2**64); the seed is one, too."""
     whole = len(data) - len(data) % 8
-    h = _SEED ^ len(data) * _MULTIPLIER & _MASK
+    h = seed ^ len(data) * _MULTIPLIER & _MASK
     for at in in_time(range(0, whole, 8), _OF_WORD):
         k = int.from_bytes(data[at : at + 8], "little") * _MULTIPLIER & _MASK
         h = (h ^ (k ^ k >> _SHIFT) * _MULTIPLIER & _MASK) * _MULTIPLIER & _MASK
