@@ -35,7 +35,8 @@ def Abort(
     error_msg: str | bytes = '',
     exit_without_error: bool = False,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Ends the step with an AbortedError that has the message. TensorFlow ends the process."""
 
 def Abs(
     *,
@@ -920,7 +921,8 @@ def AudioSummary(
     sample_rate: float,
     max_outputs: int = 3,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A summary with a WAV file of each sound [batch, frames, channels]."""
 
 def AudioSummaryV2(
     *,
@@ -929,7 +931,8 @@ def AudioSummaryV2(
     sample_rate: _Input,
     max_outputs: int = 3,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A summary with a WAV file of each sound [batch, frames, channels]."""
 
 def AutoShardDataset(
     *,
@@ -1082,20 +1085,23 @@ def Batch(
     shared_name: str | bytes = '',
     batching_queue: str | bytes = '',
     name: str | None = None,
-) -> _BatchOutputs: ...
+) -> _BatchOutputs:
+    """    Joins the inputs of several steps. The last step of a batch gets all rows, and the others get no rows."""
 
 def BatchCholesky(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The old name of Cholesky."""
 
 def BatchCholeskyGrad(
     *,
     l: _Input,
     grad: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The old name of CholeskyGrad."""
 
 def BatchDataset(
     *,
@@ -1161,7 +1167,8 @@ def BatchFunction(
     batch_padding_policy: typing.Literal['PAD_UP', 'BATCH_DOWN', 'MINIMIZE_TPU_COST_PER_REQUEST'] = 'PAD_UP',
     enable_large_batch_splitting: bool = False,
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """    Calls `f` with the rows of several steps, and gives each step the rows of the results that are its own."""
 
 def BatchIFFT(
     *,
@@ -1231,7 +1238,8 @@ def BatchMatrixDeterminant(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The old name of MatrixDeterminant."""
 
 def BatchMatrixDiag(
     *,
@@ -1252,7 +1260,8 @@ def BatchMatrixInverse(
     input: _Input,
     adjoint: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The old name of MatrixInverse."""
 
 def BatchMatrixSetDiag(
     *,
@@ -1268,7 +1277,8 @@ def BatchMatrixSolve(
     rhs: _Input,
     adjoint: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The old name of MatrixSolve."""
 
 def BatchMatrixSolveLs(
     *,
@@ -1277,7 +1287,8 @@ def BatchMatrixSolveLs(
     l2_regularizer: _Input,
     fast: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The old name of MatrixSolveLs."""
 
 def BatchMatrixTriangularSolve(
     *,
@@ -1286,7 +1297,8 @@ def BatchMatrixTriangularSolve(
     lower: bool = True,
     adjoint: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The old name of MatrixTriangularSolve."""
 
 def BatchNormWithGlobalNormalization(
     *,
@@ -1325,7 +1337,8 @@ def BatchSelfAdjointEig(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The eigenvalues, in ascending order, and below them the eigenvectors of SelfAdjointEigV2."""
 
 class _BatchSelfAdjointEigV2Outputs(typing.NamedTuple):
     e: _Tensor
@@ -1336,7 +1349,8 @@ def BatchSelfAdjointEigV2(
     input: _Input,
     compute_v: bool = True,
     name: str | None = None,
-) -> _BatchSelfAdjointEigV2Outputs: ...
+) -> _BatchSelfAdjointEigV2Outputs:
+    """The old name of SelfAdjointEigV2."""
 
 class _BatchSvdOutputs(typing.NamedTuple):
     s: _Tensor
@@ -1349,7 +1363,8 @@ def BatchSvd(
     compute_uv: bool = True,
     full_matrices: bool = False,
     name: str | None = None,
-) -> _BatchSvdOutputs: ...
+) -> _BatchSvdOutputs:
+    """The old name of Svd."""
 
 def BatchToSpace(
     *,
@@ -2068,7 +2083,8 @@ def CSVDataset(
     record_defaults: collections.abc.Sequence[_Input],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The records of CSV files; `record_defaults` stand for fields that are empty."""
 
 def CSVDatasetV2(
     *,
@@ -2084,7 +2100,8 @@ def CSVDatasetV2(
     exclude_cols: _Input,
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The records of CSV files; `record_defaults` stand for fields that are empty."""
 
 class _CTCBeamSearchDecoderOutputs(typing.NamedTuple):
     decoded_indices: list[_Tensor]
@@ -2232,7 +2249,8 @@ def CheckPinned(
     *,
     tensor: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """`tensor`, if its memory is pinned for a GPU; a FailedPreconditionError without CUDA."""
 
 def Cholesky(
     *,
@@ -2286,7 +2304,8 @@ def CloseSummaryWriter(
     *,
     writer: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes the waiting events, and ends the file."""
 
 def CollateTPUEmbeddingMemory(
     *,
@@ -2543,7 +2562,8 @@ def CompositeTensorVariantFromComponents(
     components: collections.abc.Sequence[_Input],
     metadata: str | bytes,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The tensors of a composite tensor as one variant; `metadata` tells its type."""
 
 def CompositeTensorVariantToComponents(
     *,
@@ -2551,13 +2571,15 @@ def CompositeTensorVariantToComponents(
     metadata: str | bytes,
     Tcomponents: collections.abc.Sequence[_Type],
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """The tensors of the composite tensor in a variant."""
 
 def CompressElement(
     *,
     components: collections.abc.Sequence[_Input],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The components of an element, compressed into one value."""
 
 class _ComputeAccidentalHitsOutputs(typing.NamedTuple):
     indices: _Tensor
@@ -2579,7 +2601,8 @@ def ComputeBatchSize(
     *,
     input_dataset: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The size of the batches that are the elements; -1 where it is not known."""
 
 def ComputeDedupDataSize(
     *,
@@ -2961,7 +2984,8 @@ def Copy(
     tensor_name: str | bytes = '',
     debug_ops_spec: collections.abc.Sequence[str | bytes] = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A copy of `input` for debug nodes; strings, resources and variants are passed on."""
 
 def CopyHost(
     *,
@@ -2969,7 +2993,8 @@ def CopyHost(
     tensor_name: str | bytes = '',
     debug_ops_spec: collections.abc.Sequence[str | bytes] = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A copy of `input` for debug nodes; strings, resources and variants are passed on."""
 
 def CopyOp(
     *,
@@ -3031,7 +3056,8 @@ def CreateSummaryFileWriter(
     flush_millis: _Input,
     filename_suffix: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Lets a writer begin an event file in a directory."""
 
 def CropAndResize(
     *,
@@ -3380,7 +3406,8 @@ def CustomAggregator(
     min_percentile: float = 0.0,
     max_percentile: float = 0.0,
     name: str | None = None,
-) -> _CustomAggregatorOutputs: ...
+) -> _CustomAggregatorOutputs:
+    """    `input`, and statistics of it."""
 
 def DTensorAllGather(
     *,
@@ -3595,7 +3622,8 @@ def DatasetToTFRecord(
     filename: _Input,
     compression_type: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes the strings of a dataset into a TFRecord file."""
 
 def Dawsn(
     *,
@@ -3615,7 +3643,8 @@ def DebugGradientRefIdentity(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The same reference."""
 
 def DebugIdentity(
     *,
@@ -3664,7 +3693,8 @@ def DebugNanCount(
     debug_urls: collections.abc.Sequence[str | bytes] = ...,
     gated_grpc: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of NaNs in `input`, as a vector, which a debugger may be shown."""
 
 def DebugNumericSummary(
     *,
@@ -3677,7 +3707,8 @@ def DebugNumericSummary(
     mute_if_healthy: bool = False,
     gated_grpc: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """    Facts about the numbers in `input`, which a debugger may be shown."""
 
 def DebugNumericSummaryV2(
     *,
@@ -3686,7 +3717,8 @@ def DebugNumericSummaryV2(
     tensor_debug_mode: int = -1,
     tensor_id: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """    Facts about the numbers in `input`."""
 
 def DecodeAndCropJpeg(
     *,
@@ -4334,7 +4366,8 @@ def EagerPyFunc(
     Tout: collections.abc.Sequence[_Type],
     is_async: bool = False,
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """What the function of the program gives that `token` stands for."""
 
 def EditDistance(
     *,
@@ -4406,7 +4439,8 @@ def EmptyTensorList(
 def EmptyTensorMap(
     *,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A map without entries."""
 
 def EncodeBase64(
     *,
@@ -4662,7 +4696,8 @@ def ExperimentalCSVDataset(
     record_defaults: collections.abc.Sequence[_Input],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The records of CSV files; `record_defaults` stand for fields that are empty."""
 
 def ExperimentalChooseFastestDataset(
     *,
@@ -4687,7 +4722,8 @@ def ExperimentalDatasetToTFRecord(
     filename: _Input,
     compression_type: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes the strings of a dataset into a TFRecord file."""
 
 def ExperimentalDenseToSparseBatchDataset(
     *,
@@ -4860,7 +4896,8 @@ def ExperimentalParseExampleDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     sloppy: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The features of the Example messages of each element, in the order of their keys."""
 
 def ExperimentalPrivateThreadPoolDataset(
     *,
@@ -4947,7 +4984,8 @@ def ExperimentalSqlDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows that a query of an SQLite database gives."""
 
 def ExperimentalStatsAggregatorHandle(
     *,
@@ -5134,7 +5172,8 @@ def FIFOQueueV2(
 def Fact(
     *,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A fact."""
 
 def FakeParam(
     *,
@@ -5448,7 +5487,8 @@ def FlushSummaryWriter(
     *,
     writer: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes the waiting events into the file."""
 
 class _Foo1Outputs(typing.NamedTuple):
     d: _Tensor
@@ -5836,7 +5876,8 @@ def GenerateVocabRemapping(
     num_new_vocab: int,
     old_vocab_size: int = -1,
     name: str | None = None,
-) -> _GenerateVocabRemappingOutputs: ...
+) -> _GenerateVocabRemappingOutputs:
+    """    The number of each word of a new vocabulary, a line of its file each, in an old one; -1 for new words."""
 
 def GeneratorDataset(
     *,
@@ -6098,7 +6139,8 @@ def HistogramSummary(
     tag: _Input,
     values: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A summary with a histogram of values."""
 
 def HostConst(
     *,
@@ -6287,7 +6329,8 @@ def ImageSummary(
     max_images: int = 3,
     bad_color: npt.ArrayLike | opkernel.proto.TensorProto = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A summary with a PNG file of each image [batch, height, width, channels]."""
 
 def ImmutableConst(
     *,
@@ -6303,7 +6346,8 @@ def ImportEvent(
     writer: _Input,
     event: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes a serialized event."""
 
 def InPolymorphicTwice(
     *,
@@ -6586,7 +6630,8 @@ def IsResourceHandleRefCounting(
     *,
     handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Whether the handle owns its resource, which ends with the last of its handles."""
 
 def IsTPUEmbeddingInitialized(
     *,
@@ -6708,7 +6753,8 @@ def KMC2ChainInitialization(
     distances: _Input,
     seed: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The last state of a Markov chain of points, which draws them by their distances."""
 
 def KernelLabel(
     *,
@@ -6728,7 +6774,8 @@ def KmeansPlusPlusInitialization(
     seed: _Input,
     num_retries_per_sample: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Some of the points, each drawn by its distance from the nearest one before it. Of `num_retries_per_sample + 1` draws the best one counts; a negative number means about log(num_to_sample)."""
 
 def KthOrderStatistic(
     *,
@@ -7011,7 +7058,8 @@ def LoadAndRemapMatrix(
     num_cols: int,
     max_rows_in_memory: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """    A matrix of a checkpoint with its rows and columns in another order."""
 
 def LoadDataset(
     *,
@@ -7464,7 +7512,8 @@ def MapDefun(
     f: _Func,
     max_intra_op_parallelism: int = 1,
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """    Calls `f` with each row of `arguments`, and stacks the results."""
 
 def MapIncompleteSize(
     *,
@@ -7646,7 +7695,8 @@ def MatrixExponential(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The exponentials of matrices."""
 
 def MatrixInverse(
     *,
@@ -7941,7 +7991,8 @@ def MergeSummary(
     *,
     inputs: collections.abc.Sequence[_Input],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A summary with the values of all inputs, whose tags must differ."""
 
 def MergeV2Checkpoints(
     *,
@@ -8315,7 +8366,8 @@ def NearestNeighbors(
     centers: _Input,
     k: _Input,
     name: str | None = None,
-) -> _NearestNeighborsOutputs: ...
+) -> _NearestNeighborsOutputs:
+    """The `k` nearest centers of each point, the nearest first, and the squares of their distances."""
 
 def Neg(
     *,
@@ -8994,7 +9046,8 @@ def ParseExampleDataset(
     ragged_value_types: collections.abc.Sequence[_Type] = ...,
     ragged_split_types: collections.abc.Sequence[_Type] = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The features of the Example messages of each element, in the order of their keys."""
 
 def ParseExampleDatasetV2(
     *,
@@ -9012,7 +9065,8 @@ def ParseExampleDatasetV2(
     ragged_value_types: collections.abc.Sequence[_Type] = ...,
     ragged_split_types: collections.abc.Sequence[_Type] = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The features of the Example messages of each element, in the order of their keys."""
 
 class _ParseExampleV2Outputs(typing.NamedTuple):
     sparse_indices: list[_Tensor]
@@ -9355,7 +9409,8 @@ def PyFunc(
     token: str | bytes,
     Tout: collections.abc.Sequence[_Type],
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """What the function of the program gives that `token` stands for."""
 
 def PyFuncStateless(
     *,
@@ -9363,7 +9418,8 @@ def PyFuncStateless(
     token: str | bytes,
     Tout: collections.abc.Sequence[_Type],
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """What the function of the program gives that `token` stands for."""
 
 class _QrOutputs(typing.NamedTuple):
     q: _Tensor
@@ -10973,7 +11029,8 @@ def RecordInput(
     batch_size: int = 32,
     compression_type: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """    Gives the next `batch_size` records of the files that match patterns, which commas separate."""
 
 def Recv(
     *,
@@ -12930,7 +12987,8 @@ def ScalarSummary(
     tags: _Input,
     values: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A summary with a number for each tag."""
 
 def ScaleAndTranslate(
     *,
@@ -13120,7 +13178,8 @@ def SdcaFprint(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Fingerprints of 128 bits, the lower half first; that is never 0 or 1."""
 
 class _SdcaOptimizerOutputs(typing.NamedTuple):
     out_example_state_data: _Tensor
@@ -13146,7 +13205,8 @@ def SdcaOptimizer(
     num_inner_iterations: int,
     adaptative: bool = False,
     name: str | None = None,
-) -> _SdcaOptimizerOutputs: ...
+) -> _SdcaOptimizerOutputs:
+    """        Trains a linear model on a batch of examples, each once: gives the changes of its weights."""
 
 class _SdcaOptimizerV2Outputs(typing.NamedTuple):
     out_example_state_data: _Tensor
@@ -13172,7 +13232,8 @@ def SdcaOptimizerV2(
     num_inner_iterations: int,
     adaptive: bool = False,
     name: str | None = None,
-) -> _SdcaOptimizerV2Outputs: ...
+) -> _SdcaOptimizerV2Outputs:
+    """        Trains a linear model on a batch of examples, each once: gives the changes of its weights."""
 
 def SdcaShrinkL1(
     *,
@@ -13180,7 +13241,8 @@ def SdcaShrinkL1(
     l1: float,
     l2: float,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Brings weights nearer to 0 by l1 / l2, in place; those that are nearer become 0."""
 
 def SegmentMax(
     *,
@@ -13280,7 +13342,8 @@ def SelfAdjointEig(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The eigenvalues, in ascending order, and below them the eigenvectors of SelfAdjointEigV2."""
 
 class _SelfAdjointEigV2Outputs(typing.NamedTuple):
     e: _Tensor
@@ -14760,7 +14823,8 @@ def SqlDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows that a query of an SQLite database gives."""
 
 def Sqrt(
     *,
@@ -15549,7 +15613,8 @@ def SummaryWriter(
     shared_name: str | bytes = '',
     container: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The handle of a writer of event files, which CreateSummaryFileWriter lets begin."""
 
 class _SvdOutputs(typing.NamedTuple):
     s: _Tensor
@@ -16407,14 +16472,16 @@ def TensorMapErase(
     key: _Input,
     value_dtype: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The map without a key; an InvalidArgumentError if the map does not have it."""
 
 def TensorMapHasKey(
     *,
     input_handle: _Input,
     key: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Whether a map has a key."""
 
 def TensorMapInsert(
     *,
@@ -16422,7 +16489,8 @@ def TensorMapInsert(
     key: _Input,
     value: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The map with one more entry, or with another value for the key."""
 
 def TensorMapLookup(
     *,
@@ -16430,20 +16498,23 @@ def TensorMapLookup(
     key: _Input,
     value_dtype: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The value of a key; an InvalidArgumentError if the map does not have it."""
 
 def TensorMapSize(
     *,
     input_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of entries of a map."""
 
 def TensorMapStackKeys(
     *,
     input_handle: _Input,
     key_dtype: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The keys, which must have one type and shape, in the order of their insertion."""
 
 def TensorScatterAdd(
     *,
@@ -16529,7 +16600,8 @@ def TensorSummary(
     labels: collections.abc.Sequence[str | bytes] = ...,
     display_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A summary with a tensor, and the name of the node."""
 
 def TensorSummaryV2(
     *,
@@ -16537,7 +16609,8 @@ def TensorSummaryV2(
     tensor: _Input,
     serialized_summary_metadata: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A summary with a tensor and its SummaryMetadata."""
 
 def TestAttr(
     *,
@@ -16846,7 +16919,8 @@ def Unbatch(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """    The rows of the step whose id is `id`, which another step may give: the one that got the batch."""
 
 def UnbatchDataset(
     *,
@@ -16867,7 +16941,8 @@ def UnbatchGrad(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """    The gradients of the rows of a batch, which its steps give; no rows for steps whose `original_input` is empty."""
 
 def UncompressElement(
     *,
@@ -16875,7 +16950,8 @@ def UncompressElement(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """The components of an element that CompressElement made."""
 
 class _UnicodeDecodeOutputs(typing.NamedTuple):
     row_splits: _Tensor
@@ -17425,7 +17501,8 @@ def WriteAudioSummary(
     sample_rate: _Input,
     max_outputs: int = 3,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes a WAV file of each sound [batch, frames, channels]."""
 
 def WriteFile(
     *,
@@ -17441,7 +17518,8 @@ def WriteGraphSummary(
     step: _Input,
     tensor: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes a serialized graph."""
 
 def WriteHistogramSummary(
     *,
@@ -17450,7 +17528,8 @@ def WriteHistogramSummary(
     tag: _Input,
     values: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes a histogram of values."""
 
 def WriteImageSummary(
     *,
@@ -17461,7 +17540,8 @@ def WriteImageSummary(
     bad_color: _Input,
     max_images: int = 3,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes a PNG file of each image [batch, height, width, channels]."""
 
 def WriteRawProtoSummary(
     *,
@@ -17469,7 +17549,8 @@ def WriteRawProtoSummary(
     step: _Input,
     tensor: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes serialized summaries, as one event."""
 
 def WriteScalarSummary(
     *,
@@ -17478,7 +17559,8 @@ def WriteScalarSummary(
     tag: _Input,
     value: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes a number."""
 
 def WriteSummary(
     *,
@@ -17488,7 +17570,8 @@ def WriteSummary(
     tag: _Input,
     summary_metadata: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes a tensor."""
 
 def Xdivy(
     *,

@@ -68,6 +68,8 @@ from opkernel.endpoints.array.making import saturate_cast as saturate_cast
 from opkernel.endpoints.array.making import sequence_mask as sequence_mask
 from opkernel.endpoints.array.making import zeros as zeros
 from opkernel.endpoints.array.making import zeros_like as zeros_like
+from opkernel.endpoints.array.python_functions import numpy_function as numpy_function
+from opkernel.endpoints.array.python_functions import py_function as py_function
 
 def batch_to_space(
     input: _Input,

@@ -6,7 +6,6 @@ Source: TensorFlow core/ops/io_ops.cc, string_ops.cc, image_ops.cc, summary_ops.
 from opkernel.opdef import (
     InferenceContext,
     OpShapeInferenceFn,
-    unknown_shape,
 )
 from opkernel.opdef.common_shapes import no_outputs
 from opkernel.opdef.common_shapes.rules import check_ranks, check_scalars, set_outputs, shape_rule
@@ -45,13 +44,9 @@ def _generate_bounding_box_proposals_shape(c: InferenceContext) -> None:
     set_outputs(c, [c.make_shape([batch, count, 4]), c.matrix(batch, count)])
 
 
-_UNKNOWN = ("RecordInput",)
-_UNKNOWN = ("DebugNumericSummary", "DebugNumericSummaryV2")
-
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "AudioMicrofrontend": _microfrontend_shape,
     "CreateSummaryDbWriter": no_outputs,
     "GenerateBoundingBoxProposals": _generate_bounding_box_proposals_shape,
     "LMDBReader": shape_rule("-> [2]"),
-    **dict.fromkeys(_UNKNOWN, unknown_shape),
 }
