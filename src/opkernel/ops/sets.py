@@ -14,7 +14,7 @@ import numpy as np
 from opkernel.device.budget import check_time
 from opkernel.device.made_bytes import making_bytes
 from opkernel.device.work_clock import check_seconds
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import (
     DimensionHandle,
@@ -152,13 +152,34 @@ class _Sets:
         sizes = _checked_sparse(indices, values, shape)
         if validate:
             check_indices(indices, sizes)
+        _check_bounds(indices, sizes)
         groups = np.zeros(values.size, np.int64)
         for column, size in zip(indices.T[:-1], sizes[:-1], strict=True):
             groups = groups * size + column
-        count = int(np.prod(sizes[:-1]))
-        if groups.size and not 0 <= groups.min() <= groups.max() < count:
-            raise InvalidArgumentError(f"Sparse indices are out of the shape {list(sizes)}")
         return cls(sizes[:-1], groups, values)
+
+    def last_of_each(self) -> "_Sets":
+        """Without the members of a set whose others stand further behind, those of other sets between.
+
+        TensorFlow's SetSize takes unsorted indices so, where it does not validate them.
+        """
+        runs = np.cumsum(np.diff(self.groups, prepend=-1) != 0)
+        last = np.zeros(int(np.prod(self.shape)), np.int64)
+        np.maximum.at(last, self.groups, runs)
+        kept = runs == last[self.groups]
+        return _Sets(self.shape, self.groups[kept], self.members[kept])
+
+
+def _check_bounds(indices: Any, sizes: tuple[int, ...]) -> None:
+    """Refuse indices out of the shape with TensorFlow's code for those that it did not validate."""
+    places = np.argwhere(indices >= np.array(sizes, np.int64))
+    if places.size:
+        row, column = places[0].tolist()
+        raise InternalError(
+            f"indices[{row}, {column}] expected < {sizes[column]}, got {indices[row, column]}"
+        )
+    if (indices[:, :-1] < 0).any():
+        raise InvalidArgumentError(f"Sparse indices are out of the shape {list(sizes)}")
 
 
 def _checked_sparse(indices: Any, values: Any, shape: Any) -> tuple[int, ...]:
@@ -167,7 +188,6 @@ def _checked_sparse(indices: Any, values: Any, shape: Any) -> tuple[int, ...]:
     sizes: list[int] = shape.tolist()
     if any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"Expected shape dimensions to be non-negative, got {sizes}")
-    check_allocation(sizes[:-1], DataType.DT_INT32)
     if indices.ndim != 2 or values.ndim != 1 or indices.shape[0] != values.size:
         raise InvalidArgumentError(
             f"Sparse indices {TensorShape(indices.shape)} do not fit the values "
@@ -177,6 +197,7 @@ def _checked_sparse(indices: Any, values: Any, shape: Any) -> tuple[int, ...]:
         indices.shape[1], len(sizes), "Sparse indices have {} columns, but the shape has {} sizes"
     )
     require(len(sizes) >= 2, f"Invalid rank {len(sizes)}.")
+    check_allocation(sizes[:-1], DataType.DT_INT32)
     return tuple(sizes)
 
 
@@ -239,6 +260,7 @@ for _name, _size in (("DenseToDense", 1), ("DenseToSparse", 1), ("SparseToSparse
 @register_kernel(SET_SIZE, types=_TYPES)
 def set_size(indices: Any, values: Any, shape: Any, *, validate_indices: bool) -> Any:
     sets = _Sets.of_sparse(indices, values, shape, validate_indices)
+    sets = sets if validate_indices else sets.last_of_each()
     check_seconds(sets.members.size * _SECONDS_A_MEMBER, "counting sets")
     with making_bytes("sets", sets.members.size * _OF_MEMBER):
         members, numbers = np.unique(sets.members, return_inverse=True)

@@ -38,11 +38,13 @@ def test_shapes_that_cannot_be_equal():
     assert same.tolist() == [True, True]
 
 
-def test_approximate_equal_is_strict_and_does_not_broadcast():
+def test_approximate_equal_takes_the_tolerance_itself_and_does_not_broadcast():
     x, y = f32([1, 1, NAN, np.inf]), f32([1.25, 1.75, NAN, np.inf])
     result = raw_ops.ApproximateEqual(x=x, y=y, tolerance=0.5)
     assert result.tolist() == [True, False, False, False]
-    assert not raw_ops.ApproximateEqual(x=x[:1], y=y[:1], tolerance=0.25)[0]
+    assert raw_ops.ApproximateEqual(x=x[:1], y=y[:1], tolerance=0.25)[0]
+    assert raw_ops.ApproximateEqual(x=x[:1], y=x[:1], tolerance=0.0)[0]
+    assert not raw_ops.ApproximateEqual(x=x[:1], y=y[:1], tolerance=0.125)[0]
     with pytest.raises(InvalidArgumentError, match=r"same shape.*\[4\].*\[1\]"):
         raw_ops.ApproximateEqual(x=x, y=y[:1])
 

@@ -130,6 +130,7 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -
     if not matrix.size or not rhs.size:
         return np.zeros((*rhs.shape[:-2], columns, rhs.shape[-1]), rhs.dtype)
     if not fast:
+        matrix = _without_rank_if_nan(matrix)
         inverse = of_stack(np.linalg.pinv, matrix, _PSEUDO_INVERSE, "inverting matrices")
         return matmul_in_parts(inverse, rhs)
     if rows >= columns:
@@ -139,12 +140,19 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -
     return matmul_in_parts(adjoint(matrix), _normal_solution(gramian, rhs, l2_regularizer))
 
 
+def _without_rank_if_nan(matrix: Any) -> Any:
+    """Zeros in place of matrices with a NaN, whose rank TensorFlow takes for 0; so do infinite complex ones."""
+    is_odd = ~np.isfinite(matrix) if np.iscomplexobj(matrix) else np.isnan(matrix)
+    return np.where(is_odd.any(axis=(-1, -2), keepdims=True), matrix.dtype.type(0), matrix)
+
+
 def _normal_solution(gramian: Any, rhs: Any, l2_regularizer: Any) -> Any:
     size = gramian.shape[-1]
     factor = lower_factor(gramian + np.eye(size, dtype=gramian.dtype) * l2_regularizer.item())
     pivots = np.abs(np.diagonal(factor, axis1=-2, axis2=-1))
     least = np.finfo(factor.dtype).eps ** 0.5 * pivots.max(axis=-1, initial=0)
-    if not np.all(pivots.min(axis=-1, initial=np.inf) > least):
+    is_finite = np.isfinite(gramian).all(axis=(-1, -2))
+    if np.any(is_finite & ~(pivots.min(axis=-1, initial=np.inf) > least)):
         raise InvalidArgumentError(
             "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide a larger "
             "l2_regularizer > 0."

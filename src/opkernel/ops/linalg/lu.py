@@ -204,7 +204,8 @@ def log_matrix_determinant(tensor: Any) -> tuple[Any, Any]:
     pivots = factors.pivots
     sizes = np.abs(pivots)
     with np.errstate(all="ignore"):
-        units = np.where(sizes == 0, pivots, pivots / sizes)
+        is_complex = np.iscomplexobj(pivots)
+        units = np.where(sizes == 0, pivots, pivots / sizes) if is_complex else np.sign(pivots)
         sign = np.where(factors.is_odd, -1, 1) * np.prod(units, axis=-1)
         log = np.sum(np.log(sizes), axis=-1)
     return np.asarray(sign).astype(tensor.dtype), np.asarray(log).astype(tensor.dtype)

@@ -302,7 +302,7 @@ class _Elimination:
             else:
                 self._settle(row)
         x = self._substituted(size)
-        x[self._is_singular] = np.nan
+        x[self._is_singular] = 0 if np.iscomplexobj(x) else np.nan  # C++ has no complex NaN
         return x
 
     def _eliminate(self, row: int) -> None:

@@ -304,6 +304,7 @@ def sparse_bincount(
 ) -> Array:
     bins = Bins.of(size, T, binary_output)
     _check_sparse(indices, values, dense_shape)
+    require(dense_shape.size, "The shape argument requires at least one element.")
     if dense_shape.size == 1:
         return bins.count(values, np.ravel(weights), None, 1).reshape(bins.size)
     return bins.count(values, _as_many(weights, values), indices[:, 0], int(dense_shape[0]))

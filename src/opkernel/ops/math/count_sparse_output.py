@@ -68,7 +68,7 @@ RAGGED_COUNT_SPARSE_OUTPUT = _declare(
 SPARSE_COUNT_SPARSE_OUTPUT = _declare(
     "SparseCountSparseOutput(indices: int64, values: T, dense_shape: int64, weights: output_type)",
     shape_rule("[?, rank] -> [?, rank], [?], [rank]"),
-    "a sparse vector, or in each row of a sparse matrix",
+    "a sparse vector, or in each row, or higher part, of a sparse matrix or tensor",
 )
 
 
@@ -182,8 +182,8 @@ def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
             "Number of dimensions must match second dimension of indices. Got "
             f"{dense_shape.size} dimensions, indices shape: {TensorShape(indices.shape)}"
         )
-    if not dense_shape.size or (dense_shape < 0).any() or dense_shape.size > 2:
-        raise InvalidArgumentError(f"The shape {dense_shape.tolist()} must have one or two sizes")
+    if not dense_shape.size or (dense_shape < 0).any():
+        raise InvalidArgumentError(f"The shape {dense_shape.tolist()} must have sizes, from 0 on")
     outside = ((indices < 0) | (indices >= dense_shape)).any(axis=1)
     if outside.any():
         at = int(outside.argmax())

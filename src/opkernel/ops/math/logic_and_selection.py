@@ -104,7 +104,7 @@ APPROXIMATE_EQUAL = register_op(
     attrs=["T: numbertype", "tolerance: float = 0.00001"],
     shape_fn=shape_rule("[...], [...] -> in0"),
     is_commutative=True,
-    doc="Whether `x` and `y`, of the same shape, differ by less than `tolerance`.",
+    doc="Whether `x` and `y`, of the same shape, differ by no more than `tolerance`.",
 )
 
 
@@ -116,7 +116,7 @@ def approximate_equal(*, T: DataType, tolerance: float, xp: Any) -> Callable[[An
         require_equal(
             x.shape, y.shape, "x and y must be of the same shape. x shape: {}. y shape: {}"
         )
-        return xp.abs(x - y) < bound
+        return xp.abs(x - y) <= bound
 
     return compare
 

@@ -16,7 +16,7 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import allocate, from_attrs
+from opkernel.kernel import allocate, check_allocation, from_attrs
 from opkernel.opdef import common_shapes, register_op
 from opkernel.ops.input_checks import require_equal
 from opkernel.ops.nn.channels_first import also_channels_first, pools_space_only
@@ -232,6 +232,8 @@ def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
                 "Expected first and last dimension of orig_input_shape and out_backprop to match, "
                 f"got {list(sizes)} and {list(gradient.shape)}"
             )
+        if not gradient.size:
+            return np.zeros(check_allocation(sizes, as_dtype(gradient.dtype)), gradient.dtype)
         return _share_out(gradient, sizes[1:4], pool)
 
     return gradient_by_input

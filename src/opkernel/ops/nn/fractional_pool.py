@@ -200,9 +200,12 @@ def _steps(firsts: Any, lasts: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _largest(value: Any, rows: tuple[Any, Any], columns: tuple[Any, Any]) -> Any:
+    """The largest numbers; TensorFlow's begin with the lowest finite one, and pass over NaN."""
+    if value.dtype.kind == "f":
+        value = np.fmax(value, np.finfo(value.dtype).min)
     for axis, (firsts, lasts) in ((1, rows), (2, columns)):
         parts = (value.take(index, axis) for index, _ in _steps(firsts, lasts))
-        value = np.maximum.reduce([*parts])
+        value = np.fmax.reduce([*parts])
     return value
 
 
@@ -322,13 +325,17 @@ def fractional_max_pool_grad(*, overlapping: bool) -> Callable[..., Any]:
         if (x.shape[0], x.shape[3]) != (y.shape[0], y.shape[3]):
             raise InvalidArgumentError("orig_input and orig_output differ in batch or depth")
         rows, columns = _given_windows(sequences, y.shape, x.shape, overlapping)
-        return _to_the_largest(x, grad, rows, columns)
+        return _to_the_largest(x, y, grad, rows, columns)
 
     return by_input
 
 
-def _to_the_largest(value: Any, grad: Any, rows: Any, columns: Any) -> Any:
-    """Each gradient goes to the first of the largest elements of its window."""
+def _to_the_largest(value: Any, y: Any, grad: Any, rows: Any, columns: Any) -> Any:
+    """Each gradient goes to the first of the largest elements of its window.
+
+    Raises:
+        InvalidArgumentError: `y` has not these elements.
+    """
     best = value[:, rows[0]][:, :, columns[0]]
     where = np.zeros((2, *grad.shape), np.intp)
     where[0], where[1] = rows[0][:, None, None], columns[0][None, :, None]
@@ -339,6 +346,7 @@ def _to_the_largest(value: Any, grad: Any, rows: Any, columns: Any) -> Any:
             best = np.where(more, found, best)
             where[0] = np.where(more, row[:, None, None], where[0])
             where[1] = np.where(more, column[None, :, None], where[1])
+    require((best == y).all(), "orig_output has not the largest elements of orig_input")
     total = np.zeros(value.shape, grad.dtype)
     batch, depth = np.ogrid[: grad.shape[0], : grad.shape[3]]
     index = (batch[:, None, None, :1], where[0], where[1], depth[:, None, None, :])

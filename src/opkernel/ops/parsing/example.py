@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.escaping import json_value
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.ops.input_checks import (
+    require,
     require_equal,
     require_rank_at_most,
     require_scalar,
@@ -88,7 +89,7 @@ def _check_equal(what: str, count: int, other: str, length: int) -> None:
 
 def _keys(tensors: Sequence[Any]) -> list[bytes]:
     for tensor in tensors:
-        require_scalar(tensor, "Expected a scalar for each key")
+        require(tensor.size == 1, "Expected one string for each key")
     return [tensor.item() for tensor in tensors]
 
 

@@ -178,21 +178,21 @@ class Features:
         return [*self.sparse, *self.dense, *self.ragged]
 
     def keys(self, *keys: Any, expected: str) -> list[bytes]:
-        """The keys that vectors hold, one vector for each kind; `{}` in `expected` stands for the kind.
+        """The keys that tensors of any shape hold, one for each kind; `{}` in `expected` stands for the kind.
 
         Raises:
-            InvalidArgumentError: a vector has another length than there are features.
+            InvalidArgumentError: a tensor has more or fewer keys than there are features.
         """
         kinds = zip(
             ("sparse", "dense", "ragged"), (self.sparse, self.dense, self.ragged), strict=True
         )
         for tensor, (kind, types) in zip(keys, kinds, strict=True):
-            if tensor.shape != (len(types),):
+            if tensor.size != len(types):
                 raise InvalidArgumentError(
                     f"Expected {expected.format(kind)} of {len(types)} keys, got shape: "
                     f"{TensorShape(tensor.shape)}"
                 )
-        return [key for tensor in keys for key in tensor.tolist()]
+        return [key for tensor in keys for key in tensor.flat]
 
     def dense_features(self, keys: Sequence[bytes], defaults: Sequence[Any]) -> list[DenseFeature]:
         """The dense features; raises InvalidArgumentError where a default does not fit."""

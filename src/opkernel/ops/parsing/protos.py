@@ -19,7 +19,7 @@ from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.kernel import check_allocation, counted
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs
-from opkernel.ops.input_checks import require_equal
+from opkernel.ops.input_checks import require, require_equal
 from opkernel.ops.parsing.wire import (
     Column,
     FieldCodec,
@@ -97,6 +97,7 @@ def decode_proto(
     prepare = _preparation(message, message_format, sanitize)
 
     def decode(serialized: Any) -> Any:
+        require(serialized.size, "bytes must have at least one message")
         shape = check_allocation((*serialized.shape, len(codecs)), DataType.DT_INT32)
         sizes = counted(np.zeros((serialized.size, len(codecs)), np.int32))
         columns = [codec.new_column() for codec in codecs]
@@ -105,8 +106,6 @@ def decode_proto(
                 row[:] = _decode(prepare(text), codecs, columns, made)
         values = [
             _filled_up(column, sizes[:, i], dtype).reshape(*serialized.shape, -1)
-            if serialized.size
-            else np.zeros((*serialized.shape, 0), dtype.numpy_dtype)
             for i, (column, dtype) in enumerate(zip(columns, output_types, strict=True))
         ]
         return sizes.reshape(shape), values

@@ -187,6 +187,7 @@ def quantized_bias_add(
             "Must provide as many biases as the last dimension of the input tensor: "
             f"{TensorShape(bias.shape)} vs. {TensorShape(x.shape)}"
         )
+    require(bias.size, "Must provide at least 1 bias")
     with np.errstate(all="ignore"):
         wide = range_of_sum(x_range, bias_range, room_bits=17)
         zero = level_of(0.0, wide, _INT32)

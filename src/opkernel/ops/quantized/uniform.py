@@ -289,6 +289,7 @@ def uniform_dequantize(*, quantization_axis: int) -> Callable[[Any, Any, Any], A
 
     def kernel(x: Any, scales: Any, zero_points: Any) -> Any:
         scales, zero_points = along(x, quantization_axis, scales, zero_points)
+        check_positive("input", scales)
         with np.errstate(all="ignore"):
             return (as_int32(x) - zero_points).astype(np.float32) * scales
 

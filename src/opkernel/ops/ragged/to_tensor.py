@@ -281,8 +281,8 @@ def _of_splits(splits: Any, places: Any) -> tuple[Any, Any]:
         raise InvalidArgumentError(
             f"Row partition size is greater than output size: {splits.size - 1} > {places.size}"
         )
-    lengths = np.diff(splits)
-    if splits.size and ((lengths < 0).any() or lengths.sum() != splits[-1]):
+    lengths = np.maximum(np.diff(splits), 0)  # a split below the one before ends an empty row
+    if splits.size and lengths.sum() != splits[-1]:
         raise InvalidArgumentError("Invalid row split size.")
     check_allocation((int(lengths.sum()),), DataType.DT_INT64)
     columns = ranges(np.zeros(lengths.size, np.int64), lengths)

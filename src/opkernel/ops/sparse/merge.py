@@ -175,6 +175,7 @@ def _register_extreme(
             for name, (indices, values, shape) in (("a_", a), ("b_", b)):
                 check_parts(indices, values, shape, name)
                 check_bounds(indices, shape)
+            require(a[2].size, "Tensors must not be empty")
             _check_equal(a[2].tolist(), b[2].tolist())
             from_a, from_b = merged(*sparse_keys(a[0], b[0]))
             check_entries(len(from_a), len(a[2]), T)

@@ -124,12 +124,12 @@ def _gathered(indices: Any, shape: TensorShape, dense: Any) -> Any:
 
 
 def _quotient(values: Any, divisors: Any) -> Any:
-    if values.dtype.kind not in "iu":
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return values / divisors
     require(
         divisors.all(), "SparseDenseCwiseDiv cannot divide by zero, but the dense tensor has a zero"
     )
+    if values.dtype.kind not in "iu":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return values / divisors
     quotient = values // divisors  # rounds down, C++ towards zero
     return quotient + ((quotient < 0) & (quotient * divisors != values)).astype(values.dtype)
 

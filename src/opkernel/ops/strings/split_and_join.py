@@ -254,6 +254,8 @@ def unsorted_segment_join(
     count = _check_segments(inputs, segment_ids, num_segments)
     inner = inputs.shape[segment_ids.ndim :]
     shape = check_allocation((count, *inner), DataType.DT_STRING)
+    if 0 in inner:
+        return string_tensor(shape, ())
     columns = inputs.reshape(segment_ids.size, int(np.prod(inner))).T
     ids = segment_ids.reshape(-1)
     order = stable_order(ids)
@@ -367,9 +369,10 @@ def string_n_grams(
         if any(width <= 0 for width in ngram_widths):
             raise InvalidArgumentError("ngram_widths must contain positive values")
         splits = data_splits.reshape(-1)
+        if splits.size:
+            _check_splits(splits, data.size)
         if not (splits.size and data.size):
             return string_tensor(data.shape, [b""] * data.size), data_splits.copy()
-        _check_splits(splits, data.size)
         counts = grams.counts(np.diff(splits.astype(np.int64)))
         _check_size(grams, int(counts.sum()))
         output_splits = lengths_to_splits(counts, Tsplits)

@@ -179,7 +179,10 @@ def _bytes(text: bytes, start: int, length: int) -> bytes:
 
 
 class _Characters:
-    """Parts of strings by their characters, which are found once for a string that stands in many rows."""
+    """Parts of strings by their characters, which are found once for a string that stands in many rows.
+
+    From the end, TensorFlow finds no characters of a negative length; from the beginning none are asked for.
+    """
 
     def __init__(self) -> None:
         self._text: bytes | None = None
@@ -189,7 +192,7 @@ class _Characters:
         if text is not self._text:
             self._text, self._begins = text, _begins(text)
         size = len(self._begins) - 1
-        if not -size <= start <= size:
+        if not -size <= start <= size or (start < 0 and length < 0):
             raise InvalidArgumentError(f"pos {start} out of range for string")
         begin = start if start >= 0 else size + start
         return text[self._begins[begin] : self._begins[min(begin + max(length, 0), size)]]

@@ -179,11 +179,13 @@ def encode_png(*, compression: int, T: DataType) -> Callable[[Any], Any]:
     def encode(image: Any) -> Any:
         require_rank_at_least(image, 3, "images must be at least rank 3{}")
         height, width, channels = image.shape[-3:]
-        if height * width * channels >= MAX_VALUES or 0 in image.shape[-3:-1]:
+        if height * width * channels >= MAX_VALUES:
             raise InvalidArgumentError(f"PNG files have no size {height} x {width}")
         if channels not in TYPES_OF_COLOR:
             raise InvalidArgumentError(f"image must have 1, 2, 3, or 4 channels, got {channels}")
         batch = image.shape[:-3]
+        if 0 in (height, width) and 0 not in batch:
+            raise InternalError(f"PNG encoding failed: PNG files have no size {height} x {width}")
         return string_tensor(batch, (_file(image[at], compression) for at in np.ndindex(batch)))
 
     return encode

@@ -217,11 +217,12 @@ class ConvolutionKernels:
     ) -> Callable[[Array, Array, Array], Array]:
         """The mirror image of the borders around the images, then a convolution."""
         pad = mirror_pad(mode=mode, T=T, xp=np)
-        windows = conv2d_windows(strides, [1, 1, 1, 1], padding, (), "NHWC")
+        windows = conv2d_windows(strides, [1, 1, 1, 1], padding, (), "NHWC", InvalidArgumentError)
 
         def fused(x: Array, paddings: Array, filters: Array) -> Array:
             check_rank("input", x, 4)
             check_rank("filter", filters, 4)
+            require(x.size, "Input tensor can't be empty")
             padded = pad(x, paddings)
             if paddings[[0, 3]].any():
                 raise InvalidArgumentError(
@@ -230,7 +231,9 @@ class ConvolutionKernels:
             require_equal(
                 x.shape[3], filters.shape[2], "input and filter must have the same depth: {} vs {}"
             )
-            return convolution(padded, filters, windows, self._images)
+            output = convolution(padded, filters, windows, self._images)
+            require(output.size, "Output tensor can't be empty")
+            return output
 
         return fused
 
