@@ -157,6 +157,19 @@ ANSWERS: list[tuple[Callable[[], Any], Any]] = [
     ),
 ]
 
+ANSWERS += [
+    (
+        lambda: raw_ops.NthElement(input=np.zeros((0, 4, 5), np.int8), n=4).shape,
+        [0, 4],
+    ),
+    (
+        lambda: raw_ops.QuantizeAndDequantizeV3(
+            input=f32([1, 2]), input_min=f32([2, 1]), input_max=f32([1, 3]), num_bits=8, axis=0
+        ),
+        f32([1, 2.007874011993408]),
+    ),
+]
+
 REFUSALS: list[tuple[Callable[[], Any], type[Exception]]] = [
     (lambda: to_the_largest(3), InvalidArgumentError),
     (lambda: to_the_largest(NAN), InvalidArgumentError),
@@ -165,6 +178,21 @@ REFUSALS: list[tuple[Callable[[], Any], type[Exception]]] = [
     (lambda: least_squares(f32([[0, 0], [0, 0]]), True), InvalidArgumentError),
     (lambda: n_grams(strings(), [0, 1, 1]), InvalidArgumentError),
     (lambda: n_grams(strings(), [5]), InvalidArgumentError),
+    (
+        lambda: raw_ops.MaxPoolV2(
+            input=np.ones((1, 2, 2, 1), np.float32),
+            ksize=np.int32([0, 1, 1, 1]),
+            strides=np.int32([1, 1, 1, 1]),
+            padding="SAME",
+        ),
+        InvalidArgumentError,
+    ),
+    (
+        lambda: raw_ops.GuaranteeConst(
+            input=raw_ops.VarHandleOp(dtype=DataType.DT_FLOAT, shape=[])
+        ),
+        InvalidArgumentError,
+    ),
     (
         lambda: raw_ops.Substr(input=strings(b"hello"), pos=-4, len=-1, unit="UTF8_CHAR"),
         InvalidArgumentError,

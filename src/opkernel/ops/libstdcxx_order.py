@@ -3,10 +3,13 @@
 The functions do what libstdc++'s algorithms do with a comparison that only looks at scores. Without equal scores, or with
 few elements, they sort as NumPy does.
 
-Source: GCC libstdc++ bits/stl_heap.h, bits/stl_algo.h.
+Source: GCC libstdc++ bits/stl_heap.h, bits/stl_algo.h; TensorFlow core/lib/gtl/top_n.h.
 """
 
 from __future__ import annotations
+
+import math
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -16,8 +19,9 @@ from opkernel.types import Array
 _SMALL = 16
 """std::sort sorts so few elements by insertion, which keeps the order of equal ones."""
 
-_Heap = list[tuple[float, int]]
-"""Scores, with the numbers of their elements."""
+_Element = TypeVar("_Element")
+_Heap = list[tuple[float, _Element]]
+"""Scores, with their elements or the numbers of these."""
 
 
 def priority_queue_order(scores: Array) -> Array:
@@ -31,14 +35,14 @@ def priority_queue_order(scores: Array) -> Array:
     """
     if not _has_equal(scores):
         return _falling(scores)
-    heap: _Heap = []
+    heap: _Heap[int] = []
     for number, score in enumerate(scores.tolist()):
         heap.append((score, number))
         _rise(heap, number, 0, (score, number))
     return np.array([_pop(heap) for _ in range(len(heap))], np.int64)
 
 
-def _rise(heap: _Heap, hole: int, top: int, element: tuple[float, int]) -> None:
+def _rise(heap: _Heap[_Element], hole: int, top: int, element: tuple[float, _Element]) -> None:
     """Put an element into a heap, at a hole or above it, but not above `top`."""
     while hole > top and heap[(hole - 1) // 2][0] < element[0]:
         heap[hole] = heap[(hole - 1) // 2]
@@ -46,7 +50,7 @@ def _rise(heap: _Heap, hole: int, top: int, element: tuple[float, int]) -> None:
     heap[hole] = element
 
 
-def _sink(heap: _Heap, top: int) -> None:
+def _sink(heap: _Heap[_Element], top: int) -> None:
     """Make a heap of what is at and under a place, of which only the top may be out of place.
 
     The hole sinks to a leaf, and the element rises from there.
@@ -63,13 +67,81 @@ def _sink(heap: _Heap, top: int) -> None:
     _rise(heap, hole, top, element)
 
 
-def _pop(heap: _Heap) -> int:
-    """The number of the first element of a heap, which is taken out."""
+def _pop(heap: _Heap[_Element]) -> _Element:
+    """The first element of a heap, which is taken out."""
     (_, first), last = heap[0], heap.pop()
     if heap:
         heap[0] = last
         _sink(heap, 0)
     return first
+
+
+def _make_heap(heap: _Heap[Any]) -> None:
+    for top in range(len(heap) // 2 - 1, -1, -1):
+        _sink(heap, top)
+
+
+class TopN(Generic[_Element]):
+    """The elements of the highest scores among those that are pushed, in the order in which gtl::TopN holds them.
+
+    They stand as they were pushed until there are more than `limit`, and then in a heap, the lowest in front.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: _Heap[_Element] = []  # by falling score
+        self._is_heap = self._has_lowest_in_front = False
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def push(self, score: float, element: _Element) -> None:
+        """Add an element; of more than `limit` the lowest is dropped."""
+        held, entry = self._held, (-score, element)
+        if self._is_heap and not entry[0] < held[0][0]:
+            return
+        held.append(entry)
+        if self._is_heap:
+            _rise(held, self._limit, 0, entry)
+            _pop(held)
+            return
+        if self._has_lowest_in_front and not entry[0] < held[0][0]:
+            held[0], held[-1] = held[-1], held[0]
+        if len(held) > self._limit:
+            _make_heap(held)
+            _pop(held)
+            self._is_heap = True
+
+    def lowest(self) -> float:
+        """The lowest score."""
+        held = self._held
+        if not (self._is_heap or self._has_lowest_in_front):
+            at = max(range(len(held)), key=lambda i: held[i][0])
+            held[0], held[at] = held[at], held[0]
+            self._has_lowest_in_front = True
+        return -held[0][0]
+
+    def give_up_lowest(self) -> _Element:
+        """The element of the lowest score, which the next push drops."""
+        self.lowest()
+        element = self._held[0][1]
+        self._held[0] = (math.inf, element)
+        return element
+
+    def best(self, limit: int) -> list[_Element]:
+        """The elements of the highest scores, at most `limit`, the highest first."""
+        top = TopN[_Element](limit)
+        for score, element in self._held:
+            top.push(-score, element)
+        return top.sorted()
+
+    def sorted(self) -> list[_Element]:
+        """All elements, the highest first; takes them out of a heap."""
+        held = self._held
+        if self._is_heap:
+            return [_pop(held) for _ in range(len(held))][::-1]
+        order = sort_order(np.array([-score for score, _ in held]))
+        return [held[i][1] for i in order.tolist()]
 
 
 def sort_order(scores: Array) -> Array:
@@ -156,9 +228,8 @@ class _IntroSort:
 
     def _heap_sort(self, first: int, last: int) -> None:
         """Sort a range that pivots divide badly, as std::partial_sort does."""
-        heap: _Heap = [(-self._scores[number], number) for number in self._order[first:last]]
-        for top in range(len(heap) // 2 - 1, -1, -1):
-            _sink(heap, top)
+        heap: _Heap[int] = [(-self._scores[number], number) for number in self._order[first:last]]
+        _make_heap(heap)
         self._order[first:last] = [_pop(heap) for _ in range(len(heap))][::-1]
 
 

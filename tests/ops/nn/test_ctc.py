@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+import opkernel
 from opkernel import errors
 from opkernel.testing import run_op
 
@@ -135,3 +136,28 @@ def test_a_beam_search_may_have_too_few_results():
         decoded("CTCBeamSearchDecoder", x=X[:, :, :1], beam_width=3, top_paths=2)
     with pytest.raises(errors.InvalidArgumentError, match="more paths than the beam width"):
         decoded("CTCBeamSearchDecoder", beam_width=1, top_paths=2)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "attrs", "values"),
+    [
+        (np.zeros((4, 3)), {"beam_width": 4, "top_paths": 4}, [[0, 1], [1, 0], [0], [1]]),
+        (np.zeros((3, 4)), {"beam_width": 5, "top_paths": 5}, [[2], [0], [1], [0, 1], [0, 2]]),
+        (
+            [[0, 1, 1], [0, 1, 0], [0, 1, 1], [1, 1, 0]],
+            {"beam_width": 6, "top_paths": 6},
+            [[1, 0], [1], [1, 1], [0, 1], [1, 0, 1], [0, 1, 0]],
+        ),
+        (
+            [[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 1, 1]],
+            {"beam_width": 20, "top_paths": 5},
+            [[1, 2], [1, 0], [1, 2, 0], [0, 2], [0, 2, 0]],
+        ),
+    ],
+)
+def test_equally_likely_sequences_stand_in_the_order_of_tensorflow(inputs, attrs, values):
+    steps = np.asarray(inputs, np.float32)[:, np.newaxis]
+    found = opkernel.raw_ops.CTCBeamSearchDecoder(
+        inputs=steps, sequence_length=np.int32([len(steps)]), merge_repeated=False, **attrs
+    )
+    assert [path.tolist() for path in found[1]] == values

@@ -5,6 +5,7 @@ Source: TensorFlow core/ops/array_ops.cc, core/kernels/identity_op.h, identity_n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import opkernel.gradients as g
@@ -13,7 +14,9 @@ from opkernel.kernel import forward_input
 from opkernel.opdef import InferenceContext, OpHandle, full_type, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.elementwise import keep_contents
+from opkernel.ops.input_checks import require
 from opkernel.ops.registration import POD, register_kernel
+from opkernel.types import DataType
 
 _PASSES_ON = "passes_on"
 
@@ -67,7 +70,15 @@ for _op in (
     DEBUG_GRADIENT_IDENTITY,
     EAGER_CONST,
 ):
+for _op in (IDENTITY, STOP_GRADIENT, PREVENT_GRADIENT, DEBUG_GRADIENT_IDENTITY):
     register_kernel(_op, kind="view")(forward_input)
+
+
+@register_kernel(GUARANTEE_CONST, kind="view", factory=True)
+def guarantee_const(*, T: DataType) -> Callable[..., Any]:
+    message = "Input tensor cannot be a resource variable handle."
+    require(T != DataType.DT_RESOURCE, message)
+    return forward_input
 
 
 @register_kernel(SNAPSHOT, types={"T": POD})

@@ -254,8 +254,9 @@ def nth_element(input: Any, n: Any, *, reverse: bool, T: DataType) -> Any:
         x = some.astype(np.float32) if T == DataType.DT_BFLOAT16 else some
         return np.partition(x, place, axis=-1)[:, place].astype(T.numpy_dtype)
 
-    rows = input.reshape(-1, input.shape[-1]) if input.size else input.reshape(-1, 1)[:0]
-    return by_rows(of_rows, rows).reshape(input.shape[:-1])
+    if not input.size:
+        return np.zeros(input.shape[:-1], input.dtype)
+    return by_rows(of_rows, input.reshape(-1, input.shape[-1])).reshape(input.shape[:-1])
 
 
 _TILE_OF_VECTOR, _TILE = 1024, 128  # elements that a TPU takes at a time, by rank

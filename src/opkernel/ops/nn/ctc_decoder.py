@@ -4,9 +4,7 @@ Source: TensorFlow core/ops/ctc_ops.cc, core/kernels/ctc_decoder_ops.cc, core/ut
 """
 
 import math
-from bisect import insort_right
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs, shape_rule
 from opkernel.ops.input_checks import require, require_rank, require_vector
+from opkernel.ops.libstdcxx_order import TopN
 from opkernel.ops.nn.losses import log_sum
 from opkernel.ops.registration import WIDE_FLOATS, register_kernel
 from opkernel.types import DataType
@@ -185,37 +184,36 @@ def _log_sum(first: float, second: float) -> float:
 
 
 class _BeamSearch:
-    """The beams that are followed, the most likely one first."""
+    """The beams that are followed."""
 
     def __init__(self, width: int, clock: WorkClock, made: MadeBytes) -> None:
         root = _Beam(None, -1)
         root.total = root.blank = 0.0
         self.width = width
-        self.beams = [root]
+        self.beams = TopN[_Beam](width)
+        self.beams.push(root.total, root)
         self._clock = clock
         self._made = made
 
     def step(self, inputs: Any) -> None:
         """Take a step, of which these are the inputs."""
-        shifted = inputs - inputs.max()
-        logits = (shifted - np.log(np.exp(shifted).sum())).astype(np.float64)
-        branches = sorted(self.beams, key=_total, reverse=True)
-        self.beams = branches.copy()
+        most = inputs.max()
+        logits = (inputs - (most + np.log(np.exp(inputs - most).sum()))).astype(np.float64)
+        branches = self.beams.sorted()
+        self.beams = TopN[_Beam](self.width)
         for beam in branches:
             beam.old_total, beam.old_blank = beam.total, beam.blank
         numbers = logits.tolist()
         for beam in branches:
             self._clock.spend(_OF_BEAM)
             beam.advance(numbers)
-        self.beams.sort(key=_total, reverse=True)
+            self.beams.push(beam.total, beam)
         for beam in branches:
             if self._is_candidate(beam.old_total):
                 self._grow(beam, logits[:-1])
 
     def _is_candidate(self, total: float) -> bool:
-        return total > _IMPOSSIBLE and (
-            len(self.beams) < self.width or total > self.beams[-1].total
-        )
+        return total > _IMPOSSIBLE and (len(self.beams) < self.width or total > self.beams.lowest())
 
     def _grow(self, beam: _Beam, logits: Any) -> None:
         """Follow the beam with another label where that is likely enough."""
@@ -223,7 +221,7 @@ class _BeamSearch:
         totals = logits + beam.old_total
         if beam.label >= 0:
             totals[beam.label] = logits[beam.label] + beam.old_blank
-        least = self.beams[-1].total if len(self.beams) == self.width else _IMPOSSIBLE
+        least = self.beams.lowest() if len(self.beams) == self.width else _IMPOSSIBLE
         known = [label for label, child in beam.children.items() if child.total == _IMPOSSIBLE]
         labels = np.flatnonzero(totals > least).tolist()
         for label in sorted({*labels, *known}) if known else labels:
@@ -240,11 +238,8 @@ class _BeamSearch:
                 continue
             child.blank, child.of_label, child.total = _IMPOSSIBLE, total, total
             if len(self.beams) == self.width:
-                self.beams.pop().drop()
-            insort_right(self.beams, child, key=lambda other: -other.total)
-
-
-_total = attrgetter("total")
+                self.beams.give_up_lowest().drop()
+            self.beams.push(total, child)
 
 
 @register_kernel(CTC_BEAM_SEARCH_DECODER, types=_TYPES)
@@ -260,7 +255,7 @@ def ctc_beam_search_decoder(
             for step in range(length):
                 search.step(inputs[step, number])
         require(len(search.beams) >= top_paths, "Less leaves in the beam search than requested.")
-        found.append(sorted(search.beams, key=_total, reverse=True)[:top_paths])
+        found.append(search.beams.best(top_paths))
     paths = [
         _sparse([beams[path].labels(merge_repeated) for beams in found])
         for path in in_time(range(top_paths), SLOW)

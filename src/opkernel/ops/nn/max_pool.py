@@ -31,7 +31,7 @@ from opkernel.ops.nn.pooling import (
     reduce_windows,
     sizes_in_tensor,
 )
-from opkernel.ops.nn.windows import Geometry, overlaps, pad
+from opkernel.ops.nn.windows import Geometry, check_length, overlaps, pad
 from opkernel.ops.registration import NARROW_FLOATS, REAL_NUMBERS, register_kernel
 from opkernel.types import Array, DataType, as_dtype
 
@@ -159,6 +159,8 @@ def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Ar
     def pooled(x: Array, ksize: Array, strides: Array) -> Array:
         sizes, steps = sizes_in_tensor(ksize), sizes_in_tensor(strides)
         if data_format == "NHWC":
+            check_length("ksize", sizes, 4)
+            require(min(sizes) > 0, f"Sliding window ksize must be positive, got {sizes}")
             return max_pool_of(x, pool_from_attrs(sizes, steps, padding))
         if x.ndim != 5 or len(sizes) != 4 or len(steps) != 4 or sizes[1] != 1:
             raise InvalidArgumentError(

@@ -161,6 +161,9 @@ def quantized_resize_bilinear(
             return x.copy(), low.copy(), high.copy()
         rows = linear(x.shape[1], height, align_corners, half_pixel_centers)
         columns = linear(x.shape[2], width, align_corners, half_pixel_centers)
+        for line, pixels in ((rows, x.shape[1]), (columns, x.shape[2])):
+            message = "With align_corners, half_pixel_centers would read pixels beyond the images"
+            require(line.lower.max(initial=0) < pixels, message)
         if x.dtype.kind == "f":
             result = interpolated(interpolated(x, columns, 2), rows, 1)
         else:

@@ -273,7 +273,9 @@ def quantize_and_dequantize_v3(
                 f"Invalid shape. The `num_bits` tensor should be a scalar. Got dimensions: {num_bits.ndim}"
             )
         integers = Integers.of(int(num_bits), signed_input, narrow_range)
-        given = _known_range(tensor, input_min, input_max, axis) if range_given else None
+        # Only the ends of one range for all are compared, as in TensorFlow.
+        range_of = _known_range if axis == -1 else given_range
+        given = range_of(tensor, input_min, input_max, axis) if range_given else None
         return _round_trip(tensor, given, axis, integers, half_up=False)
 
     return kernel
