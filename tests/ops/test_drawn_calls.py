@@ -159,6 +159,16 @@ ANSWERS: list[tuple[Callable[[], Any], Any]] = [
 
 ANSWERS += [
     (
+        lambda: (
+            raw_ops.RandomUniformInt(
+                shape=np.int32([2, 0]), minval=np.int32(5), maxval=np.int32(1)
+            ).shape
+        ),
+        [2, 0],
+    ),
+    (lambda: raw_ops.RandomPoissonV2(shape=np.int32([2]), rate=f32([])).shape, [2, 0]),
+    (lambda: raw_ops.RandomPoissonV2(shape=np.int32([0]), rate=f32([NAN])).shape, [0, 1]),
+    (
         lambda: raw_ops.NthElement(input=np.zeros((0, 4, 5), np.int8), n=4).shape,
         [0, 4],
     ),

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import (
     OpKernel,
     OpKernelConstruction,
@@ -97,8 +96,6 @@ class RandomPoisson(StreamKernel):
         if output.size:
             random = self.generator.reserve_outputs(output.size)
             output = poissons(random, output.shape, self.dtype, rate)
-        elif 0 not in ctx.input(0):
-            raise InvalidArgumentError("Input rate should have non-zero element count, got: 0")
         ctx.set_output(0, output)
 
 

@@ -29,6 +29,7 @@ from opkernel.ops.random.inputs import (
     PHILOX,
     bounds_of,
     check_bounds,
+    check_scalar_bounds,
     check_seed,
     key_and_counter,
     keyed_int_shape,
@@ -100,8 +101,13 @@ class FillOp(StreamKernel):
         """Draw as many numbers as the shape of input 0 has elements, between bounds where these are inputs."""
         distribution = _DISTRIBUTIONS.get(self.type_string)
         if distribution is None:
-            distribution = uniform_int(*bounds_of(ctx.input(1), ctx.input(2)))
+            check_scalar_bounds(ctx.input(1), ctx.input(2))
         sizes = shape_of(ctx.input(0), self.dtype)
+        if 0 in sizes:  # of nothing, any bounds will do
+            ctx.set_output(0, allocate(sizes, self.dtype))
+            return
+        if distribution is None:
+            distribution = uniform_int(*bounds_of(ctx.input(1), ctx.input(2)))
         random = self.generator.reserve_outputs(math.prod(sizes))
         ctx.set_output(0, distribution(random, sizes, self.dtype))
 
