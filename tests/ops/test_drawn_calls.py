@@ -280,3 +280,29 @@ def test_parse_example_takes_keys_of_one_element(shape: tuple[int, ...]) -> None
         dense_shapes=[[1]],
     )
     assert values[0].tolist() == [[7]]
+
+
+def a_list() -> Any:
+    """A variant: a list of tensors that is empty."""
+    return raw_ops.EmptyTensorList(
+        element_shape=np.int32([]), max_num_elements=np.int32(-1), element_dtype=DataType.DT_FLOAT
+    )
+
+
+def test_tile_repeats_variants() -> None:
+    tiled = raw_ops.Tile(input=raw_ops.Pack(values=[a_list()]), multiples=np.int32([3]))
+    lists = raw_ops.Unpack(value=tiled, num=3)
+    assert [raw_ops.TensorListLength(input_handle=one) for one in lists] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: raw_ops.ExpandDims(input=x, axis=np.int32(0)),
+        lambda x: raw_ops.Squeeze(input=x),
+        lambda x: raw_ops.DeepCopy(x=x),
+    ],
+)
+def test_ops_that_refuse_variants_in_tensorflow_refuse_them(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match="Variant|variant"):
+        call(a_list())

@@ -46,7 +46,7 @@ TILE = register_op(
     doc="`input` repeated `multiples[i]` times along dimension i.",
 )
 
-_TILE_TYPES = frozenset(POD_OR_STRING) - {DataType.DT_UINT16}
+_TILE_TYPES = {*POD_OR_STRING, DataType.DT_VARIANT} - {DataType.DT_UINT16}
 """The kernel is registered for every type, and refuses the others when it has to repeat."""
 
 

@@ -113,7 +113,12 @@ DEEP_COPY = register_op(
     doc="A copy of `x` that shares no memory with it.",
 )
 
-register_kernel(DEEP_COPY)(copy_of)
+
+@register_kernel(DEEP_COPY, factory=True)
+def deep_copy(*, T: DataType) -> Callable[[Any], Any]:
+    is_handle = T in (DataType.DT_VARIANT, DataType.DT_RESOURCE)
+    require(not is_handle, f"Unsupported data type: {T.string}")
+    return copy_of
 
 
 g.register_gradient("DebugGradientIdentity", "Identity")(lambda op, grad: grad)

@@ -260,7 +260,8 @@ SQUEEZE = register_op(
 
 
 @register_kernel(SQUEEZE, kind="view", factory=True)
-def squeeze(*, squeeze_dims: list[int]) -> Callable[[Any], Any]:
+def squeeze(*, squeeze_dims: list[int], T: DataType) -> Callable[[Any], Any]:
+    require(T != DataType.DT_VARIANT, "Squeeze on Variant not supported")
     if not squeeze_dims:
         return lambda tensor: tensor.reshape([size for size in tensor.shape if size != 1])
 
@@ -307,7 +308,8 @@ EXPAND_DIMS = register_op(
 
 
 @register_kernel(EXPAND_DIMS, types={"Tdim": INDEX}, host_memory=["dim"], kind="view")
-def expand_dims(tensor: Any, dim: Any) -> Any:
+def expand_dims(tensor: Any, dim: Any, *, T: DataType) -> Any:
+    require(T != DataType.DT_VARIANT, "ExpandDims on Variant not supported")
     require_equal(dim.size, 1, "'dim' must be a tensor with a single value")
     axis, rank = dim.item(), tensor.ndim
     if not -rank - 1 <= axis <= rank:
