@@ -304,5 +304,5 @@ def test_tile_repeats_variants() -> None:
     ],
 )
 def test_ops_that_refuse_variants_in_tensorflow_refuse_them(call: Callable[[Any], Any]) -> None:
-    with pytest.raises(InvalidArgumentError, match="Variant|variant"):
+    with pytest.raises(InvalidArgumentError, match=r"[Vv]ariant"):
         call(a_list())

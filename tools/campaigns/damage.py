@@ -163,6 +163,21 @@ def _change_tensor(tensor: TensorProto, rng: random.Random) -> None:
     _fill(tensor, int(np.prod(shape)), rng)
 
 
+def _change_to_ties(graph_def: GraphDef, rng: random.Random) -> None:
+    """Few different floats in each constant: ops that sort or select show their order among equals."""
+    for node in _nodes(graph_def):
+        tensor = node.attr["value"].tensor
+        count = int(np.prod([dim.size for dim in tensor.tensor_shape.dim]))
+        if node.op != "Const" or tensor.dtype not in (1, 2) or not 1 < count < 10_000:
+            continue
+        few = rng.choices([-1.0, 0.0, 0.5, 1.0, 2.0], k=rng.randint(1, 3))
+        for field in ("tensor_content", "float_val", "double_val"):
+            tensor.ClearField(field)
+        (tensor.float_val if tensor.dtype == 1 else tensor.double_val).extend(
+            rng.choices(few, k=count)
+        )
+
+
 def _fill(tensor: TensorProto, count: int, rng: random.Random) -> None:
     """Values for the number of elements, or for fewer: the last one stands for the rest."""
     count = min(count, rng.choice([1, count, count]))
@@ -178,6 +193,6 @@ def _fill(tensor: TensorProto, count: int, rng: random.Random) -> None:
 
 NODE_CHANGES: list[NodeChange] = [
     _rewire, _change_op, _rename, _drop, _place, _change_attr, _change_attr, _change_content,
-    _change_content,
+    _change_content, _change_to_ties,
 ]  # fmt: skip
 MUTATIONS = [flip_bits, cut_off, insert_bytes, *[break_nodes] * 5]

@@ -124,7 +124,7 @@ MATRIX_SOLVE_LS = register_op(
 def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -> Any:
     check_stacks(matrix, rhs)
     require_scalar(l2_regularizer, "l2_regularizer must be scalar, got shape {}")
-    require(not l2_regularizer < 0, "l2_regularizer must be >= 0.")
+    require(l2_regularizer >= 0, "l2_regularizer must be >= 0.")
     rows, columns = matrix.shape[-2:]
     require_equal(rows, rhs.shape[-2], "Input matrix and rhs are incompatible.")
     if not matrix.size or not rhs.size:
