@@ -22,7 +22,6 @@ from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import defined_shape
 from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
-from opkernel.ops.parsing.example import check_names
 from opkernel.ops.parsing.feature_tensors import (
     Features,
     Outputs,
@@ -269,7 +268,9 @@ def _records(serialized: Any, max_rank: int, min_rank: int, names: Any) -> list[
             f"Expected serialized to be of rank {min_rank} to {max_rank}, got shape: "
             f"{TensorShape(serialized.shape)}"
         )
-    check_names(serialized, names)
+    if names.size:
+        message = "Expected len(debug_name) == len(serialized), but got {} and {}"
+        require_equal(names.size, serialized.size, message)
     records: list[bytes] = serialized.reshape(-1).tolist()
     return records
 
