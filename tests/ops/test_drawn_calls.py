@@ -62,6 +62,12 @@ def least_squares(matrix: Any, fast: bool) -> Any:
     return raw_ops.MatrixSolveLs(matrix=matrix, rhs=rhs, l2_regularizer=0.0, fast=fast)
 
 
+def perturbed(diagonals: Any) -> Any:
+    return raw_ops.TridiagonalSolve(
+        diagonals=f32(diagonals), rhs=f32([[1, 2], [1, 2]]), perturb_singular=True
+    )
+
+
 def tridiagonal(diagonals: Any, partial_pivoting: bool) -> Any:
     rhs = np.ones((diagonals.shape[1], 1), diagonals.dtype)
     return raw_ops.TridiagonalSolve(diagonals=diagonals, rhs=rhs, partial_pivoting=partial_pivoting)
@@ -158,6 +164,13 @@ ANSWERS: list[tuple[Callable[[], Any], Any]] = [
 ]
 
 ANSWERS += [
+    (
+        lambda: perturbed([[0, 3], [0, 0], [3, 0]]),
+        [[2.8356864755178605e37, 5.671372951035721e37]] * 2,
+    ),
+    (lambda: perturbed([[1, NAN], [2, 1], [NAN, 2]]), [[0.5, 1], [0, 0]]),
+    (lambda: perturbed([[1e30, 0], [1, 1], [0, 1]]), [[1, 2], [0, 0]]),
+    (lambda: perturbed([[1, 0], [INF, 1], [0, 2]]), [[NAN, NAN], [NAN, NAN]]),
     (
         lambda: (
             raw_ops.RandomUniformInt(
@@ -306,3 +319,18 @@ def test_tile_repeats_variants() -> None:
 def test_ops_that_refuse_variants_in_tensorflow_refuse_them(call: Callable[[Any], Any]) -> None:
     with pytest.raises(InvalidArgumentError, match=r"[Vv]ariant"):
         call(a_list())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_matrices_that_are_not_singular_are_solved_though_pivots_may_be_moved(dtype: Any) -> None:
+    rng = np.random.default_rng(3)
+    diagonals, rhs = rng.normal(size=(5, 3, 6)).astype(dtype), rng.normal(size=(5, 6, 2))
+    diagonals[..., 2, 2] = diagonals[..., 1, 3] = 0
+    above, main, below = (diagonals[:, i] for i in range(3))
+    matrices = np.zeros((5, 6, 6), dtype)
+    places = np.arange(6)
+    matrices[:, places, places] = main
+    matrices[:, places[:-1], places[1:]] = above[:, :-1]
+    matrices[:, places[1:], places[:-1]] = below[:, 1:]
+    x = raw_ops.TridiagonalSolve(diagonals=diagonals, rhs=rhs.astype(dtype), perturb_singular=True)
+    np.testing.assert_allclose(matrices @ x, rhs, atol=1e-9)

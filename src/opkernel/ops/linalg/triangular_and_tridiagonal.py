@@ -28,6 +28,7 @@ from opkernel.ops.linalg.matrices import (
     matrices,
     square_matrices,
 )
+from opkernel.ops.linalg.perturbed_tridiagonal import perturbed_solution
 from opkernel.ops.math.matmul import matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
@@ -252,9 +253,10 @@ def tridiagonal_solve(
     check_tridiagonal_system(diagonals, rhs, partial_pivoting, perturb_singular)
     if not rhs.size:
         return rhs.copy()
-    least = _least_pivot(diagonals) if perturb_singular else 0
+    if perturb_singular:
+        return perturbed_solution(diagonals, rhs)
     with np.errstate(all="ignore"):
-        return _Elimination(diagonals, rhs, partial_pivoting, least).solution()
+        return _Elimination(diagonals, rhs, partial_pivoting).solution()
 
 
 def check_tridiagonal_system(
@@ -274,11 +276,6 @@ def check_tridiagonal_system(
     require(partial_pivoting or not perturb_singular, "perturb_singular needs partial_pivoting.")
 
 
-def _least_pivot(diagonals: Any) -> Any:
-    info = np.finfo(diagonals.dtype)
-    return np.maximum(info.eps * np.abs(diagonals).max(axis=(-1, -2)), info.tiny)[..., None]
-
-
 class _Elimination:
     """Elimination from above, in all matrices of a stack at once.
 
@@ -286,8 +283,8 @@ class _Elimination:
         upper: The three diagonals of the upper triangle that is left.
     """
 
-    def __init__(self, diagonals: Any, rhs: Any, partial_pivoting: bool, least: Any) -> None:
-        self._pivoting, self._least = partial_pivoting, least
+    def __init__(self, diagonals: Any, rhs: Any, partial_pivoting: bool) -> None:
+        self._pivoting = partial_pivoting
         self._rhs = rhs.copy()
         above, main, self._below = (diagonals[..., i, :].copy() for i in range(3))
         above[..., -1] = 0
@@ -300,7 +297,7 @@ class _Elimination:
             if row + 1 < size:
                 self._eliminate(row)
             else:
-                self._settle(row)
+                self._is_singular |= self.upper[0][..., row] == 0
         x = self._substituted(size)
         x[self._is_singular] = 0 if np.iscomplexobj(x) else np.nan  # C++ has no complex NaN
         return x
@@ -322,22 +319,12 @@ class _Elimination:
         for diagonal, values in zip(self.upper, kept, strict=True):
             diagonal[..., row] = values
         self._rhs[..., row, :] = np.where(swap[..., None], following, rhs)
-        self._settle(row)
+        self._is_singular |= self.upper[0][..., row] == 0
         factor = other[0] / self.upper[0][..., row]
         self.upper[0][..., row + 1] = other[1] - factor * kept[1]
         self.upper[1][..., row + 1] = other[2] - factor * kept[2]
         moved = np.where(swap[..., None], rhs, following)
         self._rhs[..., row + 1, :] = moved - factor[..., None] * self._rhs[..., row, :]
-
-    def _settle(self, row: int) -> None:
-        """Move a pivot away from 0, or note that there is none."""
-        pivot = self.upper[0][..., row]
-        if np.any(self._least):
-            least = self._least[..., 0]
-            moved = np.where(pivot.real >= 0, least, -least)
-            self.upper[0][..., row] = np.where(np.abs(pivot) <= least, moved, pivot)
-        else:
-            self._is_singular |= pivot == 0
 
     def _substituted(self, size: int) -> Any:
         x = np.empty_like(self._rhs)
