@@ -211,6 +211,12 @@ REFUSALS: list[tuple[Callable[[], Any], type[Exception]]] = [
         InvalidArgumentError,
     ),
     (
+        lambda: raw_ops.DynamicStitch(
+            indices=[np.int32([6, 2**31 - 1])], data=[np.zeros((2, 2), np.uint16)]
+        ),
+        InvalidArgumentError,
+    ),
+    (
         lambda: raw_ops.GuaranteeConst(
             input=raw_ops.VarHandleOp(dtype=DataType.DT_FLOAT, shape=[])
         ),

@@ -339,6 +339,9 @@ def dynamic_stitch(indices: list[Any], data: list[Any], *, T: DataType) -> Any:
     return merged
 
 
+_INT32_MAX = 2**31 - 1
+
+
 def _work_of(places: Any) -> int:
     return array_work(places.size)
 
@@ -357,6 +360,8 @@ def merged_shape(indices: list[Any], data: list[Any], T: DataType) -> tuple[int,
             highest = max(highest, int(places.max()))
             if places.min() < 0:
                 raise InvalidArgumentError(f"indices[{i}] is out of range")
+    if highest == _INT32_MAX:
+        raise InvalidArgumentError(f"indices give {highest + 1} rows, more than an int32 counts")
     return check_allocation((highest + 1, *row), T)
 
 
