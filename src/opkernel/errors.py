@@ -214,6 +214,12 @@ _KIND_OF_EXCEPTION: tuple[tuple[tuple[type[Exception], ...], type[OpError]], ...
 )
 
 
+def error_of_code(code: int, message: str) -> OpError:
+    """An error with a status code and a message; an UnknownError for codes that no class has."""
+    kinds = {kind.code: kind for kind in OpError.__subclasses__() if kind.__module__ == __name__}
+    return next((kinds[one](message) for one in kinds if one == code), UnknownError(message))
+
+
 def as_op_error(error: Exception) -> OpError:
     """An exception of a kernel as an OpError of the code that fits; OpErrors stay themselves."""
     if isinstance(error, OpError):

@@ -30,16 +30,24 @@ class _RecordDataset(Dataset):
     Args:
         filenames: The names.
         op: The op that reads them.
+        num_parallel_reads: From how many files records come in turn; AUTOTUNE, or None for one after the other.
         arguments: Its further inputs.
     """
 
-    def __init__(self, filenames: _Names, op: str, **arguments: Any) -> None:
-        def read(names: Any) -> Any:
-            return call_op(op, filenames=names, **arguments)
+    def __init__(
+        self, filenames: _Names, op: str, num_parallel_reads: int | None, **arguments: Any
+    ) -> None:
+        def read(name: Any) -> Any:
+            return Dataset(call_op(op, filenames=name, **arguments), _STRING)
 
         if not isinstance(filenames, Dataset):
             filenames = Dataset.from_tensor_slices(names_of(filenames))
-        files = filenames.flat_map(lambda name: Dataset(read(name), _STRING))
+        if num_parallel_reads is None:
+            files = filenames.flat_map(read)
+        else:
+            files = filenames.interleave(
+                read, num_parallel_reads, num_parallel_calls=num_parallel_reads
+            )
         super().__init__(files.variant_tensor, _STRING)
 
 
@@ -59,7 +67,7 @@ class TextLineDataset(_RecordDataset):
         filenames: The names of files, or a dataset of names.
         compression_type: "ZLIB", "GZIP", or None for files as they are.
         buffer_size: Ignored.
-        num_parallel_reads: Ignored.
+        num_parallel_reads: From how many files records come in turn, or AUTOTUNE; None for one after the other.
         name: Ignored.
     """
 
@@ -73,7 +81,11 @@ class TextLineDataset(_RecordDataset):
     ) -> None:
         compression = compression_type or ""
         super().__init__(
-            filenames, "TextLineDataset", compression_type=compression, buffer_size=np.int64(0)
+            filenames,
+            "TextLineDataset",
+            num_parallel_reads,
+            compression_type=compression,
+            buffer_size=np.int64(0),
         )
 
 
@@ -84,7 +96,7 @@ class TFRecordDataset(_RecordDataset):
         filenames: The names of files, or a dataset of names.
         compression_type: "ZLIB", "GZIP", or None for files as they are.
         buffer_size: Ignored.
-        num_parallel_reads: Ignored.
+        num_parallel_reads: From how many files records come in turn, or AUTOTUNE; None for one after the other.
         name: Ignored.
     """
 
@@ -98,7 +110,11 @@ class TFRecordDataset(_RecordDataset):
     ) -> None:
         compression = compression_type or ""
         super().__init__(
-            filenames, "TFRecordDataset", compression_type=compression, buffer_size=np.int64(0)
+            filenames,
+            "TFRecordDataset",
+            num_parallel_reads,
+            compression_type=compression,
+            buffer_size=np.int64(0),
         )
 
 
@@ -112,7 +128,7 @@ class FixedLengthRecordDataset(_RecordDataset):
         footer_bytes: How many come after the last one.
         buffer_size: Ignored.
         compression_type: "ZLIB", "GZIP", or None for files as they are.
-        num_parallel_reads: Ignored.
+        num_parallel_reads: From how many files records come in turn, or AUTOTUNE; None for one after the other.
         name: Ignored.
     """
 
@@ -130,6 +146,7 @@ class FixedLengthRecordDataset(_RecordDataset):
         super().__init__(
             filenames,
             "FixedLengthRecordDatasetV2",
+            num_parallel_reads,
             header_bytes=int64_of(header_bytes),
             record_bytes=int64_of(record_bytes),
             footer_bytes=int64_of(footer_bytes),

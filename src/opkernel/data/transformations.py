@@ -128,11 +128,13 @@ class Transformations(abc.ABC):
         Args:
             map_func: Takes an element, or its parts where it is a tuple; traced once.
             num_parallel_calls: How many calls may run side by side, or AUTOTUNE.
-            deterministic: Whether the order stays; it does in any case.
+            deterministic: False allows calls of functions with state side by side. The order of elements stays.
             name: Ignored.
         """
         function = self._function(map_func)
-        op, arguments = _parallel("MapDataset", "ParallelMapDatasetV2", num_parallel_calls)
+        op, arguments = _parallel(
+            "MapDataset", "ParallelMapDatasetV2", num_parallel_calls, deterministic
+        )
         arguments["preserve_cardinality"] = True
         return self._with(op, {"f": function}, function.output_spec, **arguments)
 
@@ -171,7 +173,7 @@ class Transformations(abc.ABC):
         """
         function = self._function(map_func)
         op, arguments = _parallel(
-            "InterleaveDataset", "ParallelInterleaveDatasetV4", num_parallel_calls
+            "InterleaveDataset", "ParallelInterleaveDatasetV4", num_parallel_calls, deterministic
         )
         if num_parallel_calls is not None:
             arguments |= {"buffer_output_elements": AUTOTUNE, "prefetch_input_elements": AUTOTUNE}
@@ -271,7 +273,9 @@ class Transformations(abc.ABC):
             deterministic: Whether the order stays; it does in any case.
             name: Ignored.
         """
-        op, arguments = _parallel("BatchDatasetV2", "ParallelBatchDataset", num_parallel_calls)
+        op, arguments = _parallel(
+            "BatchDatasetV2", "ParallelBatchDataset", num_parallel_calls, deterministic
+        )
         return self._with(
             op,
             spec=with_shapes(self.element_spec, rows_of(batch_size, drop_remainder).concatenate),
@@ -412,9 +416,14 @@ class Transformations(abc.ABC):
         return transformation_func(self)
 
 
-def _parallel(op: str, parallel_op: str, calls: int | None) -> tuple[str, dict[str, Any]]:
-    """The op for a number of parallel calls, and its argument for that."""
-    return (op, {}) if calls is None else (parallel_op, {"num_parallel_calls": int64_of(calls)})
+def _parallel(
+    op: str, parallel_op: str, calls: int | None, deterministic: bool | None
+) -> tuple[str, dict[str, Any]]:
+    """The op for a number of parallel calls, and its arguments for that."""
+    if calls is None:
+        return op, {}
+    order = "default" if deterministic is None else "true" if deterministic else "false"
+    return parallel_op, {"num_parallel_calls": int64_of(calls), "deterministic": order}
 
 
 def _nested_spec(function: StructuredFunction) -> Any:

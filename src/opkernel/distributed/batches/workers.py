@@ -25,14 +25,20 @@ from typing import Any
 
 import numpy as np
 
-from opkernel import errors
 from opkernel.device.budget import Budget
 from opkernel.device.intra_op import one_blas_thread
 from opkernel.distributed.batches.data_files import forget_files
 from opkernel.distributed.batches.mapped_model import MappedModel, ModelSource
 from opkernel.distributed.batches.rows import ArrayRows, Batch, Rows
 from opkernel.distributed.ray_library import start_ray
-from opkernel.errors import Code, InvalidArgumentError, OpError, UnavailableError, as_op_error
+from opkernel.errors import (
+    Code,
+    InvalidArgumentError,
+    OpError,
+    UnavailableError,
+    as_op_error,
+    error_of_code,
+)
 from opkernel.interrupts import contextmanager
 from opkernel.kernel import under_budget
 from opkernel.libraries import library
@@ -42,12 +48,6 @@ from opkernel.types import Array, TensorShape
 
 _OF_THE_MODEL = {Code.CANCELLED, Code.DEADLINE_EXCEEDED, Code.UNAVAILABLE, Code.UNIMPLEMENTED}
 """The codes of errors that every row would meet."""
-
-_KINDS: dict[Code, type[OpError]] = {
-    kind.code: kind
-    for kind in vars(errors).values()
-    if isinstance(kind, type) and issubclass(kind, OpError) and kind is not OpError
-}
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Failure:
     def error(self) -> OpError:
         """The error to raise for it."""
         where = "" if self.row is None else f"Row {self.row}: "
-        return _KINDS.get(self.code, errors.UnknownError)(f"{where}{self.message}")
+        return error_of_code(self.code, f"{where}{self.message}")
 
 
 @dataclass(frozen=True)

@@ -242,3 +242,10 @@ class Step:
 
         Loops, and kernels that take long, call it from time to time.
         """
+
+    def detached(self) -> Any:
+        """A step with the services of the session, for work that goes on after this step; None where there is none.
+
+        Its `cancel` stops the work; its `end` is to be called when the work is over.
+        """
+        return None

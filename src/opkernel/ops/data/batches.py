@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.budget import check_time
-from opkernel.errors import DataLossError, InvalidArgumentError, OpError
+from opkernel.errors import DataLossError, InvalidArgumentError, OpError, OutOfRangeError
 from opkernel.kernel import Step, check_allocation
 from opkernel.opdef import full_type
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.array.concat import stacked
+from opkernel.ops.data.captured_function import CapturedFunction
 from opkernel.ops.data.dataset import (
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
@@ -26,7 +27,8 @@ from opkernel.ops.data.dataset import (
     InputIterator,
 )
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
-from opkernel.ops.data.maps import check_parallel_calls, mapped
+from opkernel.ops.data.maps import check_parallel_calls, mapped, threads_for_calls
+from opkernel.ops.data.read_ahead import ReadAheadDataset
 from opkernel.ops.sparse.serialize import TensorVariant
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
@@ -139,21 +141,41 @@ class BatchDataset(BatchedDataset):
 class _MapAndBatchIterator(_BatchIterator):
     """Maps all elements of a batch, also after one that fails, as calls that run side by side do."""
 
+    def start(self) -> None:
+        self.input = self.dataset.mapped.iterator()
+
     def _read(self, step: Step) -> list[Element]:
-        dataset = self.dataset
-        results, failure = [], None
-        for arguments in super()._read(step):
+        results: list[Element] = []
+        failure: OpError | None = None
+        for _ in range(self.dataset.batch_size):
             try:
-                result = mapped(dataset.function, step, arguments, keeps_count=dataset.keeps_count)
+                result = self.input.next(step)
             except OpError as error:
+                step.check()
                 failure = failure or error
                 continue
             if result is None:
                 break
-            results.append(result)
-        if failure is not None:
+            if failure is None:
+                results.append(result)
+        if failure is not None and not isinstance(failure, OutOfRangeError):
             raise failure
-        return results
+        return results  # those before the function ran out of range
+
+
+class _MappedDataset(ReadAheadDataset):
+    """The results of the function of a MapAndBatchDataset, which may raise an OutOfRangeError."""
+
+    def __init__(self, node: DatasetNode, function: CapturedFunction) -> None:
+        super().__init__(node.dataset())
+        self._function, self._keeps_count = function, node.attr("preserve_cardinality")
+        self.threads = threads_for_calls(node, function)
+
+    def compute(self, step: Step, element: Element) -> Element | None:
+        """The results for an element."""
+        if self._keeps_count:
+            return mapped(self._function, step, element, keeps_count=True)
+        return self._function.within(step, element)
 
 
 @dataset_op(
@@ -170,16 +192,16 @@ class MapAndBatchDataset(BatchedDataset):
         source, batched = node.dataset(), node.shapes
         super().__init__(node, source, node.dtypes, [shape[1:] for shape in batched])
         self.shapes = tuple(batched)
-        self.function = node.function("f", "other_arguments", source.dtypes, node.dtypes)
-        self.keeps_count: bool = node.attr("preserve_cardinality")
-        check_parallel_calls(node.scalar("num_parallel_calls"))
+        function = node.function("f", "other_arguments", source.dtypes, node.dtypes)
+        self.mapped = _MappedDataset(node, function)
+        self._keeps_count: bool = node.attr("preserve_cardinality")
 
     def batch(self, elements: Sequence[Element]) -> Element:
         """The batch of elements."""
         return batch_of(elements, self.dtypes, _SHAPES_DIFFER_IN_MAP)
 
     def cardinality(self) -> int:
-        return super().cardinality() if self.keeps_count else UNKNOWN_CARDINALITY
+        return super().cardinality() if self._keeps_count else UNKNOWN_CARDINALITY
 
 
 @dataset_op(

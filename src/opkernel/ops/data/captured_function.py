@@ -23,9 +23,11 @@ class CapturedFunction:
         takes: The types of the first arguments.
         gives: The types of the results; None for any.
         what: The attr, for messages.
+        is_stateful: Whether calls with equal arguments may differ, so that their order counts.
 
     Attributes:
         gives: The types of the results.
+        is_stateful: The argument.
 
     Raises:
         InvalidArgumentError: the function takes or gives other types.
@@ -39,7 +41,9 @@ class CapturedFunction:
         gives: Sequence[DataType] | None,
         *,
         what: str,
+        is_stateful: bool = True,
     ) -> None:
+        self.is_stateful = is_stateful
         arguments, self.gives = handle.call_types
         first = len(arguments) - len(captured)
         if tuple(arguments[: max(first, 0)]) != tuple(takes):

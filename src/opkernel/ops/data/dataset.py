@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, TypeAlias
 
 from opkernel.device.budget import check_time, current_budget
@@ -124,6 +125,10 @@ class DatasetIterator(Closing):
 
     def restored(self, step: Step) -> None:
         """Make anew what is not saved, from what is: the state has just been read."""
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Within the block, no thread of the pass changes its state."""
+        return nullcontext()
 
     def close(self) -> None:
         """Give back files and the like; the pass is over."""

@@ -169,8 +169,10 @@ class DatasetNode:
             InvalidArgumentError: the function takes or gives other types.
             NotFoundError: there is no such function.
         """
-        _, handle = self._kernel.functions[attr].found(self._ctx)
-        return CapturedFunction(handle, self.tensors(captured), takes, gives, what=attr)
+        library, handle = self._kernel.functions[attr].found(self._ctx)
+        is_stateful = library.is_stateful(self._kernel.attr(attr).name)
+        tensors = self.tensors(captured)
+        return CapturedFunction(handle, tensors, takes, gives, what=attr, is_stateful=is_stateful)
 
     @property
     def permissions(self) -> Permissions:

@@ -91,8 +91,9 @@ def state_in(tensor: Any) -> IteratorState:
 def save_iterator(iterator: DatasetIterator) -> SavedIterator:
     """The state of an iterator."""
     saved = SavedIterator({_KIND: type(iterator.dataset).__name__})
-    for name in iterator.state:
-        saved[name] = _saved(getattr(iterator, name))
+    with iterator.paused():
+        for name in iterator.state:
+            saved[name] = _saved(getattr(iterator, name))
     return saved
 
 

@@ -1,6 +1,7 @@
 """Functions of the elements, one by one: map, scan, the datasets that functions give one after the other or side by side.
 
-Parallel forms give their elements in the order of the sequential ones, and compute them in it.
+Parallel forms give their elements in the order of the sequential ones. Threads compute them where that pays
+(`read_ahead`).
 
 Source: TensorFlow core/kernels/data/map_dataset_op.cc, parallel_map_dataset_op.cc, flat_map_dataset_op.cc,
 interleave_dataset_op.cc, parallel_interleave_dataset_op.cc, experimental/scan_dataset_op.cc.
@@ -22,6 +23,7 @@ from opkernel.ops.data.dataset import (
     InputIterator,
 )
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
+from opkernel.ops.data.read_ahead import ReadAheadDataset, ReadAheadIterator, threads_for
 
 __all__ = ["FlatMapDataset", "InterleaveDataset", "MapDataset", "ScanDataset"]
 
@@ -44,15 +46,6 @@ def mapped(
         return None
 
 
-class _MapIterator(InputIterator):
-    def next(self, step: Step) -> Element | None:
-        element = self.input.next(step)
-        if element is None:
-            return None
-        dataset = self.dataset
-        return mapped(dataset.function, step, element, keeps_count=dataset.keeps_count)
-
-
 @dataset_op(
     "MapDataset",
     "ParallelMapDataset",
@@ -62,18 +55,36 @@ class _MapIterator(InputIterator):
 class MapDataset(DatasetBase):
     """The results of a function for each element."""
 
-    iterator_type = _MapIterator
+    iterator_type = ReadAheadIterator
 
     def __init__(self, node: DatasetNode) -> None:
         source = node.dataset()
         super().__init__(node.dtypes, node.shapes, [source])
         self.function = node.function("f", "other_arguments", source.dtypes, node.dtypes)
         self.keeps_count: bool = node.attr("preserve_cardinality")
-        if node.has_input("num_parallel_calls"):
-            check_parallel_calls(node.scalar("num_parallel_calls"))
+        self.threads = threads_for_calls(node, self.function)
+        self.capacity = 2 * self.threads
+
+    def compute(self, step: Step, element: Element) -> Element | None:
+        """The results for an element."""
+        return mapped(self.function, step, element, keeps_count=self.keeps_count)
 
     def cardinality(self) -> int:
         return self.input.cardinality() if self.keeps_count else UNKNOWN_CARDINALITY
+
+
+def threads_for_calls(node: DatasetNode, function: CapturedFunction) -> int:
+    """How many threads call a function; 0 where a node asks for none, or the order of the calls counts.
+
+    Raises:
+        InvalidArgumentError: the node asks for no possible number.
+    """
+    if not node.has_input("num_parallel_calls"):
+        return 0
+    calls = node.scalar("num_parallel_calls")
+    check_parallel_calls(calls)
+    may_differ = node.attr("deterministic") in ("false", b"false") or node.attr("sloppy", False)
+    return 0 if function.is_stateful and not may_differ else threads_for(calls)
 
 
 def check_parallel_calls(count: int) -> None:
@@ -134,8 +145,10 @@ class DatasetsOfFunction(DatasetBase):
         super().__init__(node.dtypes, node.shapes, [source])
         self.function = node.function("f", "other_arguments", source.dtypes)
 
+    threads = 0
+
     def iterator_of(self, step: Step, arguments: Element) -> DatasetIterator:
-        """A pass over the dataset that the function gives.
+        """A pass over the dataset that the function gives; with a thread where `threads` are asked for.
 
         Raises:
             InvalidArgumentError: its elements are of other types.
@@ -145,7 +158,7 @@ class DatasetsOfFunction(DatasetBase):
             raise InvalidArgumentError(
                 f"The function gives {dataset}, and should give datasets like {self}"
             )
-        return dataset.iterator()
+        return (ReadAheadDataset(dataset) if self.threads else dataset).iterator()
 
 
 class _FlatMapIterator(InputIterator):
@@ -267,7 +280,9 @@ class InterleaveDataset(DatasetsOfFunction):
         if self.cycle_length > _MAX_CYCLE:
             raise InvalidArgumentError(f"`cycle_length` must be at most {_MAX_CYCLE}")
         if node.has_input("num_parallel_calls"):
-            _check_calls_of_cycle(node.scalar("num_parallel_calls"), node.scalar("cycle_length"))
+            calls = node.scalar("num_parallel_calls")
+            _check_calls_of_cycle(calls, node.scalar("cycle_length"))
+            self.threads = min(threads_for(calls), self.cycle_length)
 
 
 def _check_calls_of_cycle(calls: int, cycle_length: int) -> None:

@@ -1,6 +1,6 @@
 """Datasets of the elements of another one, in their order: prefetched, watched, or with options for how to compute them.
 
-Elements are computed when they are asked for, on the thread that asks. So buffers, threads and models change nothing.
+A thread reads ahead for a prefetch (`read_ahead`). Models and pools of threads change nothing.
 
 Source: TensorFlow core/kernels/data/prefetch_dataset_op.cc, options_dataset_op.cc, model_dataset_op.cc,
 optimize_dataset_op.cc, finalize_dataset_op.cc, experimental/assert_cardinality_dataset_op.cc,
@@ -28,6 +28,7 @@ from opkernel.ops.data.dataset import (
     PassedOnIterator,
 )
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
+from opkernel.ops.data.read_ahead import AUTOTUNED_CAPACITY, ReadAheadIterator
 from opkernel.ops.data.selections import SelectionDataset
 
 __all__ = ["AssertCardinalityDataset", "IgnoreErrorsDataset", "OptionsDataset", "PrefetchDataset"]
@@ -67,12 +68,18 @@ for _name in [
 class PrefetchDataset(SameDataset):
     """The elements of another dataset."""
 
+    iterator_type = ReadAheadIterator
+    compute = None
+
     def __init__(self, node: DatasetNode) -> None:
         super().__init__(node)
-        if node.scalar("buffer_size") < -1:
+        size = node.scalar("buffer_size")
+        if size < -1:
             raise InvalidArgumentError(
                 "buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning"
             )
+        self.threads = int(size != 0)
+        self.capacity = AUTOTUNED_CAPACITY if size == -1 else size
 
 
 @dataset_op(

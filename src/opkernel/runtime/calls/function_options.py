@@ -95,6 +95,10 @@ class FunctionStep(Step):
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise DeadlineExceededError("Timed out: the function ran longer than it may")
 
+    def detached(self) -> Any:
+        """As that of the caller's step."""
+        return self._caller.detached()
+
     def end(self) -> None:
         """End the services that the call had for itself."""
         if self._own_rendezvous is not None:

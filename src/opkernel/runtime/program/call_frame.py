@@ -176,6 +176,10 @@ class CallStep(Step):
         """Raise where the caller's step is to stop."""
         self.caller.check()
 
+    def detached(self) -> Any:
+        """As that of the caller's step."""
+        return self.caller.detached()
+
 
 @dataclass(frozen=True, eq=False)
 class CallSteps:

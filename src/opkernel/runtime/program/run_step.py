@@ -215,6 +215,10 @@ class RunStep(Step):
         else:
             self.inter_op_pool.schedule(work)
 
+    def detached(self) -> RunStep:
+        """A step of the same session that has no deadline."""
+        return type(self)(session=self._session, function_library=self._function_library)
+
     def cancel(self) -> None:
         """Stop the step at its next check, and end its waits; may be called from any thread."""
         with _lock:
