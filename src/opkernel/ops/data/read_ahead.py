@@ -73,7 +73,7 @@ class _Threads:
         compute: Computes the result for an element; None where elements are results.
         slots: What waits already.
         capacity: How many results may wait.
-        step: The step of the threads.
+        step: The step of the threads, which is theirs alone (`Step.detached`).
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class _Threads:
         compute: Compute | None,
         slots: Sequence[_Slot],
         capacity: int,
-        step: Step,
+        step: Any,
     ) -> None:
         self.reading = Turns()
         self.slots = deque(slots)
@@ -267,14 +267,14 @@ class ReadAheadIterator(InputIterator):
                 self._start(own)
 
     def _computed(self, step: Step) -> Element | None:
+        given: Any = self._slots.pop(0).given if self._slots else self.input.next(step)
+        if isinstance(given, BaseException):
+            raise given
         compute: Compute | None = self.dataset.compute
-        slot = self._slots.pop(0) if self._slots else None
-        if slot is not None and isinstance(slot.given, BaseException):
-            raise slot.given
-        element = self.input.next(step) if slot is None else slot.given
+        element: Element | None = given
         return element if element is None or compute is None else compute(step, element)
 
-    def _start(self, step: Step) -> None:
+    def _start(self, step: Any) -> None:
         dataset = self.dataset
         threads = _Threads(self.input, dataset.compute, self._slots, dataset.capacity, step)
         if threads.start(dataset.threads):
