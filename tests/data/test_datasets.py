@@ -328,3 +328,73 @@ def test_the_size_of_batches_may_be_a_tensor(drop_remainder: Any, is_padded: boo
 
     assert sums(np.int64(2)) == (4 if drop_remainder else 8)
     assert specs[0].shape.as_list() == [None]
+
+
+def test_a_traced_function_takes_an_iterator() -> None:
+    pairs = Dataset.range(6).map(lambda x: {"x": x, "twice": x * 2})
+
+    @opkernel.function
+    def two(elements: Any) -> Any:
+        return next(elements)["x"] + elements.get_next()["twice"]
+
+    elements = iter(pairs)
+    assert [two(elements), two(elements)] == [0 + 2, 2 + 6]
+    assert next(elements) == {"x": 4, "twice": 8}
+    with pytest.raises(errors.OutOfRangeError, match="End of sequence"):
+        two(elements)
+    assert two(iter(pairs)) == 2
+    assert two.experimental_get_tracing_count() == 1
+    other = iter(Dataset.range(3).map(lambda x: {"x": x, "twice": [x]}))
+    assert two(other) == [1]
+    assert two.experimental_get_tracing_count() == 2
+
+
+def test_a_traced_function_uses_an_iterator_from_outside() -> None:
+    elements = iter(Dataset.range(3))
+
+    @opkernel.function
+    def following() -> Any:
+        found = elements.get_next_as_optional()
+        return found.has_value()
+
+    assert [bool(following()) for _ in range(4)] == [True, True, True, False]
+    assert not elements.get_next_as_optional().has_value()
+    with pytest.raises(errors.InvalidArgumentError):
+        elements.get_next_as_optional().get_value()
+    elements = iter(Dataset.range(3))
+    assert elements.get_next_as_optional().get_value() == 0
+
+
+def test_a_loop_asks_an_iterator() -> None:
+    @opkernel.function
+    def total(elements: Any) -> Any:
+        def body(count: Any, state: Any) -> Any:
+            return count + 1, state + next(elements)
+
+        start = [np.int64(0), np.int64(0)]
+        return opkernel.while_loop(lambda n, _: opkernel.less(n, np.int64(4)), body, start)[1]
+
+    elements = iter(Dataset.range(10))
+    assert [total(elements), total(elements)] == [0 + 1 + 2 + 3, 4 + 5 + 6 + 7]
+
+
+def test_a_dataset_begins_at_each_call_of_a_traced_function() -> None:
+    numbers = Dataset.range(4)
+
+    @opkernel.function
+    def total(count: Any) -> Any:
+        elements = iter(Dataset.range(count))
+        return sum(numbers, np.int64(0)) + next(elements) + next(elements)
+
+    assert [total(np.int64(5)), total(np.int64(7))] == [7, 7]
+    with pytest.raises(errors.OutOfRangeError):
+        total(np.int64(1))
+
+
+def test_a_loop_without_end_is_not_unrolled() -> None:
+    @opkernel.function
+    def endless() -> Any:
+        return list(Dataset.range(3).repeat())
+
+    with pytest.raises(errors.FailedPreconditionError, match=r"Use `dataset\.reduce`"):
+        endless()

@@ -1,7 +1,8 @@
 from opkernel.data.dataset import Dataset as Dataset
-from opkernel.data.graph_iterators import Iterator as Iterator
 from opkernel.data.graph_iterators import make_initializable_iterator as make_initializable_iterator
 from opkernel.data.iteration import DatasetIterator as DatasetIterator
+from opkernel.data.iteration import Iterator as Iterator
+from opkernel.data.iteration import Optional as Optional
 from opkernel.data.record_files import FixedLengthRecordDataset as FixedLengthRecordDataset
 from opkernel.data.record_files import TextLineDataset as TextLineDataset
 from opkernel.data.record_files import TFRecordDataset as TFRecordDataset

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.data.structure import DatasetSpec, flat_specs
+from opkernel.data.structure import DatasetSpec, flag_of, flat_specs
 from opkernel.endpoints.tensors import static_value
 from opkernel.graph.tracing.nested_structure import flatten_up_to
+from opkernel.messages import short_repr
 from opkernel.types import DataType, PartialTensorShape
 
 
 def rows_of(batch_size: Any, drop_remainder: Any) -> PartialTensorShape:
     """The shape [rows] of batches of scalars; it is [?] where the size is not known, or the last batch may be smaller."""
-    size = static_value(batch_size) if static_value(drop_remainder) else None
+    is_whole = static_value(flag_of(drop_remainder))
+    size = static_value(batch_size) if is_whole else None
     return PartialTensorShape([size])
 
 
@@ -51,7 +53,11 @@ def shapes_to_pad_to(spec: Any, given: Any) -> Sequence[Sequence[int | None]]:
 
 
 def values_to_pad_with(spec: Any, specs: Sequence[Any], given: Any) -> list[Any]:
-    """The value that each component is padded with: as given, or else 0 or an empty string."""
+    """The value that each component is padded with: as given, or else 0 or an empty string.
+
+    Raises:
+        TypeError: a value is of another type.
+    """
     if given is None or not isinstance(given, tuple | dict):
         values = [given] * len(specs)
     else:
@@ -65,8 +71,11 @@ def values_to_pad_with(spec: Any, specs: Sequence[Any], given: Any) -> list[Any]
 
 
 def _typed(value: Any, dtype: DataType) -> Any:
-    if isinstance(value, int | float | bytes | str):
-        array = np.empty((), dtype.numpy_dtype)
+    if not isinstance(value, int | float | bytes | str):
+        return value
+    array = np.empty((), dtype.numpy_dtype)
+    try:
         array[()] = value.encode() if isinstance(value, str) else value
-        return array
-    return value
+    except (ValueError, OverflowError):
+        raise TypeError(f"{short_repr(value)} is no padding value for {dtype.string}") from None
+    return array

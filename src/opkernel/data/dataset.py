@@ -5,16 +5,17 @@ Source: DatasetV2 in TensorFlow python/data/ops/dataset_ops.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from opkernel.data.iteration import DatasetIterator
+from opkernel.data.iteration import DatasetIterator, iterator_in_graph
 from opkernel.data.python_generator import PythonGeneratorDataset
 from opkernel.data.structure import (
     covering,
     element_packer,
+    flag_of,
     int64_of,
     normalized,
     spec_of_value,
@@ -130,7 +131,9 @@ class Dataset(Transformations):
             "RandomDatasetV2",
             TensorSpec([], DataType.DT_INT64),
             seed_generator=call_op("DummySeedGenerator"),
-            rerandomize_each_iteration=bool(rerandomize_each_iteration),
+            rerandomize_each_iteration=flag_of(
+                False if rerandomize_each_iteration is None else rerandomize_each_iteration
+            ),
             **seeds,
         )
 
@@ -238,15 +241,20 @@ class Dataset(Transformations):
         """An element of that dataset whose number another one gives, each time.
 
         Raises:
+            TypeError: an argument is no dataset.
             ValueError: there are no datasets.
         """
+        given: list[Any] = [*datasets] if isinstance(datasets, list | tuple) else [datasets]
+        for part in (*given, choice_dataset):
+            if not isinstance(part, Dataset):
+                raise TypeError(f"choose_from_datasets takes Datasets, not {short_repr(part)}")
         if not datasets:
             raise ValueError("choose_from_datasets needs at least one dataset")
         return cls._made(
             "DirectedInterleaveDataset",
-            datasets[0].element_spec,
+            given[0].element_spec,
             selector_input_dataset=choice_dataset.variant_tensor,
-            data_input_datasets=[dataset.variant_tensor for dataset in datasets],
+            data_input_datasets=[dataset.variant_tensor for dataset in given],
             stop_on_empty_dataset=stop_on_empty_dataset,
         )
 
@@ -262,20 +270,32 @@ class Dataset(Transformations):
     # Elements
 
     def __iter__(self) -> DatasetIterator:
-        """A pass over the dataset.
+        """A pass over the dataset; in a traced function an `Iterator`, which begins at each call.
 
         Raises:
-            FailedPreconditionError: the dataset is a tensor of a graph.
+            FailedPreconditionError: the dataset is a tensor of a graph for sessions.
         """
+        graph, pack = innermost_default(), element_packer(self.element_spec, Dataset)
+        if graph is not None and graph.building_function:
+            found: DatasetIterator = iterator_in_graph(
+                self.variant_tensor, self.element_spec, pack, self._known_count
+            )
+            return found
         if isinstance(self._variant, Tensor):
             raise FailedPreconditionError(
                 "A dataset of a graph has no elements before the graph runs: use "
                 "make_initializable_iterator, or make the dataset outside of the graph"
             )
-        pack = element_packer(self.element_spec, Dataset)
         return DatasetIterator(dataset_of(self._variant), self.element_spec, pack)
 
-    def as_numpy_iterator(self) -> Iterator[Any]:
+    @property
+    def _known_count(self) -> int | None:
+        """The number of elements; None where that is infinite, or not known before the graph runs."""
+        is_tensor = isinstance(self._variant, Tensor)
+        count = UNKNOWN_CARDINALITY if is_tensor else dataset_of(self._variant).cardinality()
+        return None if count < 0 else count
+
+    def as_numpy_iterator(self) -> DatasetIterator:
         """The elements as arrays, as `iter` gives them."""
         return iter(self)
 
@@ -339,9 +359,11 @@ def _as_array(variant: Any) -> Any:
 
 
 def _shapes(given: Any) -> list[Any]:
-    """Shapes in tuples, where a list, None or a shape is a leaf."""
+    """Shapes in tuples, where a list, None or a shape is a leaf; TypeError for what is none."""
     is_shape = given is None or isinstance(given, list | PartialTensorShape)
     if is_shape or (isinstance(given, tuple) and all(isinstance(n, int | None) for n in given)):
         return [given]
+    if not isinstance(given, tuple | dict):
+        raise TypeError(f"`output_shapes` has shapes in tuples and dicts, not {short_repr(given)}")
     parts = given.values() if isinstance(given, dict) else given
     return [shape for part in parts for shape in _shapes(part)]

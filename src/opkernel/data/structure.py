@@ -7,6 +7,7 @@ Source: TensorFlow python/data/util/structure.py, nest.py; DatasetSpec in python
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -93,6 +94,42 @@ def int64_of(value: Any) -> Any:
         return np.array(array.tolist(), np.int64)
     except OverflowError:
         raise InvalidArgumentError(f"{short_repr(value)} is too large for int64") from None
+
+
+def flag_of(value: Any) -> Any:
+    """A bool; a tensor of a graph as it is.
+
+    Raises:
+        TypeError: it is no bool.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if np.ndim(value) or not isinstance(np.asarray(value).item(), bool | int):
+        raise TypeError(f"A bool is needed, not {short_repr(value)}")
+    return bool(value)
+
+
+def path_of(value: Any) -> Any:
+    """The name of a file; a tensor of a graph as it is.
+
+    Raises:
+        TypeError: it is no name.
+    """
+    if isinstance(value, str | bytes | os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, np.ndarray) and value.dtype == object and not value.ndim:
+        return value
+    raise TypeError(f"The name of a file is needed, not {short_repr(value)}")
+
+
+def checked_function(value: Any) -> Callable[..., Any]:
+    """A Python function; TypeError for other values."""
+    if not callable(value):
+        raise TypeError(f"A function is needed, not {short_repr(value)}")
+    function: Callable[..., Any] = value
+    return function
 
 
 def is_dataset(value: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from opkernel import raw_ops
 from opkernel.data.structure import (
+    checked_function,
     covering,
     element_packer,
     flat_specs,
@@ -45,6 +46,9 @@ class StructuredFunction:
         graph: The graph that it is traced in; None where it is to run at once.
         make_dataset: Makes a Dataset of a variant tensor and an element spec.
 
+    Raises:
+        TypeError: it is no function.
+
     Attributes:
         body: The traced function.
         output_spec: The spec of what it returns.
@@ -53,6 +57,7 @@ class StructuredFunction:
     def __init__(
         self, function: Callable[..., Any], input_spec: Any, graph: Graph | None, make_dataset: Make
     ) -> None:
+        checked_function(function)
         pack = element_packer(input_spec, make_dataset)
         name = getattr(function, "__name__", None) or type(function).__name__
         self.body = FuncGraph(name=f"Dataset_{function_name(name)}", outer_graph=graph, label=name)

@@ -6,7 +6,6 @@ Source: TensorFlow python/data/ops/dataset_ops.py and the modules of the single 
 from __future__ import annotations
 
 import abc
-import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -20,9 +19,11 @@ from opkernel.data.batch_specs import (
 )
 from opkernel.data.structure import (
     DatasetSpec,
+    checked_function,
     flat_specs,
     int64_of,
     normalized,
+    path_of,
     spec_of_value,
     tensors_of,
     with_shapes,
@@ -379,7 +380,9 @@ class Transformations(abc.ABC):
             raise ValueError(
                 "Either the `window_size` or the `window_size_func` argument must be specified."
             )
-        sizes = window_size_func or (lambda _: np.int64(window_size or 0))
+        size = int64_of(0 if window_size is None else window_size)
+        sizes = window_size_func or (lambda _: size)
+        checked_function(key_func), checked_function(sizes)
         key = TensorSpec([], DataType.DT_INT64)
         functions = {
             "key_func": self._function(lambda *parts: int64_of(key_func(*parts)), self._as_tuple()),
@@ -404,7 +407,7 @@ class Transformations(abc.ABC):
     def cache(self, filename: Any = "", name: str | None = None) -> Self:
         """The same elements, which are computed in the first pass and kept: in files of a name, or in memory."""
         cache = self._beside("DummyMemoryCache")
-        return self._with("CacheDatasetV2", filename=os.fspath(filename), cache=cache)
+        return self._with("CacheDatasetV2", filename=path_of(filename), cache=cache)
 
     def enumerate(self, start: int = 0, name: str | None = None) -> Self:
         """Pairs of a number and an element."""
@@ -413,7 +416,7 @@ class Transformations(abc.ABC):
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
         """What a function makes of this dataset."""
-        return transformation_func(self)
+        return checked_function(transformation_func)(self)
 
 
 def _parallel(

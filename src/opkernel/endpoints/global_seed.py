@@ -5,6 +5,7 @@ Source: TensorFlow python/framework/random_seed.py, python/eager/context.py.
 
 from __future__ import annotations
 
+import operator
 import random
 import threading
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from opkernel.endpoints.tensors import is_symbolic
 from opkernel.graph.core.default_graph import graph_of_call, innermost_default
 from opkernel.graph.core.tensor import tensors_in
+from opkernel.messages import short_repr
 from opkernel.runtime.calls.eager import forget_random_kernels
 
 _DEFAULT_SEED = 87654321
@@ -39,7 +41,16 @@ def set_global_seed(seed: int) -> None:
 
 
 def seeds_of(seed: int | None, *inputs: Any) -> dict[str, Any]:
-    """The attrs `seed` and `seed2` of an operation: 0 and 0 for numbers that differ in each run."""
+    """The attrs `seed` and `seed2` of an operation: 0 and 0 for numbers that differ in each run.
+
+    Raises:
+        TypeError: the seed is no integer.
+    """
+    if seed is not None:
+        try:
+            seed = operator.index(seed)
+        except TypeError:
+            raise TypeError(f"A seed is an integer, not {short_repr(seed)}") from None
     with _global.lock:
         if _global.value is None:
             first, second = (0, 0) if seed is None else (_DEFAULT_SEED, seed)
