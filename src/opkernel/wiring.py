@@ -16,6 +16,7 @@ SLOTS = {
     "gradient of a call by name": "opkernel.gradients.calls:call_by_name_gradient",
     "gradient of a frame loop": "opkernel.gradients.loops:frame_loop_gradient",
     "kernels of compilation devices": "opkernel.xla.op_registry:compilation_kernels",
+    "messages of structures": "opkernel.interop.structured_value",
     "operators of tensors": "opkernel.graph.building.operators:operate",
     "optimization passes": "opkernel.optimization.built_in",
     "pickle of a graph": "opkernel.graph.io.graph_import:pickled_graph",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ import opkernel
 from opkernel import raw_ops
 from opkernel.checkpoint import BundleWriter, TensorSlice
 from opkernel.checkpoint.slices import SlicesWriter
+from opkernel.data import Dataset, DatasetSpec
+from opkernel.graph.core.default_graph import get_default_graph
 
 __all__ = ["FILE_OPS", "FileOp", "fill", "text"]
 
@@ -53,6 +56,12 @@ def fill(folder: Path) -> None:
     old = SlicesWriter(folder / "v1")
     old.add("a", (2,), TensorSlice.whole(1), np.ones(2, np.float32))
     old.finish()
+    Dataset.from_tensors(np.float32(1)).save(folder / "dataset")
+    (shard,) = (folder / "dataset").glob("*/*.shard")
+    shutil.copytree(shard, folder / "shard")
+    (folder / "distributed" / "chunks").mkdir(parents=True)
+    (folder / "distributed" / "chunks" / "chunk_0_0_1").touch()
+    (folder / "distributed" / "DONE").touch()
 
 
 @dataclass(frozen=True)
@@ -224,6 +233,46 @@ def _events(folder: Path) -> Any:
 
 
 _numbers = itertools.count()
+_SCALAR: dict[str, Any] = {"output_types": [opkernel.float32], "output_shapes": [[]]}
+def _function_of(python: Callable[..., Any], spec: Any) -> Any:
+    """A reference to a function, which the default graph then has."""
+    traced = opkernel.function(python).get_concrete_function(spec).graph
+    traced.add_to(get_default_graph())
+    return traced.reference
+def _saved(op: str) -> Callable[[Path], Any]:
+        spec = opkernel.TensorSpec([], opkernel.float32)
+        made = getattr(raw_ops, op)(
+            input_dataset=raw_ops.TensorDataset(components=[np.float32(1)], output_shapes=[[]]),
+            path=scalar(folder / f"saved-{op}"),
+            shard_func_other_args=[],
+            shard_func=_function_of(lambda x: np.int64(0), spec),
+            **(_SCALAR if op == "SaveDatasetV2" else {}),
+        return _only(made, opkernel.float32) if op == "SaveDatasetV2" else made
+def _loaded(folder: Path) -> Any:
+    def read(shards: Any) -> Any:
+        return Dataset(shards, DatasetSpec(number)).flat_map(lambda one: one).variant_tensor
+    number = opkernel.TensorSpec([], opkernel.float32)
+    function = _function_of(read, opkernel.TensorSpec([], opkernel.variant))
+    return _only(
+        raw_ops.LoadDataset(
+            path=scalar(folder / "dataset"),
+            reader_func_other_args=[],
+            reader_func=function,
+            **_SCALAR,
+        ),
+        opkernel.float32,
+def _of_shard(folder: Path) -> Any:
+    shard = scalar(folder / "shard")
+    made = raw_ops.SnapshotDatasetReader(
+        shard_dir=shard, start_index=np.int64(0), version=2, **_SCALAR
+    return _only(made, opkernel.float32)
+def _of_chunk(folder: Path) -> Any:
+    chunk = scalar(folder / "shard" / "00000000.snapshot")
+    return _only(raw_ops.SnapshotChunkDataset(chunk_file=chunk, **_SCALAR), opkernel.float32)
+def _chunks(folder: Path) -> Any:
+    attrs: dict[str, Any] = {"output_types": [opkernel.string], "output_shapes": [[]]}
+    names = raw_ops.ListSnapshotChunksDataset(snapshot_path=scalar(folder / "distributed"), **attrs)
+    return _only(names, opkernel.string)
 _PLAIN = scalar("")
 _SIZES = {"header_bytes": np.int64(0), "record_bytes": np.int64(4), "footer_bytes": np.int64(0)}
 _NO_OFFSETS = np.zeros(0, np.int64)
@@ -283,6 +332,14 @@ _OPS = [
     ),
     FileOp("MatchingFilesDataset", _found("MatchingFilesDataset")),
     FileOp("ExperimentalMatchingFilesDataset", _found("ExperimentalMatchingFilesDataset")),
+    FileOp("SaveDataset", _saved("SaveDataset"), writes="saved-SaveDataset/snapshot.metadata"),
+    FileOp(
+        "SaveDatasetV2", _saved("SaveDatasetV2"), writes="saved-SaveDatasetV2/snapshot.metadata"
+    ),
+    FileOp("LoadDataset", _loaded),
+    FileOp("SnapshotDatasetReader", _of_shard),
+    FileOp("SnapshotChunkDataset", _of_chunk),
+    FileOp("ListSnapshotChunksDataset", _chunks),
     FileOp("CacheDataset", _cached("CacheDataset"), writes="cached-CacheDataset.index"),
     FileOp("CacheDatasetV2", _cached("CacheDatasetV2"), writes="cached-CacheDatasetV2.index"),
     *(

@@ -12,6 +12,7 @@ import numpy as np
 
 from opkernel.data.iteration import DatasetIterator, iterator_in_graph
 from opkernel.data.python_generator import PythonGeneratorDataset
+from opkernel.data.saved_elements import SavedElements
 from opkernel.data.structure import (
     covering,
     element_packer,
@@ -24,7 +25,6 @@ from opkernel.data.structure import (
     with_shapes,
 )
 from opkernel.data.structured_function import call_op, graph_of
-from opkernel.data.transformations import Transformations
 from opkernel.endpoints.global_seed import seeds_of
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Tensor, TensorSpec
@@ -35,7 +35,7 @@ from opkernel.ops.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY,
 from opkernel.types import DataType, PartialTensorShape, as_dtype, object_scalar
 
 
-class Dataset(Transformations):
+class Dataset(SavedElements):
     """A pipeline: where elements come from, and what becomes of them.
 
         numbers = opkernel.data.Dataset.range(10).map(lambda x: x * x).batch(4)

@@ -1540,6 +1540,38 @@ class SavedModel(Message):
     def meta_graphs(self) -> RepeatedCompositeFieldContainer[MetaGraphDef]: ...
     def __init__(self, *, saved_model_schema_version: int = ..., meta_graphs: Any = ...) -> None: ...
 
+class SnapshotRecord(Message):
+    @property
+    def tensor(self) -> RepeatedCompositeFieldContainer[TensorProto]: ...
+    def __init__(self, *, tensor: Any = ...) -> None: ...
+
+class SnapshotMetadataRecord(Message):
+    graph_hash: str
+    run_id: str
+    creation_timestamp: int
+    version: int
+    @property
+    def dtype(self) -> RepeatedScalarFieldContainer[int]: ...
+    num_elements: int
+    finalized: bool
+    def __init__(self, *, graph_hash: str = ..., run_id: str = ..., creation_timestamp: int = ..., version: int = ..., dtype: Any = ..., num_elements: int = ..., finalized: bool = ...) -> None: ...
+
+class TensorMetadata(Message):
+    @property
+    def tensor_shape(self) -> TensorShapeProto: ...
+    tensor_size_bytes: int
+    def __init__(self, *, tensor_shape: Any = ..., tensor_size_bytes: int = ...) -> None: ...
+
+class SnapshotTensorMetadata(Message):
+    @property
+    def tensor_metadata(self) -> RepeatedCompositeFieldContainer[TensorMetadata]: ...
+    def __init__(self, *, tensor_metadata: Any = ...) -> None: ...
+
+class DistributedSnapshotMetadata(Message):
+    element_spec: bytes
+    compression: str
+    def __init__(self, *, element_spec: bytes = ..., compression: str = ...) -> None: ...
+
 class BundleHeaderProto(Message):
     LITTLE: int
     BIG: int

@@ -127,7 +127,7 @@ class DatasetIterator(Closing):
         """Make anew what is not saved, from what is: the state has just been read."""
 
     def paused(self) -> AbstractContextManager[None]:
-        """Within the block, no thread of the pass changes its state."""
+        """A block in which the state is read: no thread of the pass changes it."""
         return nullcontext()
 
     def close(self) -> None:
