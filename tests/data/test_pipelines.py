@@ -21,6 +21,20 @@ def test_a_pass_goes_on_where_it_was_saved(seed):
     assert outcomes(elements, opkernel.errors) == rest
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_graph_of_a_pipeline_gives_its_elements(seed):
+    _, dataset = Drawing(opkernel, seed).pipeline()
+    graph = opkernel.raw_ops.DatasetToGraphV2(input_dataset=dataset.variant_tensor)
+    made = opkernel.raw_ops.DatasetFromGraph(graph_def=graph)
+    again = opkernel.data.Dataset(made, dataset.element_spec)
+    numbers = [
+        opkernel.raw_ops.DatasetFingerprint(input_dataset=one.variant_tensor)
+        for one in (dataset, again)
+    ]
+    assert numbers[0] == numbers[1]
+    assert outcomes(iter(again), opkernel.errors) == outcomes(iter(dataset), opkernel.errors)
+
+
 @pytest.mark.tensorflow
 def test_elements_orders_and_errors_are_tensorflows():
     tensorflow = pytest.importorskip("tensorflow")

@@ -45,8 +45,10 @@ class DatasetBase(Variant):
         dtypes, shapes, inputs: The arguments.
         iterator_type: What passes over it.
         op: The op that gave it, if one did.
+        made_by: The node that made it; None where none did.
     """
 
+    made_by: Any = None
     iterator_type: ClassVar[type[DatasetIterator]]
     op = ""
 

@@ -5,9 +5,11 @@ Source: DatasetOpKernel, UnaryDatasetOpKernel and ParseScalarArgument in TensorF
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from opkernel.device.permissions import Permissions
 from opkernel.errors import InvalidArgumentError
@@ -19,6 +21,7 @@ from opkernel.ops.data.shape_functions import DATA_SHAPE_FNS
 from opkernel.ops.declared import tensorflow_op_defs
 from opkernel.ops.function_ops import CalledFunction
 from opkernel.ops.registration import register_kernel
+from opkernel.proto import NodeDef
 from opkernel.types import DataType, PartialTensorShape, object_scalar
 
 _D = TypeVar("_D", bound="Callable[[DatasetNode], DatasetBase]")
@@ -43,11 +46,30 @@ def declare(
     )
 
 
+class MadeBy(NamedTuple):
+    """The node that made a dataset.
+
+    Attributes:
+        node: The node.
+        inputs: Its inputs.
+        input_names: The input of the op that each belongs to.
+        input_types: Their types.
+        library: Has the functions of its attrs.
+    """
+
+    node: NodeDef
+    inputs: Sequence[Any]
+    input_names: Sequence[str]
+    input_types: Sequence[DataType]
+    library: Any
+
+
 class KernelOfDatasets(OpKernel):
     """A kernel that makes datasets, or calls functions of their elements.
 
     Attributes:
         functions: The functions of attrs, by attr.
+        has_functions: Whether attrs name functions, or lists of functions.
     """
 
     forwards_inputs = True
@@ -56,6 +78,9 @@ class KernelOfDatasets(OpKernel):
         super().__init__(construction)
         self._construction = construction
         self._attrs: dict[str, Any] = {}
+        self.has_functions = any(
+            attr.type.endswith("func)") or attr.type == "func" for attr in construction.op_def.attr
+        )
         self.functions = {
             attr.name: CalledFunction(self.attr(attr.name))
             for attr in construction.op_def.attr
@@ -87,6 +112,9 @@ class DatasetOp(KernelOfDatasets):
         dataset = self._make(DatasetNode(self, ctx))
         dataset.op = self.type_string
         ctx.set_output(0, object_scalar(dataset))
+        node = DatasetNode(self, ctx)
+        dataset = self._make(node)
+        dataset.made_by = node.made_by
 
 
 class DatasetNode:
@@ -94,6 +122,7 @@ class DatasetNode:
 
     def __init__(self, kernel: KernelOfDatasets, ctx: OpKernelContext) -> None:
         self._kernel, self._ctx = kernel, ctx
+        self._own: dict[int, Any] = {}
         self.op = kernel.type_string
 
     def attr(self, name: str, default: Any = None) -> Any:
@@ -113,10 +142,20 @@ class DatasetNode:
         return self._kept(*self._kernel.input_range(name))
 
     def _kept(self, start: int, stop: int) -> list[Any]:
-        found = [self._ctx.own_input(index) for index in range(start, stop)]
-        for tensor in found:
-            tensor.setflags(write=False)
-        return found
+        for index in range(start, stop):
+            if index not in self._own:
+                self._own[index] = self._ctx.own_input(index)
+                self._own[index].setflags(write=False)
+        return [self._own[index] for index in range(start, stop)]
+
+    @property
+    def made_by(self) -> MadeBy:
+        """What the dataset remembers of its node."""
+        kernel, given = self._kernel, self._ctx.inputs
+        names = [name for name, count in _input_counts(kernel) for _ in range(count)]
+        inputs = [self._own[i] if i in self._own else np.copy(given[i]) for i in range(len(given))]
+        library = self._ctx.function_library if kernel.has_functions else None
+        return MadeBy(kernel.node_def, inputs, names, kernel.input_types, library)
 
     def scalar(self, name: str) -> Any:
         """The Python value of an input: an int, float, bool or bytes.
@@ -204,6 +243,12 @@ class DatasetNode:
                 f"{len(self.dtypes)} and {len(shapes)}"
             )
         return shapes
+
+
+def _input_counts(kernel: OpKernel) -> Iterator[tuple[str, int]]:
+    for arg in kernel.properties.input_args:
+        start, stop = kernel.input_range(arg.name)
+        yield arg.name, stop - start
 
 
 class _DatasetKernels:

@@ -5,6 +5,7 @@ and text become arrays of the type that the other inputs of the same type attr h
 Source: TensorFlow python/eager/execute.py, python/framework/op_def_library.py.
 """
 
+import functools
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import FrameType
@@ -115,12 +116,26 @@ _MAX_KERNELS = 4096
 _VARIANT = DataType.DT_VARIANT
 
 
+@functools.cache
+def _library_of_calls() -> FunctionRuntime:
+    from opkernel.graph import FunctionLibraryDefinition  # few calls need it
+    from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
+
+    definitions = FunctionLibraryDefinition(global_op_registry())
+    return FunctionLibraryRuntime(definitions, device=eager_device(), optimize=True)
+
+
 class _EagerStep(RunStep):
     """The step of one call. Resources of a step outlive it: all calls share one container."""
 
     __slots__ = ()
 
     permissions = program_permissions = OWN_CODE
+
+    @property
+    def function_library(self) -> FunctionRuntime:
+        """The functions of the call; a library without functions for kernels that define some."""
+        return self._function_library or _library_of_calls()
 
     @property
     def step_container(self) -> ScopedStepContainer:  # type: ignore[override]  # as RunStep
