@@ -5,6 +5,7 @@ import itertools
 import linecache
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from opkernel import errors
 from opkernel.data import Dataset
 
 _NUMBERS = Dataset.range(3)
+_FOLDER = "a-folder"
 
 
 def _same(*parts: Any) -> Any:
@@ -66,6 +68,9 @@ _CALLS: dict[str, dict[str, Any]] = {
     "prefetch": {"buffer_size": 2},
     "cache": {},
     "enumerate": {},
+    "save": {"path": _FOLDER},
+    "snapshot": {"path": _FOLDER},
+    "load": {"path": _FOLDER},
     "apply": {"transformation_func": _same},
     "as_numpy_iterator": {},
     "get_single_element": {},
@@ -87,7 +92,7 @@ def _arguments() -> list[tuple[str, str]]:
         (name, one.name)
         for name in _CALLS
         for one in inspect.signature(_method(name)).parameters.values()
-        if one.name != "name" and one.kind is not one.VAR_POSITIONAL
+        if one.name not in ("name", "wait") and one.kind is not one.VAR_POSITIONAL
     ]
 
 
@@ -97,7 +102,10 @@ def test_all_methods_are_tried() -> None:
 
 
 @pytest.mark.parametrize(("method", "argument"), _arguments())
-def test_wrong_arguments_are_named(method: str, argument: str) -> None:
+def test_wrong_arguments_are_named(
+    method: str, argument: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     found = [_error_of(method, {**_CALLS[method], argument: wrong}) for wrong in _WRONG]
     assert [error for error in found if not _is_own(error)] == []
 

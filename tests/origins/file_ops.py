@@ -248,16 +248,45 @@ def _saved(op: str) -> Callable[[Path], Any]:
             shard_func=_function_of(lambda x: np.int64(0), spec),
             **(_SCALAR if op == "SaveDatasetV2" else {}),
         return _only(made, opkernel.float32) if op == "SaveDatasetV2" else made
-def _loaded(folder: Path) -> Any:
+def _reader() -> Any:
     def read(shards: Any) -> Any:
         return Dataset(shards, DatasetSpec(number)).flat_map(lambda one: one).variant_tensor
     number = opkernel.TensorSpec([], opkernel.float32)
-    function = _function_of(read, opkernel.TensorSpec([], opkernel.variant))
+    return _function_of(read, opkernel.TensorSpec([], opkernel.variant))
+
+
+def _snapshot(folder: Path) -> Any:
+    made = raw_ops.SnapshotDataset(
+        input_dataset=raw_ops.TensorDataset(components=[np.float32(1)], output_shapes=[[]]),
+        path=scalar(folder / "snapshot"),
+        snapshot_name="one",
+        **_SCALAR,
+    )
+    return _only(made, opkernel.float32)
+
+
+def _snapshot_v2(folder: Path) -> Any:
+    spec = opkernel.TensorSpec([], opkernel.float32)
+    made = raw_ops.SnapshotDatasetV2(
+        input_dataset=raw_ops.TensorDataset(components=[np.float32(1)], output_shapes=[[]]),
+        path=scalar(folder / "snapshot-v2"),
+        reader_func_other_args=[],
+        shard_func_other_args=[],
+        hash_valid=True,
+        hash=7,
+        reader_func=_reader(),
+        shard_func=_function_of(lambda x: np.int64(0), spec),
+        **_SCALAR,
+    )
+    return _only(made, opkernel.float32)
+
+
+def _loaded(folder: Path) -> Any:
     return _only(
         raw_ops.LoadDataset(
             path=scalar(folder / "dataset"),
             reader_func_other_args=[],
-            reader_func=function,
+            reader_func=_reader(),
             **_SCALAR,
         ),
         opkernel.float32,
@@ -337,6 +366,8 @@ _OPS = [
         "SaveDatasetV2", _saved("SaveDatasetV2"), writes="saved-SaveDatasetV2/snapshot.metadata"
     ),
     FileOp("LoadDataset", _loaded),
+    FileOp("SnapshotDataset", _snapshot, writes="snapshot/custom-one/snapshot.metadata"),
+    FileOp("SnapshotDatasetV2", _snapshot_v2, writes="snapshot-v2/7/snapshot.metadata"),
     FileOp("SnapshotDatasetReader", _of_shard),
     FileOp("SnapshotChunkDataset", _of_chunk),
     FileOp("ListSnapshotChunksDataset", _chunks),

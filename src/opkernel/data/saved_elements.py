@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from opkernel.checkpoint.atomic_files import write_whole
-from opkernel.data.structure import DatasetSpec, checked_function, int64_of, path_of
+from opkernel.data.structure import DatasetSpec, checked_function, flat_specs, int64_of, path_of
 from opkernel.data.structured_function import StructuredFunction, call_op, graph_of
 from opkernel.data.transformations import AUTOTUNE, Transformations
 from opkernel.device.opened_files import read_whole
 from opkernel.device.permissions import OWN_CODE
 from opkernel.errors import NotFoundError, UnavailableError
+from opkernel.graph import TensorSpec
+from opkernel.messages import short_repr
 from opkernel.ops.data.loaded_datasets import distributed_metadata
 from opkernel.proto import DecodeError, StructuredValue
 from opkernel.slots import Slot
@@ -52,7 +54,7 @@ class SavedElements(Transformations):
             InvalidArgumentError: there is no such compression, or the function gives something else.
             TypeError: elements have parts that cannot be saved.
         """
-        shards = checked_function(shard_func or (lambda *_: 0))
+        shards = checked_function((lambda *_: 0) if shard_func is None else shard_func)
         function = self._function(lambda *parts: int64_of(shards(*parts)))
         folder = path_of(path)
         graph = graph_of(self.variant_tensor)
@@ -65,12 +67,51 @@ class SavedElements(Transformations):
             input_dataset=self.variant_tensor,
             path=folder,
             shard_func_other_args=function.captured(graph),
-            compression=compression or "",
+            compression=_compression(compression),
             use_shard_func=shard_func is not None,
         )
         if graph is None:
             _write_spec(folder, spec)
         return made
+
+    def snapshot(
+        self,
+        path: Any,
+        compression: str | None = "AUTO",
+        reader_func: Callable[[Any], Any] | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """The same elements, which the first whole pass writes to a folder; later passes read them there.
+
+        Args:
+            path: The folder, which several pipelines may share.
+            compression: "GZIP", "SNAPPY" or None; AUTO is Snappy.
+            reader_func: As for `load`.
+            shard_func: Gives an int64 for an element: the shard that it is written to. Elements go to as many shards as
+                there are processors, in turn, if None.
+            name: Ignored.
+
+        Raises:
+            TypeError: the function gives something else than an integer.
+        """
+        if shard_func is None:
+            shards, count = self.enumerate(), os.cpu_count() or 1
+            made = shards.snapshot(path, compression, reader_func, lambda index, _: index % count)
+            return made.map(lambda _, element: element)
+        function = checked_function(shard_func)
+        choose = self._function(lambda *parts: int64_of(function(*parts)))
+        graph = graph_of(self.variant_tensor)
+        reader = _reader(reader_func, self.element_spec, type(self).make, graph)
+        return self._with(
+            "SnapshotDatasetV2",
+            {"reader_func": reader, "shard_func": choose},
+            captured="",
+            path=path_of(path),
+            reader_func_other_args=reader.captured(graph),
+            shard_func_other_args=choose.captured(graph),
+            compression=_compression(compression),
+        )
 
     @classmethod
     def load(
@@ -115,26 +156,39 @@ class SavedElements(Transformations):
         reader_func: Callable[[Any], Any] | None,
     ) -> Self:
         spec = _saved_spec(folder) if element_spec is None else element_spec
+        for one in flat_specs(spec):
+            if not isinstance(one, TensorSpec | DatasetSpec):
+                raise TypeError(f"`element_spec` has TensorSpecs, not {short_repr(one)}")
         function = _reader(reader_func, spec, cls.make)
         variant = call_op(
             "LoadDataset",
             {"reader_func": function},
             path=folder,
             reader_func_other_args=function.captured(None),
-            compression=compression or "",
+            compression=_compression(compression),
             spec=spec,
         )
         made: Self = cls.make(variant, spec)
         return made
 
 
-def _reader(function: Callable[[Any], Any] | None, spec: Any, make: Any) -> StructuredFunction:
+def _reader(
+    function: Callable[[Any], Any] | None, spec: Any, make: Any, graph: Any = None
+) -> StructuredFunction:
     """The function that makes a dataset of elements from a dataset of shards."""
 
     def in_turn(datasets: Any) -> Any:
         return datasets.interleave(lambda one: one, os.cpu_count() or 1, 1, AUTOTUNE)
 
-    return StructuredFunction(function or in_turn, DatasetSpec(DatasetSpec(spec)), None, make)
+    return StructuredFunction(
+        in_turn if function is None else function, DatasetSpec(DatasetSpec(spec)), graph, make
+    )
+
+
+def _compression(given: Any) -> str:
+    if given is not None and not isinstance(given, str):
+        raise TypeError(f"The name of a compression is needed, not {short_repr(given)}")
+    return given or ""
 
 
 def _write_spec(folder: Any, content: bytes) -> None:

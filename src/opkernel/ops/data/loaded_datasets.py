@@ -204,8 +204,7 @@ class LoadDataset(DatasetBase):
             raise NotFoundError(f"Could not find metadata file [{self._folder}]")
         if not found.finalized:
             raise DataLossError(f"The dataset in {self._folder!r} was not saved to its end")
-        if os.path.basename(found.run_id) != found.run_id or found.run_id in ("", ".", ".."):
-            raise DataLossError(f"The metadata of {self._folder!r} names no run: {found.run_id!r}")
+        checked_run(found, self._folder)
         return found
 
     def read(self, step: Step) -> DatasetBase:
@@ -229,6 +228,18 @@ class LoadDataset(DatasetBase):
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY if self._chunks is not None else self._metadata.num_elements
+
+
+def checked_run(record: SnapshotMetadataRecord, folder: str) -> str:
+    """The name of the run that metadata name.
+
+    Raises:
+        DataLossError: it is none: a part of a path that leads elsewhere.
+    """
+    run = record.run_id
+    if os.path.basename(run) != run or run in ("", ".", ".."):
+        raise DataLossError(f"The metadata of {folder!r} names no run: {run!r}")
+    return run
 
 
 def distributed_metadata(

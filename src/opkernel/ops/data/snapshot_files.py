@@ -172,7 +172,7 @@ class ShardWriters:
     def __init__(self, permissions: Permissions, folder: str, *facts: Any) -> None:
         self._permissions, self._folder, self._facts = permissions, folder, facts
         self._writers: dict[int, SnapshotWriter] = {}
-        path = shard_folder(folder, 0)
+        path = os.path.join(folder, SHARD_SUFFIX)
         with file_errors(folder):
             permissions.place_to_write(path, makes=len(path))[0].close()
 
@@ -180,10 +180,14 @@ class ShardWriters:
         """Write an element to a shard: to the file of a number."""
         writer = self._writers.get(shard)
         if writer is None:
-            path = snapshot_file(shard_folder(self._folder, shard), number)
+            path = self.file(shard, number)
             writer = SnapshotWriter(self._permissions, path, *self._facts)
             self._writers[shard] = writer
         writer.write(element)
+
+    def file(self, shard: int, number: int) -> str:
+        """The file of a number of a shard."""
+        return snapshot_file(shard_folder(self._folder, shard), number)
 
     def finish(self) -> None:
         """Bring all files to the disk."""
@@ -194,6 +198,14 @@ class ShardWriters:
         """Delete files that are not complete."""
         while self._writers:
             self._writers.popitem()[1].discard()
+
+
+class RunWriters(ShardWriters):
+    """Writes all elements to files that stand in the folder of a run itself."""
+
+    def file(self, shard: int, number: int) -> str:
+        """The file of a number."""
+        return snapshot_file(self._folder, number)
 
 
 def shard_folder(folder: str, shard: int) -> str:
