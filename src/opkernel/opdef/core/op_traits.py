@@ -174,6 +174,8 @@ WHY_NO_KERNEL: Mapping[str, str] = {
     "boosted_trees": "TensorFlow has dropped its kernels for boosted trees",
     "calibration": "it writes statistics for TensorFlow's quantizer of models, which opkernel does not have",
     "cudnn": "needs cuDNN",
+    "data_model": "tf.data's autotuner has a model of the pipeline, opkernel has none",
+    "data_service": "needs tf.data's service, a peer process of TensorFlow's own runtime",
     "distributed_runtime": "part of TensorFlow's distributed runtime",
     "jxl": "no decoder of JPEG XL is among the libraries that opkernel uses",
     "lmdb": "TensorFlow has removed its support of LMDB: convert the database to TFRecords",

@@ -213,6 +213,10 @@ class DatasetNode:
         tensors = self.tensors(captured)
         return CapturedFunction(handle, tensors, takes, gives, what=attr, is_stateful=is_stateful)
 
+    def functions(self, attr: str) -> list[CalledFunction]:
+        """The functions of an attr that is a list."""
+        return [CalledFunction(function) for function in self._kernel.attr(attr)]
+
     @property
     def permissions(self) -> Permissions:
         """Which files it may read and write."""

@@ -185,19 +185,24 @@ class _ShardIterator(InputIterator):
             )
 
 
-@dataset_op(
-    "ShardDataset", doc="Every `num_shards`-th element, beginning with the element number `index`."
-)
-class ShardDataset(SelectionDataset):
-    """Every n-th element."""
+class ShardedDataset(SelectionDataset):
+    """Every n-th element.
+
+    Args:
+        node: The node.
+        num_shards: The n.
+        index: The first element.
+        require_non_empty: Whether each shard must have an element.
+    """
 
     iterator_type = _ShardIterator
 
-    def __init__(self, node: DatasetNode) -> None:
+    def __init__(
+        self, node: DatasetNode, num_shards: int, index: int, *, require_non_empty: bool = False
+    ) -> None:
         super().__init__(node)
-        self.num_shards: int = node.scalar("num_shards")
-        self.index: int = node.scalar("index")
-        self.require_non_empty: bool = node.attr("require_non_empty")
+        self.num_shards, self.index = num_shards, index
+        self.require_non_empty = require_non_empty
         if self.num_shards <= 0:
             raise InvalidArgumentError(
                 "Number of shards must be greater than zero (currently num_shards = "
@@ -214,6 +219,17 @@ class ShardDataset(SelectionDataset):
         if size < 0:
             return size
         return size // self.num_shards + (self.index < size % self.num_shards)
+
+
+@dataset_op(
+    "ShardDataset", doc="Every `num_shards`-th element, beginning with the element number `index`."
+)
+class ShardDataset(ShardedDataset):
+    """Every n-th element, as the inputs say."""
+
+    def __init__(self, node: DatasetNode) -> None:
+        numbers = node.scalar("num_shards"), node.scalar("index")
+        super().__init__(node, *numbers, require_non_empty=node.attr("require_non_empty"))
 
 
 class _FilterIterator(InputIterator):
