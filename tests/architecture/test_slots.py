@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.architecture.source_code import PACKAGE, modules
 
+from opkernel.data.saved_elements import StructureCoder
 from opkernel.device.device_factory import DevicesOfType
 from opkernel.errors import UnimplementedError
 from opkernel.graph.inference.constant_values import ConstantEvaluator
@@ -45,7 +46,12 @@ PARAMETERS = {
 }
 """The slots of functions, and their parameters."""
 
-PROTOCOLS = {"catalogue of ops": OpCatalogue, "plugins": Plugins, "device type": DevicesOfType}
+PROTOCOLS = {
+    "catalogue of ops": OpCatalogue,
+    "device type": DevicesOfType,
+    "messages of structures": StructureCoder,
+    "plugins": Plugins,
+}
 """The slots of modules whose functions are called."""
 
 REGISTERS = {

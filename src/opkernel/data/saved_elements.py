@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from opkernel.checkpoint.atomic_files import write_whole
 from opkernel.data.structure import DatasetSpec, checked_function, flat_specs, int64_of, path_of
@@ -23,7 +23,18 @@ from opkernel.ops.data.loaded_datasets import distributed_metadata
 from opkernel.proto import DecodeError, StructuredValue
 from opkernel.slots import Slot
 
-_CODER: Slot[Any] = Slot("messages of structures")
+
+class StructureCoder(Protocol):
+    """What writes and reads element specs."""
+
+    def decoded(self, value: StructuredValue, depth: int = 0) -> Any:
+        """The spec of a message."""
+
+    def encoded(self, value: Any) -> StructuredValue:
+        """The message of a spec."""
+
+
+_CODER: Slot[StructureCoder] = Slot("messages of structures")
 """Encodes and decodes element specs."""
 _SPEC = "dataset_spec.pb"
 _RETRY_S = 1.0
