@@ -606,7 +606,7 @@ def ApproximateEqual(
     tolerance: float = 1e-05,
     name: str | None = None,
 ) -> _Tensor:
-    """Whether `x` and `y`, of the same shape, differ by less than `tolerance`."""
+    """Whether `x` and `y`, of the same shape, differ by no more than `tolerance`."""
 
 def ArgMax(
     *,
@@ -678,7 +678,8 @@ def AssertNextDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`. TensorFlow checks the stages that its passes have put behind it."""
 
 def AssertPrevDataset(
     *,
@@ -687,7 +688,8 @@ def AssertPrevDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`, which the ops `transformations` must have made, last ones first."""
 
 def Assign(
     *,
@@ -944,7 +946,8 @@ def AutoShardDataset(
     auto_shard_policy: int = 0,
     num_replicas: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The part of the elements for one of several workers, as a policy says."""
 
 def AvgPool(
     *,
@@ -2279,7 +2282,8 @@ def ChooseFastestBranchDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the dataset that the first of `branches` makes of `input_dataset`."""
 
 def ChooseFastestDataset(
     *,
@@ -3581,13 +3585,15 @@ def DatasetFingerprint(
     *,
     input_dataset: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A number that equal datasets have, as far as their graphs are equal."""
 
 def DatasetFromGraph(
     *,
     graph_def: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The dataset that the nodes of a serialized GraphDef make."""
 
 def DatasetToGraph(
     *,
@@ -3596,7 +3602,8 @@ def DatasetToGraph(
     allow_stateful: bool = False,
     strip_device_assignment: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The serialized GraphDef of the nodes that make a dataset."""
 
 def DatasetToGraphV2(
     *,
@@ -3604,7 +3611,8 @@ def DatasetToGraphV2(
     external_state_policy: int = 0,
     strip_device_assignment: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The serialized GraphDef of the nodes that make a dataset."""
 
 def DatasetToSingleElement(
     *,
@@ -4291,7 +4299,8 @@ def DtypeWithDefaultOp(
 def DummyIterationCounter(
     *,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A handle in the place of one to a counter of passes."""
 
 def DummyMemoryCache(
     *,
@@ -4660,7 +4669,8 @@ def ExperimentalAssertNextDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`. TensorFlow checks the stages that its passes have put behind it."""
 
 def ExperimentalAutoShardDataset(
     *,
@@ -4671,7 +4681,8 @@ def ExperimentalAutoShardDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     auto_shard_policy: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The part of the elements for one of several workers, as a policy says."""
 
 def ExperimentalBytesProducedStatsDataset(
     *,
@@ -4952,7 +4963,8 @@ def ExperimentalSetStatsAggregatorDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`, whose statistics a collector may have."""
 
 def ExperimentalSleepDataset(
     *,
@@ -4992,13 +5004,15 @@ def ExperimentalStatsAggregatorHandle(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A handle to a collector of statistics."""
 
 def ExperimentalStatsAggregatorSummary(
     *,
     iterator: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The statistics of a collector as a serialized Summary, which is empty."""
 
 def ExperimentalTakeWhileDataset(
     *,
@@ -5029,7 +5043,8 @@ def ExperimentalThreadPoolHandle(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A handle to a pool of threads."""
 
 def ExperimentalUnbatchDataset(
     *,
@@ -7029,7 +7044,8 @@ def ListSnapshotChunksDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The names of the files of a distributed snapshot."""
 
 def LoadAllTPUEmbeddingParameters(
     *,
@@ -7070,7 +7086,8 @@ def LoadDataset(
     reader_func: _Func,
     compression: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements that SaveDataset has saved."""
 
 def LoadTPUEmbeddingADAMParameters(
     *,
@@ -12947,7 +12964,8 @@ def SaveDataset(
     compression: str | bytes = '',
     use_shard_func: bool = True,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes the elements of a dataset to files."""
 
 def SaveDatasetV2(
     *,
@@ -12960,7 +12978,8 @@ def SaveDatasetV2(
     compression: str | bytes = '',
     use_shard_func: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`, which are written to files as they pass."""
 
 def SaveSlices(
     *,
@@ -13446,7 +13465,8 @@ def SetStatsAggregatorDataset(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`, whose statistics a collector may have."""
 
 def Shape(
     *,
@@ -13721,7 +13741,8 @@ def SnapshotChunkDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     compression: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of a file of a distributed snapshot."""
 
 def SnapshotDataset(
     *,
@@ -13744,7 +13765,8 @@ def SnapshotDataset(
     mode: str | bytes = 'auto',
     snapshot_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`, which a whole pass writes to a file for later ones."""
 
 def SnapshotDatasetReader(
     *,
@@ -13755,7 +13777,8 @@ def SnapshotDatasetReader(
     version: int,
     compression: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of the files of a shard."""
 
 def SnapshotDatasetV2(
     *,
@@ -13774,7 +13797,8 @@ def SnapshotDatasetV2(
     hash: int = 0,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements of `input_dataset`, which a whole pass writes to files for later ones."""
 
 def SnapshotNestedDatasetReader(
     *,
@@ -13782,7 +13806,8 @@ def SnapshotNestedDatasetReader(
     output_types: collections.abc.Sequence[_Type],
     output_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A dataset of the datasets `inputs`."""
 
 def SobolSample(
     *,
@@ -14172,7 +14197,7 @@ def SparseCountSparseOutput(
     maxlength: int = -1,
     name: str | None = None,
 ) -> _SparseCountSparseOutputOutputs:
-    """How often each value is in a sparse vector, or in each row of a sparse matrix."""
+    """How often each value is in a sparse vector, or in each row, or higher part, of a sparse matrix or tensor."""
 
 class _SparseCrossOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -15338,27 +15363,31 @@ def StatsAggregatorHandle(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A handle to a collector of statistics."""
 
 def StatsAggregatorHandleV2(
     *,
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A handle to a collector of statistics."""
 
 def StatsAggregatorSetSummaryWriter(
     *,
     stats_aggregator: _Input,
     summary: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Has a collector write its statistics: none."""
 
 def StatsAggregatorSummary(
     *,
     iterator: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The statistics of a collector as a serialized Summary, which is empty."""
 
 def StochasticCastToInt(
     *,
@@ -16674,7 +16703,8 @@ def ThreadPoolHandle(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A handle to a pool of threads."""
 
 class _ThreadUnsafeUnigramCandidateSamplerOutputs(typing.NamedTuple):
     sampled_candidates: _Tensor

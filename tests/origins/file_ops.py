@@ -234,12 +234,17 @@ def _events(folder: Path) -> Any:
 
 _numbers = itertools.count()
 _SCALAR: dict[str, Any] = {"output_types": [opkernel.float32], "output_shapes": [[]]}
+
+
 def _function_of(python: Callable[..., Any], spec: Any) -> Any:
     """A reference to a function, which the default graph then has."""
     traced = opkernel.function(python).get_concrete_function(spec).graph
     traced.add_to(get_default_graph())
     return traced.reference
+
+
 def _saved(op: str) -> Callable[[Path], Any]:
+    def build(folder: Path) -> Any:
         spec = opkernel.TensorSpec([], opkernel.float32)
         made = getattr(raw_ops, op)(
             input_dataset=raw_ops.TensorDataset(components=[np.float32(1)], output_shapes=[[]]),
@@ -247,10 +252,16 @@ def _saved(op: str) -> Callable[[Path], Any]:
             shard_func_other_args=[],
             shard_func=_function_of(lambda x: np.int64(0), spec),
             **(_SCALAR if op == "SaveDatasetV2" else {}),
+        )
         return _only(made, opkernel.float32) if op == "SaveDatasetV2" else made
+
+    return build
+
+
 def _reader() -> Any:
     def read(shards: Any) -> Any:
         return Dataset(shards, DatasetSpec(number)).flat_map(lambda one: one).variant_tensor
+
     number = opkernel.TensorSpec([], opkernel.float32)
     return _function_of(read, opkernel.TensorSpec([], opkernel.variant))
 
@@ -290,18 +301,28 @@ def _loaded(folder: Path) -> Any:
             **_SCALAR,
         ),
         opkernel.float32,
+    )
+
+
 def _of_shard(folder: Path) -> Any:
     shard = scalar(folder / "shard")
     made = raw_ops.SnapshotDatasetReader(
         shard_dir=shard, start_index=np.int64(0), version=2, **_SCALAR
+    )
     return _only(made, opkernel.float32)
+
+
 def _of_chunk(folder: Path) -> Any:
     chunk = scalar(folder / "shard" / "00000000.snapshot")
     return _only(raw_ops.SnapshotChunkDataset(chunk_file=chunk, **_SCALAR), opkernel.float32)
+
+
 def _chunks(folder: Path) -> Any:
     attrs: dict[str, Any] = {"output_types": [opkernel.string], "output_shapes": [[]]}
     names = raw_ops.ListSnapshotChunksDataset(snapshot_path=scalar(folder / "distributed"), **attrs)
     return _only(names, opkernel.string)
+
+
 _PLAIN = scalar("")
 _SIZES = {"header_bytes": np.int64(0), "record_bytes": np.int64(4), "footer_bytes": np.int64(0)}
 _NO_OFFSETS = np.zeros(0, np.int64)

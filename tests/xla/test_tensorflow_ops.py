@@ -14,11 +14,10 @@ FACTS = VECTORS.parent / "facts" / "tf_xla_ops.jsonl"
 WITHOUT_KERNEL = {
     "the compiler makes them itself": "Const ControlTrigger NoOp _Arg _Retval",
     "programs run on one device": (
-        "CollectiveAssignGroupV2 CollectiveReduceV2 XlaAllReduce XlaRecv XlaReduceScatter XlaSend "
-        "XlaSpmdFullToShardShape XlaSpmdShardToFullShape"
+        "CollectiveAssignGroupV2 CollectiveReduceV2 XlaAllReduce XlaRecv XlaReduceScatter XlaSend"
     ),
     "dimensions have one size": "XlaSetDynamicDimensionSize",
-    "they hold code for a compiler of TensorFlow's": "XlaCallModule XlaCustomCall XlaCustomCallV2",
+    "they hold code for a compiler of TensorFlow's": "XlaCustomCall XlaCustomCallV2",
     "only a pass of TensorFlow puts it into graphs": "_UnaryOpsComposition",
 }
 

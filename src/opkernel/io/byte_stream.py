@@ -13,6 +13,7 @@ from opkernel.device.budget import check_time
 from opkernel.device.opened_files import PIECE
 from opkernel.errors import DataLossError
 from opkernel.file_errors import file_errors
+from opkernel.io.snappy_stream import SNAPPY, SnappyReader
 from opkernel.types import DataType
 
 __all__ = ["WINDOW_BITS", "ByteStream", "Inflated"]
@@ -27,13 +28,15 @@ class ByteStream:
     Args:
         file: The file, which it closes.
         path: The name of the file, for messages.
-        encoding: ZLIB or GZIP; anything else is a file as it is.
+        encoding: ZLIB, GZIP or SNAPPY; anything else is a file as it is.
     """
 
     def __init__(self, file: BinaryIO, path: str, encoding: str = "") -> None:
         self._path = path
         if encoding in WINDOW_BITS:
             file = io.BufferedReader(Inflated(file, path, WINDOW_BITS[encoding]), PIECE)
+        elif encoding == SNAPPY:
+            file = io.BufferedReader(SnappyReader(file, path), PIECE)
         self._file = file
 
     def read(self, size: int) -> bytes:

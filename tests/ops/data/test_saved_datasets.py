@@ -201,7 +201,7 @@ def test_a_distributed_snapshot(tmp_path: Path) -> None:
         (tmp_path / "chunks" / name).write_bytes(bytes.fromhex(content))
     spec = "".join(f"\\{byte:03o}" for byte in bytes.fromhex(_SPEC))
     (tmp_path / "snapshot.metadata").write_text(f'element_spec: "{spec}"\n')
-    with pytest.raises(errors.UnavailableError, match="still being written"):
+    with pytest.raises(errors.InternalError, match="still being written"):
         Dataset.load(tmp_path)
     (tmp_path / "DONE").touch()
     found = Dataset.load(tmp_path, reader_func=lambda chunks: chunks.flat_map(lambda one: one))

@@ -185,7 +185,6 @@ WHY_NO_KERNEL: Mapping[str, str] = {
     "tensorboard_database": "TensorBoard has dropped its databases, and reads event files only",
     "tensorflow": "TensorFlow has no CPU kernel of it either",
     "tests": "TensorFlow's own tests have it, models do not",
-    "tf_data": "this part of tf.data is not covered yet",
     "tpu": "needs a TPU",
     "word2vec": (
         "TensorFlow has dropped its ops for word2vec: graphs of version 19 and later may not have them; compute "

@@ -66,11 +66,9 @@ for _op in (
     IDENTITY,
     STOP_GRADIENT,
     PREVENT_GRADIENT,
-    GUARANTEE_CONST,
     DEBUG_GRADIENT_IDENTITY,
     EAGER_CONST,
 ):
-for _op in (IDENTITY, STOP_GRADIENT, PREVENT_GRADIENT, DEBUG_GRADIENT_IDENTITY):
     register_kernel(_op, kind="view")(forward_input)
 
 

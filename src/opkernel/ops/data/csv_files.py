@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from opkernel.device.opened_files import PIECE, open_file
 from opkernel.device.work_clock import WorkClock
 from opkernel.errors import DataLossError, InvalidArgumentError, OpError
+from opkernel.io.byte_stream import ByteStream
 from opkernel.kernel import Step, check_allocation
 from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
-from opkernel.ops.files.reader_formats import ByteStream
 from opkernel.ops.input_checks import require, require_equal, require_rank_at_most
 from opkernel.ops.parsing.csv import check_defaults
 from opkernel.ops.strings.number_format import numbers

@@ -44,13 +44,11 @@ class DatasetBase(Variant):
     Attributes:
         dtypes, shapes, inputs: The arguments.
         iterator_type: What passes over it.
-        op: The op that gave it, if one did.
         made_by: The node that made it; None where none did.
     """
 
     made_by: Any = None
     iterator_type: ClassVar[type[DatasetIterator]]
-    op = ""
 
     def __init__(
         self,
@@ -63,6 +61,11 @@ class DatasetBase(Variant):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of ({', '.join(dtype.string for dtype in self.dtypes)})>"
+
+    @property
+    def op(self) -> str:
+        """The op that gave it; empty if none did."""
+        return str(self.made_by.node.op) if self.made_by else ""
 
     @property
     def input(self) -> DatasetBase:

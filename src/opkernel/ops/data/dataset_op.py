@@ -109,12 +109,10 @@ class DatasetOp(KernelOfDatasets):
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Make the dataset."""
-        dataset = self._make(DatasetNode(self, ctx))
-        dataset.op = self.type_string
-        ctx.set_output(0, object_scalar(dataset))
         node = DatasetNode(self, ctx)
         dataset = self._make(node)
         dataset.made_by = node.made_by
+        ctx.set_output(0, object_scalar(dataset))
 
 
 class DatasetNode:

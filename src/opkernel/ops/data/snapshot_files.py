@@ -21,18 +21,18 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from opkernel.checkpoint.atomic_files import replaced_file
-from opkernel.checkpoint.crc32c import masked_crc32c
 from opkernel.checkpoint.snappy import compressed, decompressed
 from opkernel.device.opened_files import read_whole
 from opkernel.device.permissions import Permissions
 from opkernel.errors import DataLossError, InternalError, InvalidArgumentError, NotFoundError
 from opkernel.file_errors import file_errors
+from opkernel.io.byte_stream import WINDOW_BITS, ByteStream
+from opkernel.io.record_format import record_parts
+from opkernel.io.snappy_stream import SNAPPY, SnappyWriter
 from opkernel.kernel import check_allocation
 from opkernel.ops.data.dataset import Element
 from opkernel.ops.data.iterator_resource import check_types
-from opkernel.ops.files.reader_formats import ByteStream, FileReader, TFRecordReader
-from opkernel.ops.files.snappy_stream import SNAPPY, SnappyWriter
-from opkernel.ops.parsing.tensors import WINDOW_BITS
+from opkernel.ops.files.reader_formats import FileReader, TFRecordReader
 from opkernel.proto import (
     DecodeError,
     SnapshotMetadataRecord,
@@ -131,9 +131,7 @@ class SnapshotWriter:
         self._write_sized(compressed(b"".join(parts)))
 
     def _write_framed(self, data: bytes) -> None:
-        length = struct.pack("<Q", len(data))
-        sums = [struct.pack("<I", masked_crc32c(part)) for part in (length, data)]
-        self._write(length + sums[0] + data + sums[1])
+        self._write(b"".join(record_parts(data)))
 
     def _write_sized(self, data: bytes) -> None:
         self._write(struct.pack("<Q", len(data)) + data)

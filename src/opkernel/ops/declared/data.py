@@ -1,24 +1,13 @@
-"""Shapes of ops on datasets that have no kernel: peers of other processes, statistics, and the like."""
+"""Shapes of ops on datasets that have no kernel: for peers in other processes, and the like."""
 
 from opkernel.opdef import OpShapeInferenceFn
 from opkernel.ops.data.shape_functions import DATA_SHAPE_FNS
 
 _OPS = """
-AssertNextDataset AssertPrevDataset AutoShardDataset ChooseFastestBranchDataset DataServiceDataset
-DataServiceDatasetV2 DataServiceDatasetV3 DataServiceDatasetV4 DatasetFingerprint DatasetFromGraph
-DatasetToGraph DatasetToGraphV2 DummyIterationCounter ExperimentalAssertNextDataset
-ExperimentalAutoShardDataset ExperimentalLMDBDataset ExperimentalMapDataset
-ExperimentalSetStatsAggregatorDataset ExperimentalStatsAggregatorHandle
-LoadDataset RegisterDataset RegisterDatasetV2 SaveDataset SaveDatasetV2 SetStatsAggregatorDataset
-SnapshotChunkDataset SnapshotDataset SnapshotDatasetReader SnapshotDatasetV2
-SnapshotNestedDatasetReader StatsAggregatorHandle StatsAggregatorHandleV2
-StatsAggregatorSetSummaryWriter StatsAggregatorSummary ThreadPoolHandle WeightedFlatMapDataset
-CSVDataset CSVDatasetV2 CompressElement ComputeBatchSize DataServiceDataset DataServiceDatasetV2
-DataServiceDatasetV3 DataServiceDatasetV4 DatasetToTFRecord ExperimentalCSVDataset
-ExperimentalDatasetToTFRecord ExperimentalLMDBDataset ExperimentalMapDataset
-ExperimentalParseExampleDataset ExperimentalSqlDataset FilterByLastComponentDataset GlobalShuffleDataset
-IndexFlatMapDataset IteratorGetModelProto LMDBDataset ParseExampleDataset ParseExampleDatasetV2
-RegisterDataset RegisterDatasetV2 SqlDataset UncompressElement WeightedFlatMapDataset
+DataServiceDataset DataServiceDatasetV2 DataServiceDatasetV3 DataServiceDatasetV4
+ExperimentalLMDBDataset ExperimentalMapDataset FilterByLastComponentDataset GlobalShuffleDataset
+IndexFlatMapDataset IteratorGetModelProto LMDBDataset RegisterDataset RegisterDatasetV2
+WeightedFlatMapDataset
 """
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {name: DATA_SHAPE_FNS[name] for name in _OPS.split()}

@@ -20,7 +20,6 @@ from opkernel.io.byte_stream import ByteStream
 from opkernel.io.record_format import RecordReader
 from opkernel.kernel import OpKernelContext
 from opkernel.ops.files.reader_base import ReaderBase, Record
-from opkernel.ops.files.snappy_stream import SNAPPY, SnappyReader
 
 __all__ = [
     "FixedLengthRecordReader",
@@ -31,9 +30,6 @@ __all__ = [
 ]
 
 
-        encoding: ZLIB, GZIP or SNAPPY; anything else is a file as it is.
-        elif encoding == SNAPPY:
-            file = io.BufferedReader(SnappyReader(file, path), PIECE)
 class IdentityReader(ReaderBase):
     """Gives the names in the queue themselves."""
 

@@ -10,8 +10,8 @@ import os
 from typing import BinaryIO
 
 from opkernel.checkpoint.snappy import compressed, decompressed
+from opkernel.device.allocation import check_allocation
 from opkernel.errors import DataLossError
-from opkernel.kernel import check_allocation
 from opkernel.types import DataType
 
 SNAPPY = "SNAPPY"
