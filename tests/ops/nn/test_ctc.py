@@ -161,3 +161,14 @@ def test_equally_likely_sequences_stand_in_the_order_of_tensorflow(inputs, attrs
         inputs=steps, sequence_length=np.int32([len(steps)]), merge_repeated=False, **attrs
     )
     assert [path.tolist() for path in found[1]] == values
+
+
+def test_labels_that_are_blanks_give_the_loss_that_tensorflow_gives():
+    """Its sum over paths without labels counts the last step but one as an end, too."""
+    inputs = np.log(np.float32([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25], [0.4, 0.4, 0.2]]))[:, None]
+    for count in (1, 2, 3):
+        indices = np.int64([(0, place) for place in range(count)])
+        found, gradient = loss(indices, np.full(count, 2), [3], inputs)
+        np.testing.assert_allclose(found, [-np.log(0.5 * 0.25 * (1 + 0.2))], rtol=1e-5)
+        expected = [[0.25, 0.25, 0.5 - 1], [0.5, 0.25, 0.25 - 1], [0.4, 0.4, 0.2 - 0.2 / 1.2]]
+        np.testing.assert_allclose(gradient[:, 0], expected, atol=1e-6)

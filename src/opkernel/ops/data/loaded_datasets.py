@@ -23,6 +23,7 @@ from opkernel.file_errors import file_errors
 from opkernel.kernel import Step
 from opkernel.ops.data.dataset import UNKNOWN_CARDINALITY, DatasetBase, DatasetIterator, Element
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
+from opkernel.ops.data.record_files import NamesIterator
 from opkernel.ops.data.snapshot_files import (
     METADATA,
     SHARD_SUFFIX,
@@ -319,22 +320,6 @@ def snapshot_chunk_dataset(node: DatasetNode) -> DatasetBase:
     )
 
 
-class _ChunksIterator(DatasetIterator):
-    state = ("names", "index")
-
-    def start(self) -> None:
-        self.names: list[str] | None = None
-        self.index = 0
-
-    def next(self, step: Step) -> Element | None:
-        if self.names is None:
-            self.names = self.dataset.found()
-        if self.index >= len(self.names):
-            return None
-        self.index += 1
-        return (object_scalar(os.fsencode(self.names[self.index - 1])),)
-
-
 @dataset_op(
     "ListSnapshotChunksDataset",
     doc="The names of the files of a distributed snapshot.",
@@ -343,16 +328,14 @@ class _ChunksIterator(DatasetIterator):
 class ListSnapshotChunksDataset(DatasetBase):
     """The names of files."""
 
-    iterator_type = _ChunksIterator
+    iterator_type = NamesIterator
 
     def __init__(self, node: DatasetNode) -> None:
         super().__init__([DataType.DT_STRING], [PartialTensorShape([])])
-        self._folder, self._permissions = (
-            os.fsdecode(node.scalar("snapshot_path")),
-            node.permissions,
-        )
+        self._folder = os.fsdecode(node.scalar("snapshot_path"))
+        self._permissions = node.permissions
         self._permissions.check_read(self._folder)
 
-    def found(self) -> list[str]:
+    def found(self) -> list[bytes]:
         """The names."""
-        return chunk_files(self._permissions, self._folder)
+        return [os.fsencode(name) for name in chunk_files(self._permissions, self._folder)]

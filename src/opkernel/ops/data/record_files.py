@@ -27,7 +27,13 @@ from opkernel.ops.files.reader_formats import (
 from opkernel.ops.files.whole_files import matching_paths
 from opkernel.types import DataType, PartialTensorShape, object_scalar
 
-__all__ = ["FixedLengthRecordDataset", "MatchingFilesDataset", "TFRecordDataset", "TextLineDataset"]
+__all__ = [
+    "FixedLengthRecordDataset",
+    "MatchingFilesDataset",
+    "NamesIterator",
+    "TFRecordDataset",
+    "TextLineDataset",
+]
 
 _COMPRESSIONS = ("", "ZLIB", "GZIP")
 
@@ -231,7 +237,9 @@ class FixedLengthRecordDataset(RecordDataset):
             )
 
 
-class _NamesIterator(DatasetIterator):
+class NamesIterator(DatasetIterator):
+    """Gives the names that the dataset has found when the pass began."""
+
     state = ("names", "index")
 
     def start(self) -> None:
@@ -256,7 +264,7 @@ class _NamesIterator(DatasetIterator):
 class MatchingFilesDataset(DatasetBase):
     """The names of files."""
 
-    iterator_type = _NamesIterator
+    iterator_type = NamesIterator
 
     def __init__(self, node: DatasetNode) -> None:
         super().__init__([DataType.DT_STRING], [PartialTensorShape([])])

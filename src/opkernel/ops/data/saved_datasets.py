@@ -17,7 +17,7 @@ from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelContext, Step
 from opkernel.ops.data.captured_function import CapturedFunction
-from opkernel.ops.data.dataset import DatasetBase, Element, InputIterator
+from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element, InputIterator
 from opkernel.ops.data.dataset_op import DatasetNode, KernelOfDatasets, dataset_op, declare
 from opkernel.ops.data.selections import SelectionDataset
 from opkernel.ops.data.snapshot_files import ShardWriters, checked_compression, write_metadata
@@ -25,7 +25,7 @@ from opkernel.ops.registration import register_kernel
 from opkernel.proto import SnapshotMetadataRecord
 from opkernel.types import DataType
 
-__all__ = ["SaveDatasetOp", "SaveDatasetV2"]
+__all__ = ["SaveDatasetOp", "SaveDatasetV2", "WritingIterator"]
 
 _VERSION = 2
 
@@ -113,17 +113,41 @@ class SaveDatasetOp(KernelOfDatasets):
             writers.discard()
 
 
-class _SaveIterator(InputIterator):
-    """Saves the elements as they pass. A restored pass goes on with further files of the same run."""
+class WritingIterator(DatasetIterator):
+    """Writes elements as they pass. A restored pass goes on with further files of the same run.
+
+    Attributes:
+        files: How many files of each shard are complete.
+    """
+
+    def start(self) -> None:
+        super().start()
+        self.files = 0
+        self._writers: ShardWriters | None = None
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Complete the files that were begun: later elements go to further ones."""
+        if self._writers is not None:
+            self._writers.finish()
+            self.files += 1
+        return super().paused()
+
+    def close(self) -> None:
+        super().close()
+        if self._writers is not None:
+            self._writers.discard()
+
+
+class _SaveIterator(WritingIterator, InputIterator):
+    """Saves the elements."""
 
     state = ("input", "run_id", "files", "count", "is_over")
 
     def start(self) -> None:
         super().start()
         self.run_id = str(secrets.randbits(64))
-        self.files = self.count = 0
+        self.count = 0
         self.is_over = False
-        self._writers: ShardWriters | None = None
 
     def next(self, step: Step) -> Element | None:
         if self.is_over:
@@ -139,18 +163,6 @@ class _SaveIterator(InputIterator):
         self._writers.write(saving.shard_of(step, element), element, self.files)
         self.count += 1
         return element
-
-    def paused(self) -> AbstractContextManager[None]:
-        """Complete the files that were begun: later elements go to further ones."""
-        if self._writers is not None:
-            self._writers.finish()
-            self.files += 1
-        return super().paused()
-
-    def close(self) -> None:
-        super().close()
-        if self._writers is not None:
-            self._writers.discard()
 
 
 @dataset_op(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from contextlib import AbstractContextManager
 
 from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError
 from opkernel.kernel import Step
@@ -26,7 +25,7 @@ from opkernel.ops.data.loaded_datasets import (
     checked_run,
     shards_of,
 )
-from opkernel.ops.data.saved_datasets import shard_of
+from opkernel.ops.data.saved_datasets import WritingIterator, shard_of
 from opkernel.ops.data.selections import SelectionDataset
 from opkernel.ops.data.snapshot_files import (
     RunWriters,
@@ -44,17 +43,16 @@ _READ, _WRITE, _PASS = "read", "write", "passthrough"
 _MODES = ("", "auto", _READ, _WRITE, _PASS)
 
 
-class _SnapshotIterator(DatasetIterator):
+class _SnapshotIterator(WritingIterator):
     """Reads what an earlier pass has written; writes if none has. A state has how far the pass is."""
 
     state = ("input", "mode", "run_id", "files", "is_over")
 
     def start(self) -> None:
+        super().start()
         self.input: DatasetIterator | None = None
         self.mode = self.run_id = ""
-        self.files = 0
         self.is_over = False
-        self._writers: ShardWriters | None = None
 
     def restored(self, step: Step) -> None:
         if self.mode:
@@ -82,18 +80,6 @@ class _SnapshotIterator(DatasetIterator):
         source = dataset.written(self.run_id) if self.mode == _READ else dataset.input
         found: DatasetIterator = source.iterator()
         return found
-
-    def paused(self) -> AbstractContextManager[None]:
-        """Complete the files that were begun: later elements go to further ones."""
-        if self._writers is not None:
-            self._writers.finish()
-            self.files += 1
-        return super().paused()
-
-    def close(self) -> None:
-        super().close()
-        if self._writers is not None:
-            self._writers.discard()
 
 
 class _Snapshot(SelectionDataset):

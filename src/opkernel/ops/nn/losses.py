@@ -419,13 +419,16 @@ def _ends(log_y: Any, paths: _Paths) -> Any:
     last = (states == paths.ends[:, None] - 1) | (states == paths.ends[:, None] - 2)
     last_step = paths.lengths[:, None] - 1
     at_last = np.where(last, 0, -np.inf).astype(log_y.dtype)
+    # Without labels, TensorFlow's end at the state before the first one is that of the step before.
+    at_next_to_last = np.where(last & (paths.ends[:, None] == 1), 0, -np.inf).astype(log_y.dtype)
     beta[-1] = np.where(last_step == len(log_y) - 1, at_last, -np.inf)
     for step in in_time(range(len(log_y) - 2, -1, -1), SLOW):
         after = beta[step + 1] + log_y[step + 1]
         stays = np.where(paths.stays, after, -np.inf)
         skips = _shifted(np.where(paths.skips, after, -np.inf), -2)
         found = log_sum(log_sum(stays, _shifted(after, -1)), skips)
-        beta[step] = np.where(last_step == step, at_last, found)
+        also_ends = np.where(last_step - 1 == step, at_next_to_last, -np.inf)
+        beta[step] = np.where(last_step == step, at_last, log_sum(found, also_ends))
     return beta
 
 
