@@ -47,6 +47,8 @@ WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", 
         for deed in ("Clear", "IncompleteSize", "Peek", "Size", "Stage", "Unstage", "UnstageNoKey")
     ),
 }
+# As in TensorFlow, its shape function takes a sound of unknown length for an empty one.
+WITHOUT_VALUES |= {"AudioMicrofrontend"}
 # As in TensorFlow, kernels of ops that only oneDNN computes set no output.
 WITHOUT_VALUES |= {"QuantizedConcatV2", *QUANTIZED_CONVOLUTIONS, *QUANTIZED_MATMULS}
 # Run by the plan itself, on values.
