@@ -904,7 +904,8 @@ def AudioMicrofrontend(
     out_scale: int = 1,
     out_type: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The strengths of channels that are even on the Mel scale, in windows of a sound, less the steady noise."""
 
 def AudioSpectrogram(
     *,
