@@ -10,6 +10,7 @@ shapes. Calls on lists, optionals and functions are written out here.
 import functools
 import json
 import lzma
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.saved_model import nested_structure_coder
 from tests.recorded_nodes import add_call, add_constant, arrays
 
 from opkernel.opdef import infer_attr_from_python
@@ -119,6 +121,8 @@ def written_out() -> Any:
         call_ragged_variants()
         call_uniform_quantized()
         call_summaries()
+        call_maps_and_composites()
+        call_debug_ops()
         raw = tf.raw_ops
         x = tf.constant([[1.0, 2.0, 3.0]])
         raw.Print(input=x, data=[x], message="")
@@ -148,6 +152,32 @@ def call_summaries() -> None:
     tensor = raw.TensorSummary(tensor=image)
     raw.TensorSummaryV2(tag="t", tensor=["x"], serialized_summary_metadata="")
     raw.MergeSummary(inputs=[scalar, tensor])
+
+
+def call_maps_and_composites() -> None:
+    raw, key, value = tf.raw_ops, tf.constant(1), tf.constant([1.0, 2.0])
+    entries = raw.TensorMapInsert(input_handle=raw.EmptyTensorMap(), key=key, value=value)
+    raw.TensorMapSize(input_handle=entries)
+    raw.TensorMapHasKey(input_handle=entries, key=key)
+    raw.TensorMapLookup(input_handle=entries, key=key, value_dtype=tf.float32)
+    raw.TensorMapStackKeys(input_handle=entries, key_dtype=tf.int32)
+    raw.TensorMapErase(input_handle=entries, key=key, value_dtype=tf.float32)
+    spec = tf.RaggedTensorSpec([None, None], tf.float32)
+    metadata = nested_structure_coder.encode_structure(spec).type_spec_value.SerializeToString()
+    ragged = [value, tf.constant([0, 2], tf.int64)]
+    composite = raw.CompositeTensorVariantFromComponents(components=ragged, metadata=metadata)
+    raw.CompositeTensorVariantToComponents(
+        encoded=composite, metadata=metadata, Tcomponents=[tf.float32, tf.int64]
+    )
+
+
+def call_debug_ops() -> None:
+    raw, x = tf.raw_ops, tf.constant([[1.0, math.nan], [-2.0, math.inf]])
+    raw.Copy(input=x)
+    raw.CopyHost(input=x)
+    raw.Fact()
+    for mode in (2, 3, 4, 5, 8):
+        raw.DebugNumericSummaryV2(input=x, tensor_debug_mode=mode)
 
 
 def call_random_numbers() -> None:

@@ -19,10 +19,15 @@ from opkernel.proto import KernelDef, OpDef, OpList
 from opkernel.types import DataType
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# TensorFlow registers kernels that no node reaches: its OpDef of Acos forbids the integers. Conj of
+# TensorFlow registers kernels that no node reaches: its OpDefs forbid these types. Conj of
 # variants needs a registry of functions on variants, which does not exist yet.
 UNREACHED = {
     "Acos": [frozenset({("T", number)}) for number in (3, 4, 5, 6, 9, 17, 22, 23)],
+    "BatchMatrixInverse": [frozenset({("T", int(DataType.DT_HALF))})],
+    **{
+        op: [frozenset({("T", number)}) for number in (8, 18)]
+        for op in ("BatchMatrixSolve", "BatchMatrixTriangularSolve", "BatchSelfAdjointEigV2")
+    },
     "Conj": [frozenset({("T", int(DataType.DT_VARIANT))})],
 }
 # TensorFlow has kernels of these for GPUs alone; ours take all types that the op allows.

@@ -39,7 +39,12 @@ WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", 
     *("For", "HostConst", "SyncDevice", "Unbatch", "UnbatchGrad"),
     *("KMC2ChainInitialization", "KmeansPlusPlusInitialization", "NearestNeighbors"),
     *("SdcaFprint", "SdcaOptimizer", "SdcaOptimizerV2"),
-    *("DtypeWithDefaultOp", "FileSystemSetConfiguration"),
+    *("DtypeWithDefaultOp", "FileSystemSetConfiguration", "Abort", "MapDefun"),
+    *("CustomAggregator", "EagerPyFunc", "PyFunc", "PyFuncStateless"),
+    *("CheckPinned", "DebugNanCount", "DebugNumericSummary"),
+    # TensorFlow's passes and eager calls make them of other ops.
+    *("_EagerConst", "_HostCast", "_If", "_ParallelConcatStart", "_ParallelConcatUpdate"),
+    *("_TensorToHashBucketFast", "_UnaryOpsComposition", "_While"),
     *("_ScopedAllocator", "_ScopedAllocatorConcat", "_ScopedAllocatorSplit"),
     *(
         f"{order}Map{deed}"

@@ -180,7 +180,9 @@ _LAST_SIZES = 6
 
 
 @register_kernel(
-    DEBUG_NUMERIC_SUMMARY_V2, types={"T": (*REAL_NUMBERS, DataType.DT_BOOL)}, factory=True
+    DEBUG_NUMERIC_SUMMARY_V2,
+    types={"T": (*REAL_NUMBERS, DataType.DT_BOOL), "output_dtype": WIDE_FLOATS},
+    factory=True,
 )
 def debug_numeric_summary_v2(
     *, output_dtype: DataType, T: DataType, tensor_debug_mode: int, tensor_id: int

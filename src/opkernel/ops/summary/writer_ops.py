@@ -26,7 +26,7 @@ from opkernel.opdef import no_outputs, register_op_def, scalar_shape
 from opkernel.ops.declared import tensorflow_op_defs
 from opkernel.ops.input_checks import int32_attr, require
 from opkernel.ops.parsing.tensors import serialized
-from opkernel.ops.registration import REAL_NUMBERS, register_kernel
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import container_of, resource_of_handle
 from opkernel.ops.summary.file_writer import GRAPH_DEF, SUMMARY, SummaryFileWriter, event_of_now
 from opkernel.ops.summary.histograms import histogram_proto
@@ -206,7 +206,7 @@ class WriteSummaryOp(_WritesValues):
         return [value(tag, field(TENSOR, tensor), *described)]
 
 
-@register_kernel("WriteScalarSummary", types={"T": REAL_NUMBERS})
+@register_kernel("WriteScalarSummary")
 class WriteScalarSummaryOp(_WritesValues):
     """Writes a number as float32."""
 
@@ -219,7 +219,7 @@ class WriteScalarSummaryOp(_WritesValues):
             return [value(tag, simple_value(float(given.reshape(-1)[:1].astype(np.float32)[0])))]
 
 
-@register_kernel("WriteHistogramSummary", types={"T": (*REAL_NUMBERS, DataType.DT_BOOL)})
+@register_kernel("WriteHistogramSummary")
 class WriteHistogramSummaryOp(_WritesValues):
     """Writes a histogram."""
 
