@@ -176,8 +176,11 @@ _STRICTER = {
     "ParseExample": _PAST_ITS_MESSAGE,
     "ParseExampleV2": _PAST_ITS_MESSAGE,
     "ParseSingleExample": _PAST_ITS_MESSAGE,
+    # TensorFlow logs the fault, and goes on with what its memory happens to hold.
+    "ImageProjectiveTransformV2": ["is not supported"],
+    "ImageProjectiveTransformV3": ["is not supported"],
 }
-"""What is refused here, by op, where TensorFlow takes damaged text or bytes."""
+"""What is refused here, by op, where TensorFlow takes damaged text or bytes, or a name that it does not know."""
 
 _OUTSIDE = {
     "EncodeProto": ["must be between 0 and"],
