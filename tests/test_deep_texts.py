@@ -19,6 +19,7 @@ import opkernel
 from opkernel import Graph, TensorSpec, raw_ops
 from opkernel.checkpoint import get_checkpoint_state
 from opkernel.cli.commands import commands
+from opkernel.data import Dataset
 from opkernel.distributed import ClusterSpec, predict
 from opkernel.distributed.batches.text_rows import text_rows
 from opkernel.errors import OpError
@@ -117,6 +118,16 @@ def decoded(text: str, _: Path) -> object:
     )
 
 
+def asserted(text: str, _: Path) -> object:
+    dataset = Dataset.range(1)
+    return raw_ops.AssertPrevDataset(
+        input_dataset=dataset.variant_tensor,
+        transformations=[text.encode()],
+        output_types=[opkernel.int64],
+        output_shapes=[[]],
+    )
+
+
 def of_variant(kind: Any) -> Callable[[str, Path], object]:
     """What a text leads to that describes a value in a file."""
     return lambda text, _: kind.from_proto(VariantTensorDataProto(metadata=text.encode()))
@@ -171,6 +182,10 @@ PARSERS: dict[str, list[tuple[list[str], Callable[[str, Path], object]]]] = {
         (JSON, lambda text, _: raw_ops.DecodeJSONExample(json_examples=[text.encode()]))
     ],
     "opkernel.ops.parsing.protos": [(GRAPHS, decoded)],
+    "opkernel.ops.data.assertions_and_services": [
+        (proto("attr { key: 'f' value { func { "), asserted)
+    ],
+    "opkernel.ops.data.loaded_datasets": [(GRAPHS, in_file("snapshot.metadata", Dataset.load))],
     "opkernel.ops.data.iterator_state": [(JSON, of_variant(IteratorState))],
     "opkernel.ops.data.windows": [(JSON, of_variant(WindowElements))],
     "opkernel.plugins.discovery": [(TOML, in_file("plugin.toml", broken))],

@@ -22,6 +22,7 @@ from opkernel.cli.commands import commands
 from opkernel.cli.files import OutputPath
 from opkernel.distributed import predict
 from opkernel.errors import InvalidArgumentError
+from opkernel.io import TFRecordWriter
 from opkernel.opdef import OpHistory, global_op_registry, write_op_history
 from opkernel.proto import NodeDef, StepStats
 from opkernel.runtime.traces import write_chrome_trace, write_perfetto_trace
@@ -67,11 +68,13 @@ WRITERS: dict[str, Callable[[str], object]] = {
     "write_perfetto_trace": lambda path: write_perfetto_trace(StepStats(), path),
     "save_failure": lambda path: save_failure(failing_call(), path),  # type: ignore[arg-type]  # as text
     "predict": map_model,
+    "TFRecordWriter": TFRecordWriter,
 }
 OTHERS = {
     *("BundleReader", "SlicesReader", "load_checkpoint", "list_variables", "latest_checkpoint"),
     *("get_checkpoint_state", "Checkpoint.restore", "file_kind", "load_graph", "load_graph_def"),
     *("load", "load_as_session", "SessionModel", "read_op_history", "load_library", "ModelServer"),
+    *("tf_record_iterator", "summary_iterator"),
     *("serve", "check_saved_call", "read_op_call", "Saver.restore"),  # so far: they read
     *(
         "ObjectGraph.find",

@@ -6,6 +6,7 @@
 The recorded calls in `../shared/vectors` are many. Of each op, this keeps small calls that together run each step from
 line to line of the op's code, have each value of its attrs, each rank of its first inputs, and each status code; and a
 few calls on larger arrays with results of many values. It leaves out ops without a kernel, and the few calls that opkernel answers otherwise; `opkernel coverage` counts these.
+That is also so where opkernel does what oneDNN does, with which TensorFlow was not recorded.
 `more` adds, of larger calls and those of TensorFlow's security advisories, what runs further steps, and of all small
 calls some with other pairs of attrs, dtypes and ranks.
 The sequences of calls that share variables, tables, lists and the like are all kept. A line of a file is a recorded call

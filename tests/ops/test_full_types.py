@@ -10,8 +10,6 @@ from opkernel.opdef import (
     run_shape_fn,
 )
 from opkernel.opdef.full_type import FullTypeId
-from opkernel.ops.catalogue import MODULE_OF_OP
-from opkernel.ops.full_types import FORWARD_TYPE_FNS
 from opkernel.ops.loader import all_op_names
 from opkernel.proto import FullTypeDef
 from opkernel.types import DataType
@@ -53,10 +51,6 @@ def test_the_ops_with_type_inference_functions(registrations):
     }
     assert forward == WITH_FORWARD_FN
     assert reverse == {"MakeIterator": 1}
-
-
-def test_an_op_with_a_module_names_its_functions_there():
-    assert not MODULE_OF_OP.keys() & FORWARD_TYPE_FNS.keys()
 
 
 def test_declared_types_are_of_known_kinds(registrations):

@@ -281,6 +281,8 @@ MAKE_NO_LONG_STRINGS = {
     "AudioSummary",  # gone from graphs of today; as AudioSummaryV2
     *("GetSessionHandle", "FakeQueue", "DtypeWithDefaultOp", "TensorArrayV2", "TensorArrayGradV2"),
     *("ShardedFilename", "ShardedFilespec", "MatchingFiles"),
+    *("DatasetToGraph", "DatasetToGraphV2", "Fact"),
+    *("ExperimentalStatsAggregatorSummary", "StatsAggregatorSummary"),
     *("GetOptions", "IteratorGetDevice", "ExperimentalIteratorGetDevice"),
     *("IteratorToStringHandle", "MultiDeviceIteratorToStringHandle"),
 }

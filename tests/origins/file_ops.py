@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +50,10 @@ def fill(folder: Path) -> None:
     (folder / "numbers").write_bytes(np.arange(2, dtype=np.float32).tobytes())
     (folder / "weights").write_bytes(b"1\n2\n3\n")
     (folder / "records").write_bytes(_RECORD)
+    with contextlib.closing(sqlite3.connect(folder / "database")):
+        (folder / "database").touch()
+    with BundleWriter(folder / "matrix") as writer:
+        writer.add("a", np.ones((2, 1), np.float32))
     with BundleWriter(folder / "v2") as writer:
         writer.add("a", np.ones(2, np.float32))
     for part in ("part-0", "part-1"):
@@ -186,6 +192,62 @@ def _records(op: str, file: str, **arguments: Any) -> Callable[[Path], Any]:
         attrs: dict[str, Any] = {"output_types": [opkernel.string], "output_shapes": [[]]}
         first = raw_ops.TakeDataset(input_dataset=dataset, count=np.int64(1), **attrs)
         return _only(first, opkernel.string)
+
+    return build
+
+
+def _remapping(folder: Path) -> Any:
+    remapping, _ = raw_ops.GenerateVocabRemapping(
+        new_vocab_file=scalar(folder / "in.txt"),
+        old_vocab_file=scalar(folder / "in.txt"),
+        new_vocab_offset=0,
+        num_new_vocab=2,
+    )
+    return remapping
+
+
+def _matrix(folder: Path) -> Any:
+    return raw_ops.LoadAndRemapMatrix(
+        ckpt_path=scalar(folder / "matrix"),
+        old_tensor_name=scalar("a"),
+        row_remapping=np.int64([0, 1]),
+        col_remapping=np.zeros(0, np.int64),
+        initializing_values=np.zeros(0, np.float32),
+        num_rows=2,
+        num_cols=1,
+    )
+
+
+def _rows(op: str) -> Callable[[Path], Any]:
+    def build(folder: Path) -> Any:
+        dataset = getattr(raw_ops, op)(
+            filenames=scalar(folder / "in.txt"),
+            compression_type=_PLAIN,
+            buffer_size=np.int64(8),
+            header=np.bool_(True),
+            field_delim=scalar(","),
+            use_quote_delim=np.bool_(True),
+            na_value=_PLAIN,
+            select_cols=_NO_OFFSETS,
+            record_defaults=[vector("")],
+            output_shapes=[[]],
+            **({"exclude_cols": _NO_OFFSETS} if op == "CSVDatasetV2" else {}),
+        )
+        return _only(dataset, opkernel.string)
+
+    return build
+
+
+def _query(op: str) -> Callable[[Path], Any]:
+    def build(folder: Path) -> Any:
+        dataset = getattr(raw_ops, op)(
+            driver_name=scalar("sqlite"),
+            data_source_name=scalar(folder / "database"),
+            query=scalar("SELECT 1"),
+            output_types=[opkernel.int64],
+            output_shapes=[[]],
+        )
+        return _only(dataset, opkernel.int64)
 
     return build
 
@@ -363,6 +425,16 @@ _OPS = [
         ),
     ),
     FileOp("FixedUnigramCandidateSampler", _sampler),
+    FileOp("GenerateVocabRemapping", _remapping),
+    FileOp("LoadAndRemapMatrix", _matrix),
+    FileOp(
+        "RecordInput",
+        lambda folder: raw_ops.RecordInput(
+            file_pattern=str(folder / "records"), file_parallelism=1, batch_size=1
+        ),
+    ),
+    *(FileOp(op, _rows(op)) for op in ("CSVDataset", "CSVDatasetV2", "ExperimentalCSVDataset")),
+    *(FileOp(op, _query(op)) for op in ("SqlDataset", "ExperimentalSqlDataset")),
     FileOp("InitializeTableFromTextFileV2", _table("V2")),
     FileOp("InitializeTableFromTextFile", _table(""), in_functions=False),
     FileOp("ReaderReadV2", _reading("V2", up_to=False)),

@@ -80,14 +80,7 @@ def _declared_op(name: str) -> OpRegistrationData | None:
     op_def = tensorflow_op_defs().get(name)
     if op_def is None:
         return None
-    from opkernel.ops.full_types import FORWARD_TYPE_FNS  # for such ops alone
-
-    return OpRegistrationData(
-        op_def,
-        _shape_fn(name),
-        forward_type_fn=FORWARD_TYPE_FNS.get(name),
-        traits=traits_of_op(name),
-    )
+    return OpRegistrationData(op_def, _shape_fn(name), traits=traits_of_op(name))
 
 
 def _shape_fn(name: str) -> OpShapeInferenceFn | None:

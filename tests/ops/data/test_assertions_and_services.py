@@ -138,3 +138,9 @@ def test_pools_and_collectors_are_there_and_do_nothing() -> None:
     with pytest.raises(errors.OpError):
         raw_ops.StatsAggregatorSummary(iterator=pool)
     assert raw_ops.DummyIterationCounter() is not None
+
+
+@pytest.mark.parametrize("threads", [-1, 65536, 1610612736, 1 << 40])
+def test_a_pool_has_at_most_65535_threads(threads: int) -> None:
+    with pytest.raises(errors.InvalidArgumentError, match="num_threads"):
+        raw_ops.ThreadPoolHandle(num_threads=threads, display_name="pool")

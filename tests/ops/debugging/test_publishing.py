@@ -13,7 +13,6 @@ from opkernel.errors import (
     InternalError,
     InvalidArgumentError,
     PermissionDeniedError,
-    UnavailableError,
     UnimplementedError,
 )
 from opkernel.testing import expect_shapes
@@ -128,7 +127,7 @@ def count(*urls: str, gated: bool = False) -> Any:
 def test_places_that_are_no_files(tmp_path: Path) -> None:
     with pytest.raises(PermissionDeniedError, match="to a server"):
         count("grpc://localhost:1")
-    with pytest.raises(UnavailableError, match="Invalid debug target URL: http://x"):
+    with pytest.raises(InternalError, match="Invalid debug target URL: http://x"):
         count("http://x", f"file://{tmp_path}")
     with pytest.raises(InvalidArgumentError, match="No callback registered for: a"):
         count("memcbk://a")

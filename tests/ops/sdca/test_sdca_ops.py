@@ -85,7 +85,7 @@ def test_steps_close_the_gap_between_the_problems(loss: str, adaptive: bool) -> 
     labels = (features @ [1, -2, 0.5, 0] > 0).astype(np.float32)
     weights, state = np.zeros(4, np.float32), np.zeros((30, 4), np.float32)
     l2 = np.float32(3)
-    for _ in range(60):
+    for _ in range(300 if adaptive else 60):  # each step draws the examples that it looks at
         state, _, (change,) = raw_ops.SdcaOptimizerV2(
             sparse_example_indices=[],
             sparse_feature_indices=[],

@@ -14,16 +14,21 @@ import re
 from opkernel.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from opkernel.kernel import (
     FunctionRunOptions,
+    OpKernelConstruction,
     OpKernelContext,
     ResourceBase,
     make_resource_handle,
     tensor_of_handle,
 )
+from opkernel.messages import short_repr
+from opkernel.opdef import full_type
+from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.data.dataset import DatasetBase, dataset_of
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op, declare
 from opkernel.ops.data.iterator_resource import check_types
 from opkernel.ops.data.passed_on import SameDataset
 from opkernel.ops.data.selections import ShardedDataset
+from opkernel.ops.input_checks import require
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import (
     InexpensiveKernel,
@@ -35,6 +40,8 @@ from opkernel.types import object_scalar
 
 __all__ = ["AssertPrevDataset", "auto_shard_dataset"]
 
+_SHARDED = full_type.container_map(FullTypeId.TFT_DATASET, 0, full_type.shard_tensor)
+_MAX_THREADS = 1 << 16
 _OFF, _AUTO, _FILE, _DATA, _HINT = -1, 0, 1, 2, 3
 _OF_FILES = re.compile(r"(TFRecord|TextLine|FixedLengthRecord|CSV|SSTable|ArrayRecord)Dataset")
 
@@ -89,13 +96,16 @@ def _transformation(text: bytes) -> NameAttrList:
 
     try:
         return text_format.Parse(text.decode("utf-8", "replace"), NameAttrList())
-    except text_format.ParseError as error:
-        raise InvalidArgumentError(f"Could not parse the transformation {text!r}") from error
+    except (text_format.ParseError, RecursionError) as error:
+        raise InvalidArgumentError(
+            f"Could not parse the transformation {short_repr(text)}"
+        ) from error
 
 
 @dataset_op(
     "AutoShardDataset",
     "ExperimentalAutoShardDataset",
+    forward_type_fns={"AutoShardDataset": _SHARDED},
     doc="The part of the elements for one of several workers, as a policy says.",
 )
 def auto_shard_dataset(node: DatasetNode) -> DatasetBase:
@@ -202,9 +212,15 @@ declare("DummyIterationCounter", doc="A handle in the place of one to a counter 
 
 @register_kernel("ThreadPoolHandle", "ExperimentalThreadPoolHandle")
 class ThreadPoolHandle(_HandleOp):
-    """Gives the handle to a pool."""
+    """Gives the handle to a pool; the number of its threads is from 0 to 65535."""
 
     resource_type = ThreadPool
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        threads = construction.get_attr("num_threads", "int32")
+        require(threads >= 0, "`num_threads` must be >= 0")
+        require(threads < _MAX_THREADS, f"`num_threads` must be < {_MAX_THREADS}")
 
 
 @register_kernel(

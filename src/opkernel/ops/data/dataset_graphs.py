@@ -18,7 +18,8 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError, Unimp
 from opkernel.graph import Graph, import_graph_def
 from opkernel.graph.functions.graph_to_function import graph_to_function_def
 from opkernel.kernel import FunctionRunOptions, InstantiateOptions, OpKernel, OpKernelContext
-from opkernel.opdef import GRAPH_DEF_VERSION
+from opkernel.opdef import GRAPH_DEF_VERSION, full_type
+from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.data.dataset import DatasetBase, dataset_of
 from opkernel.ops.data.dataset_op import MadeBy, declare
 from opkernel.ops.registration import register_kernel
@@ -33,13 +34,19 @@ _DUMMIES = {"seed_generator": "DummySeedGenerator", "cache": "DummyMemoryCache"}
 """What stands in a graph for resources, by the input: with these, a dataset makes its own."""
 _RESULT = "dataset"
 
+_TYPE_FNS = {
+    "DatasetFromGraph": full_type.decode(FullTypeId.TFT_STRING, 0),
+    "DatasetToGraphV2": full_type.encode(FullTypeId.TFT_STRING, 0),
+}
+"""The functions that infer the full types of outputs, by op."""
+
 for _name, _doc in {
     "DatasetToGraph": "The serialized GraphDef of the nodes that make a dataset.",
     "DatasetToGraphV2": "The serialized GraphDef of the nodes that make a dataset.",
     "DatasetFromGraph": "The dataset that the nodes of a serialized GraphDef make.",
     "DatasetFingerprint": "A number that equal datasets have, as far as their graphs are equal.",
 }.items():
-    declare(_name, doc=_doc)
+    declare(_name, doc=_doc, forward_type_fn=_TYPE_FNS.get(_name))
 
 
 class _GraphOfDataset:

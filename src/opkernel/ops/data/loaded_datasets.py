@@ -252,7 +252,7 @@ def distributed_metadata(
     try:
         text = read_whole(permissions, os.path.join(folder, METADATA)).decode()
         return text_format.Parse(text, DistributedSnapshotMetadata())
-    except (NotFoundError, UnicodeDecodeError, text_format.ParseError):
+    except (NotFoundError, UnicodeDecodeError, text_format.ParseError, RecursionError):
         return None
 
 

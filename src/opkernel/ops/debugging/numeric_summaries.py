@@ -15,9 +15,9 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext
-from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes import unknown_shape
-from opkernel.ops.debugging.publishing import DebugKernel, is_closed
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes import scalar_shape, unknown_shape
+from opkernel.ops.debugging.publishing import DebugKernel
 from opkernel.ops.registration import INTEGERS, REAL_NUMBERS, WIDE_FLOATS, register_kernel
 from opkernel.types import DataType
 
@@ -32,16 +32,10 @@ _ATTRS = [
 ]
 
 
-def nan_count_shape(c: InferenceContext) -> None:
-    """[1]; [0] if nothing is computed."""
-    is_empty = is_closed(c.get_attr("gated_grpc"), c.get_attr("debug_urls"))
-    c.set_output(0, c.vector(0 if is_empty else 1))
-
-
 DEBUG_NAN_COUNT = register_op(
     "DebugNanCount(input: T) -> output: int64",
     attrs=[*_ATTRS, "gated_grpc: bool = false"],
-    shape_fn=nan_count_shape,
+    shape_fn=scalar_shape,
     traits="writes_files file_attr=debug_urls",
     allows_uninitialized_input=True,
     doc="The number of NaNs in `input`, as a vector, which a debugger may be shown.",

@@ -8,6 +8,7 @@ from opkernel.opdef import (
     InferenceContext,
     OpShapeInferenceFn,
     scalar_shape,
+    unchanged_shape,
     unknown_shape,
 )
 from opkernel.opdef.common_shapes import no_outputs
@@ -38,6 +39,6 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(("ResourceCreateOp", "ResourceUsingOp"), no_outputs),
     **dict.fromkeys(_UNKNOWN.split(), unknown_shape),
     "KernelLabelRequired": shape_rule("[?] -> []"),
-    "SleepIdentityOp": lambda c: c.set_output(0, c.input(1)),
+    "SleepIdentityOp": unchanged_shape,
     "SymbolicGradient": _symbolic_gradient,
 }

@@ -10,17 +10,14 @@ Source: TensorFlow core/grappler/optimizers/generic_layout_optimizer.cc.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.opdef import attr_to_python
-from opkernel.opdef.shapes.channel_order import (
-    CHANNELS_FIRST,
-    PER_DIMENSION,
-    ChannelOrder,
-    channels_last_attrs,
-)
+
+if TYPE_CHECKING:
+    from opkernel.opdef.shapes.channel_order import ChannelOrder
 
 _BIASES = frozenset({"BiasAdd", "BiasAddGrad"})
 """Their kernels take both layouts, and neither is faster."""
@@ -29,10 +26,12 @@ _BIASES = frozenset({"BiasAdd", "BiasAddGrad"})
 def layout(editor: GraphEditor) -> None:
     """Turn operations on channels-first images into operations on channels-last images."""
     order = [op for op in editor.operations() if op.traits.images and op not in editor.feeds]
-    first = [op for op in order if _format(op) in CHANNELS_FIRST]
+    first = [op for op in order if _format(op).startswith("NC")]
     if {op.type for op in first} <= _BIASES:
         return
-    for op in first:
+    from opkernel.opdef.shapes.channel_order import CHANNELS_FIRST  # few graphs have such images
+
+    for op in [op for op in first if _format(op) in CHANNELS_FIRST]:
         is_alone = op not in editor.preserved or len(op.outputs) == 1
         if is_alone and not editor.is_conditional(op) and editor.is_valid(op):
             _turn(editor, op, CHANNELS_FIRST[_format(op)])
@@ -47,7 +46,7 @@ def _turn(editor: GraphEditor, op: Operation, order: ChannelOrder) -> None:
     if roles is None:
         return
     inputs = [
-        _turned_input(editor, op, tensor, role)
+        _turned_input(editor, op, tensor, role, order)
         for tensor, role in zip(op.inputs, roles, strict=True)
     ]
     name, attrs = f"{op.name}/{order.last}", _turned_attrs(editor, op)
@@ -76,18 +75,19 @@ def _roles(editor: GraphEditor, op: Operation, rank: int) -> str | None:
     return roles
 
 
-def _turned_input(editor: GraphEditor, op: Operation, tensor: Tensor, role: str) -> Tensor:
+def _turned_input(
+    editor: GraphEditor, op: Operation, tensor: Tensor, role: str, order: ChannelOrder
+) -> Tensor:
     """The input with channels last, or the shape of such an input."""
     if role == "-":
         return tensor
-    layout = _format(op)
-    order, name = CHANNELS_FIRST[layout], f"{op.name}/{tensor.op.name}/channels_last"
+    name = f"{op.name}/{tensor.op.name}/channels_last"
     if role == "i":
         return _transposed(editor, tensor, order.to_last, name)
     sizes = editor.free_value(tensor)
     if sizes is not None and sizes.shape == (len(order.to_last),):
         return editor.constant(sizes[list(order.to_last)], tensor.dtype, name, op.device)
-    attrs = {"T": tensor.dtype.base, "src_format": layout, "dst_format": order.last}
+    attrs = {"T": tensor.dtype.base, "src_format": _format(op), "dst_format": order.last}
     return editor.add("DataFormatVecPermute", [tensor], name, attrs, op.device).outputs[0]
 
 
@@ -101,6 +101,8 @@ def _transposed(
 
 def _turned_attrs(editor: GraphEditor, op: Operation) -> dict[str, Any]:
     """The attrs of a node; attrs with a number for each dimension are put in another order."""
+    from opkernel.opdef.shapes.channel_order import PER_DIMENSION, channels_last_attrs
+
     attrs: dict[str, Any] = editor.attrs(op)
     lists = [name for name in (*PER_DIMENSION, "explicit_paddings") if name in attrs]
     numbers = {name: attr_to_python(attrs[name], "list(int)") for name in lists}
