@@ -27,6 +27,9 @@ _SCALARS = {
 }
 
 
+_PACKAGES = ("tensorflow", "tensorflow.data", "tensorflow.data.experimental")
+
+
 def compile_descriptors() -> bytes:
     """The serialized FileDescriptorSet of every schema, imports included and in order."""
     include = str(Path(protoc.__file__).parent / "_proto")
@@ -41,7 +44,9 @@ def compile_descriptors() -> bytes:
 
 def _value_type(field: FieldDescriptorProto) -> str:
     if field.type == field.TYPE_MESSAGE:
-        name = field.type_name.lstrip(".").removeprefix("tensorflow.")
+        name = field.type_name.lstrip(".")
+        for package in reversed(_PACKAGES):
+            name = name.removeprefix(f"{package}.")
         return "Message" if name.startswith("google.") else name
     return _SCALARS.get(field.type, "int")
 
@@ -124,7 +129,7 @@ def stub_text(descriptors: bytes) -> str:
     """The typing stub of `opkernel.proto`."""
     lines = [_HEADER]
     for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors).file:
-        if file.package == "tensorflow":
+        if file.package in _PACKAGES:
             for message in file.message_type:
                 lines.extend(_message(message, file.package, ""))
     return "\n".join(lines)

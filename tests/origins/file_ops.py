@@ -210,7 +210,7 @@ def _matrix(folder: Path) -> Any:
     return raw_ops.LoadAndRemapMatrix(
         ckpt_path=scalar(folder / "matrix"),
         old_tensor_name=scalar("a"),
-        row_remapping=np.int64([0, 1]),
+        row_remapping=np.arange(2),
         col_remapping=np.zeros(0, np.int64),
         initializing_values=np.zeros(0, np.float32),
         num_rows=2,

@@ -69,7 +69,7 @@ def tensorflow_pool(tf):
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_message_has_tensorflows_schema(name, tensorflow_pool):
     ours = getattr(proto, name).DESCRIPTOR
-    theirs = tensorflow_pool.FindMessageTypeByName(f"tensorflow.{name}")
+    theirs = tensorflow_pool.FindMessageTypeByName(ours.full_name)
     assert message_facts(ours) == message_facts(theirs)
 
 

@@ -69,13 +69,18 @@ def _serialized_files(descriptor_set: bytes) -> Iterator[bytes]:
         position += length
 
 
-def _load() -> list[str]:
-    """Fill the pool and return the names of the top-level messages."""
+_PACKAGES = ("tensorflow", "tensorflow.data", "tensorflow.data.experimental")
+"""Whose messages can be imported from here, as in `tools/generate_proto.py`."""
+
+
+def _load() -> dict[str, str]:
+    """Fill the pool and return the full names of the top-level messages, by their names."""
     with open(os.path.join(os.path.dirname(__file__), "descriptors.binpb"), "rb") as file:
         data = file.read()
     files = [POOL.AddSerializedFile(file) for file in _serialized_files(data)]
-    ours = [file for file in files if file.package == "tensorflow"]
-    return sorted([name for file in ours for name in file.message_types_by_name])
+    ours = [file for file in files if file.package in _PACKAGES]
+    found = [message for file in ours for message in file.message_types_by_name.values()]
+    return {message.name: message.full_name for message in sorted(found, key=lambda m: m.name)}
 
 
 _names = _load()
@@ -85,7 +90,7 @@ def __getattr__(name: str) -> type[Message]:
     if name not in _names:
         hint = "" if name.startswith("_") else did_you_mean(name, _names)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
-    descriptor = POOL.FindMessageTypeByName(f"tensorflow.{name}")
+    descriptor = POOL.FindMessageTypeByName(_names[name])
     found = message_class(descriptor)
     if name == "OpDef":
         setattr(found, "__repr__", _op_def_text)  # noqa: B010  # mypy takes it for a mistake

@@ -27,7 +27,7 @@ from opkernel.kernel import OpKernelContext, check_allocation
 from opkernel.ops.data.dataset_op import declare
 from opkernel.ops.data.iterators import OfElements
 from opkernel.ops.registration import register_kernel
-from opkernel.proto import POOL, DecodeError, TensorProto, VariantTensorDataProto, message_class
+from opkernel.proto import CompressedElement, DecodeError, TensorProto, VariantTensorDataProto
 from opkernel.types import (
     DataType,
     OpaqueVariant,
@@ -42,8 +42,7 @@ from opkernel.types import (
 declare("CompressElement", doc="The components of an element, compressed into one value.")
 declare("UncompressElement", doc="The components of an element that CompressElement made.")
 
-_TYPE_NAME = "tensorflow.data.CompressedElement"
-_Element: Any = message_class(POOL.FindMessageTypeByName(_TYPE_NAME))
+_TYPE_NAME = CompressedElement.DESCRIPTOR.full_name
 _MOST_BYTES = (1 << 32) - 1
 _TIMES = 3
 """So many times the bytes of an element are there while it is compressed."""
@@ -76,7 +75,7 @@ class CompressedVariant(Variant):
             InvalidArgumentError: it is malformed.
         """
         try:
-            return cls(_Element.FromString(proto.metadata))
+            return cls(CompressedElement.FromString(proto.metadata))
         except DecodeError as error:
             raise InvalidArgumentError("A compressed element is malformed") from error
 
@@ -87,7 +86,7 @@ register_variant_decoder(_TYPE_NAME, CompressedVariant.from_proto)
 @register_kernel("CompressElement")
 def compress_element(components: Any, *, input_types: list[DataType]) -> Any:
     with making_bytes("a compressed element", _TIMES * sum(one.nbytes for one in components)):
-        element, pieces = _Element(), list[bytes]()
+        element, pieces = CompressedElement(), list[bytes]()
         for tensor, dtype in zip(components, input_types, strict=True):
             parts = _parts(np.asarray(tensor), dtype)
             element.component_metadata.add(
