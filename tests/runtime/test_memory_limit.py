@@ -96,6 +96,7 @@ GIVES_NOTHING_NEW = [
     "TensorListSetItem",
     "TensorListSplit",
     "TensorListStack",
+    "TensorMapLookup",
     "Timestamp",
     "ToBool",
     "Transpose",
