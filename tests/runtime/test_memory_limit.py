@@ -38,6 +38,7 @@ GIVES_NOTHING_NEW = [
     "Case",
     "CheckNumerics",
     "CheckNumericsV2",
+    "CompositeTensorVariantToComponents",
     "ControlTrigger",
     "DebugGradientIdentity",
     "DebugIdentity",

@@ -13,12 +13,18 @@ from typing import Any
 
 import opkernel.gradients as g
 from opkernel.errors import FailedPreconditionError, InternalError, UnimplementedError
-from opkernel.kernel import OpKernelConstruction, OpKernelContext, forward_input
+from opkernel.kernel import (
+    OpKernelConstruction,
+    OpKernelContext,
+    check_allocation,
+    forward_input,
+)
 from opkernel.opdef import InferenceContext, OpHandle, OpShapeInferenceFn, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.debugging.publishing import DebugKernel, is_closed
 from opkernel.ops.registration import register_kernel
 from opkernel.records import replace
+from opkernel.types import DataType
 
 _URLS = "debug_urls: list(string) = []"
 
@@ -134,13 +140,20 @@ COPY, COPY_HOST = (
 
 
 @register_kernel(COPY, COPY_HOST, kind="view", factory=True)
-def copy(*, debug_ops_spec: list[str]) -> Callable[[Any], Any]:
+def copy(*, debug_ops_spec: list[str], T: DataType) -> Callable[[Any], Any]:
     for spec in debug_ops_spec:
         if spec.count(";") != 2:
             raise InternalError(
                 f"Unexpected number of semicolons in debug_ops_spec element: {spec}"
             )
-    return lambda tensor: tensor if tensor.dtype == object else tensor.copy()
+
+    def copied(tensor: Any) -> Any:
+        if tensor.dtype == object:
+            return tensor
+        check_allocation(tensor.shape, T)
+        return tensor.copy()
+
+    return copied
 
 
 CHECK_PINNED = register_op(

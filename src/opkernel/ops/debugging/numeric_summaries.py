@@ -14,7 +14,7 @@ import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import OpKernelConstruction, OpKernelContext
+from opkernel.kernel import OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import scalar_shape, unknown_shape
 from opkernel.ops.debugging.publishing import DebugKernel
@@ -193,7 +193,9 @@ def debug_numeric_summary_v2(
         summary = _SUMMARIES.get(tensor_debug_mode)
         if summary is None:
             raise UnimplementedError(f"Unimplemented tensor debug mode: {tensor_debug_mode}")
-        return np.array(summary(tensor, tensor_id, T, 1 << digits), numpy_dtype)
+        values = summary(tensor, tensor_id, T, 1 << digits)
+        check_allocation((len(values),), output_dtype)
+        return np.array(values, numpy_dtype)
 
     return kernel
 
