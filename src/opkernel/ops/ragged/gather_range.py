@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
-from opkernel.device.work_clock import in_time
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -104,7 +104,9 @@ def ragged_gather(
     nested: list[Any], values: Any, indices: Any, *, Tsplits: DataType, OUTPUT_RAGGED_RANK: int
 ) -> tuple[list[Any], Any]:
     require(not any(level.ndim == 0 for level in nested), "Split tensors must not be scalars")
-    splits = [level.reshape(-1).astype(np.int64) for level in nested]
+    if Tsplits is not DataType.DT_INT64:
+        check_allocation((sum(level.size for level in nested),), DataType.DT_INT64)
+    splits = [level.reshape(-1).astype(np.int64, copy=False) for level in nested]
     if values.ndim == 0 or any(level.size == 0 for level in splits):
         raise InvalidArgumentError("Splits and values must have rows")
     _check_indices(indices, nested[0].shape[0] - 1)
@@ -132,7 +134,7 @@ def _check_indices(indices: Any, rows: int) -> None:
 
 def _check_splits(splits: list[Any], size: int) -> None:
     sizes = [*(level.size - 1 for level in splits[1:]), size]
-    for level, limit in zip(splits, sizes, strict=True):
+    for level, limit in in_time([*zip(splits, sizes, strict=True)], SLOW):
         require(not (level < 0).any(), "Ragged splits must be non-negative")
         require(not (np.diff(level) < 0).any(), "Ragged splits must be sorted")
         require(level[-1] <= limit, "Ragged splits must not point past values")
@@ -141,7 +143,7 @@ def _check_splits(splits: list[Any], size: int) -> None:
 def _check_size(splits: Sequence[Any], rows: Any) -> None:
     """Refuse results that fit no memory, before they are made."""
     begins = np.arange(splits[0].size)
-    for level in splits:
+    for level in in_time(splits, SLOW):
         begins = level[begins]
         total = (begins[rows + 1] - begins[rows]).sum() if rows.size else 0
         check_allocation((_ARRAYS, int(total)), DataType.DT_INT64)
