@@ -111,10 +111,7 @@ class PyFunc(OpKernel):
 
     def results(self, returned: Any) -> _Results:
         """The arrays of the values that the function returned."""
-        if returned is None:
-            return []
-        values = returned if isinstance(returned, tuple | list) else [returned]
-        return [_array(value) for value in values]
+        return [_array(value) for value in _values(returned)]
 
 
 @register_kernel("EagerPyFunc")
@@ -122,13 +119,17 @@ class EagerPyFunc(PyFunc):
     """Calls a function with arrays; its results are converted to the types of the outputs."""
 
     def results(self, returned: Any) -> _Results:
-        if returned is None:
-            return []
-        values = returned if isinstance(returned, tuple | list) else [returned]
-        return [
-            _converted(value, dtype)
-            for value, dtype in zip(values, self.output_types, strict=False)
-        ]
+        pairs = zip(
+            _values(returned), self.output_types, strict=False
+        )  # `compute` compares their number
+        return [_converted(value, dtype) for value, dtype in pairs]
+
+
+def _values(returned: Any) -> _Results:
+    """What a function returned, as a sequence."""
+    if returned is None:
+        return []
+    return returned if isinstance(returned, tuple | list) else [returned]
 
 
 def _own(argument: Any) -> Any:
@@ -168,10 +169,9 @@ def _array(value: Any) -> Any:
 def _converted(value: Any, dtype: DataType) -> Any:
     """A value as an array of a type; arrays are cast, values of Python must fit."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSU":
-        stays = (
-            value.size and dtype.numpy_dtype.kind == "O"
-        )  # and is refused: numbers are no strings
-        return value if stays else value.astype(dtype.numpy_dtype)
+        if value.size and dtype.numpy_dtype.kind == "O":
+            return value  # which `compute` refuses: numbers are no strings
+        return value.astype(dtype.numpy_dtype)
     array = array_from_python(value, dtype)
     if not all(isinstance(item, str | bytes) for item in array.flat if array.dtype.kind == "O"):
         raise TypeError(f"Cannot make a {dtype.string} tensor of {short_repr(value)}")
