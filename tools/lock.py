@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 BUILD = PROJECT["build-system"]["requires"][0]
 LOWEST = "requirements-lowest.lock"
-TESTED_EXTRAS = ("checksums", "image", "safetensors", "scipy", "strings")
+TESTED_EXTRAS = ("checksums", "image", "numba", "safetensors", "scipy", "strings")
 # The lowest versions are tested without any; TensorFlow's environment has no use for XLA and OpenVINO.
 TENSORFLOW = "tensorflow-cpu==2.21.0"  # the release whose behaviour is the reference
 

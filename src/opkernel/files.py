@@ -8,12 +8,14 @@ wherever its path leads later. Where the system has no descriptors of directorie
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Self
 
 from opkernel.file_errors import checked_path
 from opkernel.interrupts import Closing, contextmanager
+from opkernel.logs import logger
 
 Opener = Callable[[str], int]
 """Opens a file for reading; gives its descriptor. Raises OSError, or an OpError that says why it may not."""
@@ -201,3 +203,34 @@ def _make_directories(path: str, count: int) -> None:
         _make_directories(os.path.dirname(path), count - 1)
         with suppress(FileExistsError):
             os.mkdir(path)
+
+
+def cache_folder(part: str) -> str | None:
+    """The folder where a part of opkernel keeps compiled programs for other processes; made where it is missing.
+
+    It is `$OPKERNEL_CACHE/PART`, by default `opkernel/PART` in the user's cache; `OPKERNEL_CACHE=off` turns it off.
+
+    Returns:
+        The folder; None where there is none, or where others than the user may write to it: programs are code.
+    """
+    root = os.environ.get("OPKERNEL_CACHE", "")
+    if root == "off" or not hasattr(os, "getuid"):
+        return None
+    if not root:
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        root = os.path.join(home, "opkernel")
+    folder = os.path.join(root, part)
+    try:
+        found = []
+        for one in (root, folder):
+            os.makedirs(one, mode=0o700, exist_ok=True)
+            found.append(os.stat(one))
+    except OSError:
+        return None
+    others = stat.S_IWGRP | stat.S_IWOTH
+    if all(one.st_uid == os.getuid() and not one.st_mode & others for one in found):
+        return folder
+    logger("opkernel.files").warning(
+        "%s is not used: others may write to it, and programs are code", folder
+    )
+    return None

@@ -13,6 +13,7 @@ EXTRA_OF = {
     "hypothesis": ("hypothesis", "test"),
     "jax": ("JAX", "xla"),
     "keras": ("Keras", "keras"),
+    "numba": ("Numba", "numba"),
     "openvino": ("OpenVINO", "openvino"),
     "prometheus_client": ("prometheus-client", "serve"),
     "pyarrow": ("pyarrow", "parquet"),

@@ -38,7 +38,7 @@ NAMED_SLOTS = {
         "XLA_CPU": "opkernel.xla.device",
     },
     "engine": {"openvino": "opkernel.engines.openvino", "xla": "opkernel.xla.engine"},
-    "kernel provider": {"blas": "opkernel.providers"},
+    "kernel provider": {"blas": "opkernel.providers", "loops": "opkernel.providers"},
     "kernels": {
         "XlaLaunch": "opkernel.runtime.engines.xla_ops",
         "XlaLaunchV2": "opkernel.runtime.engines.xla_ops",

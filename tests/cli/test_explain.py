@@ -237,15 +237,20 @@ def product(tmp_path: Path) -> Path:
     return file
 
 
+def providers(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """All but `loops`, which is available only where Numba is."""
+    return [one for one in facts["providers"] if one["name"] != "loops"]
+
+
 def asked(facts: dict[str, Any]) -> dict[str, str]:
-    return {one["name"]: one["verdict"] for one in facts["providers"]}
+    return {one["name"]: one["verdict"] for one in providers(facts)}
 
 
 def test_who_computes_a_node(command: Command, product: Path) -> None:
     facts = explained(command, product, "product")
     assert facts["provider"] == "blas"
     assert asked(facts) == {"blas": "chosen", "numpy": "not asked: blas computes it"}
-    assert [one["prepares"] for one in facts["providers"]] == [["b"], []]
+    assert [one["prepares"] for one in providers(facts)] == [["b"], []]
     assert "The provider blas computes it." in command("explain", str(product), "product").output
     facts = explained(command, product, "product", "--provider", "numpy")
     assert facts["provider"] == "numpy"
@@ -304,4 +309,4 @@ def test_providers_of_a_run(command: Command, product: Path) -> None:
     assert results[0] == results[1] == results[2]
     done = command("run", str(product), *x, "--provider", "nimpy")
     assert done.exit_code == 1
-    assert "There is no kernel provider 'nimpy'; there are blas, numpy" in done.output
+    assert "There is no kernel provider 'nimpy'; there are " in done.output

@@ -145,3 +145,27 @@ def test_what_may_be_needed_does_not_stop_a_model(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "Every op can run." in done.stdout
     assert "It may need, depending on its inputs, opkernel[image]: DecodePng" in done.stdout
+
+
+def test_an_extra_for_speed_is_named_by_doctor_and_explain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opkernel.libraries.is_installed", lambda module: module != "numba")
+    monkeypatch.setattr("opkernel.kernel.registry.provider._default", None)
+    graph = opkernel.Graph()
+    with graph.as_default():
+        boxes = opkernel.placeholder(opkernel.float32, [None, 4], name="boxes")
+        raw_ops.NonMaxSuppressionV2(
+            boxes=boxes, scores=boxes[:, 0], max_output_size=3, iou_threshold=0.5, name="kept"
+        )
+    file = tmp_path / "boxes.pb"
+    file.write_bytes(graph.as_graph_def().SerializeToString())
+    done = CliRunner().invoke(commands, ["doctor", str(file)])
+    assert done.exit_code == 0
+    words = (
+        "It runs faster with opkernel[numba]: NonMaxSuppressionV2 (pip install 'opkernel[numba]')."
+    )
+    assert words in done.output
+    done = CliRunner().invoke(commands, ["explain", str(file), "kept", "--json"])
+    (loops,) = [one for one in json.loads(done.output)["providers"] if one["name"] == "loops"]
+    assert loops["verdict"] == "not available here: pip install 'opkernel[numba]'"

@@ -36,6 +36,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.gradients.registry import notes_on_gradients_of_no_op
 from opkernel.graph import Graph
 from opkernel.kernel import registered_providers, validate_kernel_registrations
+from opkernel.kernel.missing_extras import MissingExtra, extras_for_speed
 from opkernel.kernel.registry.kernel_registry import kernels_of_no_op
 from opkernel.opdef import global_op_registry
 from opkernel.plugins import API_VERSION, Plugin, contents_of, load_plugins
@@ -96,6 +97,9 @@ def _examine(context: click.Context, model: Model, as_json: bool) -> None:
         print_text(one_line(f"{facts['file']}: {facts['kind']}"))
         print_program(facts)
         print_runnable({**runs, "not_runnable": problems})
+        for one in facts["faster_with"]:
+            speed = MissingExtra(one["extra"], one["ops"], one["certain"])
+            print_text(f"It {speed.sentence('runs faster with')}.")
         for op, why in problems.items():
             print_text(one_line(f"Problem: {op}: {why}"), fg="red")
         for op, needed_by in elsewhere.items():
@@ -116,6 +120,7 @@ def _model_facts(model: Model, graph: Graph) -> dict[str, Any]:
         "file": str(model),
         "kind": str(model.kind),
         **running_facts(graph, nodes),
+        "faster_with": [one.as_json() for one in extras_for_speed(nodes)],
         "runs": None,
         "elsewhere": {},
     }

@@ -298,9 +298,17 @@ def asked_providers(
         found.append(AskedProvider(provider.name, provider.priority, name, prepares, *answer))
     for other in registered_providers():
         if other not in providers:
-            why = "not among those to be asked" if other.is_available() else "not available here"
+            why = _why_not_asked(other, choice.node_def.op)
             found.append(AskedProvider(other.name, other.priority, "", (), why, False))
     return found
+
+
+def _why_not_asked(provider: KernelProvider, op: str) -> str:
+    if provider.is_available():
+        return "not among those to be asked"
+    if provider.extra and provider.kernels.registrations_for(op):
+        return f"not available here: pip install 'opkernel[{provider.extra}]'"
+    return "not available here"
 
 
 def _kernel_of(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from opkernel.device.local_device import CPU
 from opkernel.errors import OpError, UnimplementedError
 from opkernel.kernel.registry.create import create_op_kernel
+from opkernel.kernel.registry.provider import registered_providers
 from opkernel.libraries import is_extra_missing
 from opkernel.opdef import add_defaults_to_node_def, global_op_registry
 from opkernel.proto import NodeDef
@@ -18,7 +19,7 @@ class MissingExtra(NamedTuple):
 
     Attributes:
         extra: the name of the extra, such as `strings`.
-        ops: the ops whose kernels need it.
+        ops: the ops whose kernels need it, or have faster kernels with it.
         is_certain: whether all steps that run the ops need it; else some inputs of the ops do.
     """
 
@@ -27,9 +28,12 @@ class MissingExtra(NamedTuple):
     is_certain: bool
 
     def __str__(self) -> str:
-        need = "needs" if self.is_certain else "may need, depending on its inputs,"
+        return self.sentence("needs" if self.is_certain else "may need, depending on its inputs,")
+
+    def sentence(self, verb: str) -> str:
+        """What a model has to do with the extra, such as `needs opkernel[xla]: XlaSort (...)`."""
         ops = ", ".join(self.ops)
-        return f"{need} opkernel[{self.extra}]: {ops} (pip install 'opkernel[{self.extra}]')"
+        return f"{verb} opkernel[{self.extra}]: {ops} (pip install 'opkernel[{self.extra}]')"
 
     def as_json(self) -> dict[str, Any]:
         """The extra, the ops, and whether it is certain."""
@@ -55,6 +59,17 @@ def missing_extras(nodes: Iterable[NodeDef]) -> list[MissingExtra]:
     return [
         MissingExtra(extra, ops, not depends) for (depends, extra), ops in sorted(found.items())
     ]
+
+
+def extras_for_speed(nodes: Iterable[NodeDef]) -> list[MissingExtra]:
+    """The extras that are not installed and bring kernel providers with faster kernels for some of the nodes."""
+    wanting = [one for one in registered_providers() if one.extra and not one.is_available()]
+    ops = sorted({node.op for node in nodes}) if wanting else []
+    found = [
+        MissingExtra(one.extra, [op for op in ops if one.kernels.registrations_for(op)], False)
+        for one in wanting
+    ]
+    return [one for one in found if one.ops]
 
 
 def _lacks_library(node: NodeDef) -> bool:

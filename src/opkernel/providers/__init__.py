@@ -3,9 +3,18 @@
 Importing this room registers them; their kernels are loaded when a node first needs one.
 """
 
-from opkernel.kernel import register_provider
+from opkernel.kernel import KernelProvider, register_provider
 from opkernel.providers.blas import BLAS
 
-__all__ = ["BLAS"]
+__all__ = ["BLAS", "LOOPS"]
+
+LOOPS = KernelProvider(
+    "loops",
+    priority=20,
+    extra="numba",
+    modules={f"{__name__}.loops.boxes": ("NonMaxSuppression", "CombinedNonMax")},
+)
+"""Kernels as loops in Python, which Numba compiles."""
 
 register_provider(BLAS)
+register_provider(LOOPS)

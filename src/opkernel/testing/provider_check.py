@@ -12,6 +12,7 @@ Needs hypothesis: `pip install opkernel[test]`.
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,9 @@ from opkernel.kernel import (
     find_kernel_registration,
     global_kernel_registry,
 )
+from opkernel.libraries import is_installed
 from opkernel.opdef import global_op_registry, in_out_types_for_node
+from opkernel.providers.loops import loops_run
 from opkernel.state.lasting_values import note_lasting
 from opkernel.testing.check_kernels import Checker, node_for, takes
 from opkernel.testing.op_call import CheckFailure, OpCall
@@ -53,6 +56,8 @@ def check_provider(
 ) -> list[OpReport]:
     """Test all kernels of a provider against the reference kernels.
 
+    Where Numba is installed, their loops run compiled.
+
     Args:
         provider: A provider that is registered, or its name.
         ops: The ops that are tested; all that it has kernels for if None.
@@ -72,7 +77,8 @@ def check_provider(
     names = ops_of_provider(found) if ops is None else ops
     if not names:
         raise FailedPreconditionError(f"Provider {found.name!r} has no kernels")
-    return [_check(found, op, max_examples, tolerance) for op in names]
+    with loops_run("compiled") if is_installed("numba") else nullcontext():
+        return [_check(found, op, max_examples, tolerance) for op in names]
 
 
 def check_provider_on_call(
@@ -87,7 +93,8 @@ def check_provider_on_call(
         CheckFailure: An AssertionError: they differ from the reference, or a rule is broken.
     """
     found = _provider(provider)
-    return _parity(found, call.node_def.op, tolerance).check(call)
+    with loops_run("compiled") if is_installed("numba") else nullcontext():
+        return _parity(found, call.node_def.op, tolerance).check(call)
 
 
 def _provider(provider: str | KernelProvider) -> KernelProvider:

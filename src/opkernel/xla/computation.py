@@ -1,8 +1,7 @@
 """XlaCompilationResult: a compiled program, and how its results become those of the function; and the cache of programs.
 
-Programs stand on disk by their content, so that another process need not compile them again. The folder is
-`$OPKERNEL_CACHE`, by default `opkernel/xla` in the user's cache. What stands in it is code: it is used only where it belongs
-to the user and nobody else may write to it. `OPKERNEL_CACHE=off` turns it off.
+Programs stand on disk by their content (`opkernel.files.cache_folder`), so that another process need not compile them
+again.
 
 State: the files of the folder; the least recently used go where they take more than 1 GiB.
 Source: TensorFlow compiler/tf2xla/xla_compiler.h.
@@ -14,7 +13,6 @@ import hashlib
 import math
 import os
 import platform
-import stat
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +25,7 @@ import numpy as np
 from opkernel.checkpoint.atomic_files import write_whole
 from opkernel.device.budget import current_budget
 from opkernel.errors import OpError, as_op_error
+from opkernel.files import cache_folder
 from opkernel.logs import logger
 from opkernel.records import dataclass
 from opkernel.runtime.engines.engine import ClusterArgument as XlaArgument
@@ -44,10 +43,10 @@ _LEAST_S = 0.2
 
 def compiled(lowered: Any) -> Any:
     """The executable of a lowered program: from the disk if it is there, else compiled and put there."""
-    folder = _folder()
+    folder = cache_folder("xla")
     if folder is None:
         return lowered.compile()
-    path = folder / _key(lowered)
+    path = Path(folder, _key(lowered))
     found = _loaded(path, lowered)
     if found is not None:
         return found
@@ -56,26 +55,6 @@ def compiled(lowered: Any) -> Any:
     if time.perf_counter() - start >= _LEAST_S:
         _store(path, made)
     return made
-
-
-def _folder() -> Path | None:
-    """The folder, made where it is missing; None where there is none that is safe to use."""
-    named = os.environ.get("OPKERNEL_CACHE", "")
-    if named == "off" or not hasattr(os, "getuid"):
-        return None
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = Path(named) if named else home / "opkernel" / "xla"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        facts = folder.stat()
-    except OSError:
-        return None
-    is_safe = facts.st_uid == os.getuid() and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if not is_safe:
-        logger("opkernel.engines").warning(
-            "%s is not used: others may write to it, and programs are code", folder
-        )
-    return folder if is_safe else None
 
 
 def _key(lowered: Any) -> str:

@@ -94,7 +94,7 @@ def test_the_highest_priority_is_asked_first(provider: Any) -> None:
     assert value() == 30
     provider("high", 20, 200)
     assert value() == 200
-    names = [one.name for one in registered_providers()]
+    names = [one.name for one in registered_providers() if one.name != "loops"]
     assert names == ["high", "blas", "low", "numpy"]
 
 
@@ -205,9 +205,10 @@ def test_a_reference_kernel_with_a_priority_stays(provider: Any) -> None:
 def test_registered_providers_stand_in_the_order_in_which_they_are_asked(provider: Any) -> None:
     for name, priority in (("b", 5), ("a", 5), ("below", -1)):
         provider(name, priority, 1)
-    names = [one.name for one in registered_providers() if one.name != "blas"]
+    names = [one.name for one in registered_providers() if one.name not in ("blas", "loops")]
     assert names == ["a", "b", "numpy", "below"]
-    assert [one.name for one in default_providers() if one.name != "blas"] == ["a", "b", "numpy"]
+    asked = [one.name for one in default_providers() if one.name not in ("blas", "loops")]
+    assert asked == ["a", "b", "numpy"]
     assert [one.name for one in choose_providers(["below", "b", "numpy", "a"])] == [
         *("below", "b", "numpy"),
     ]

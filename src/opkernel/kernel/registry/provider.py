@@ -11,10 +11,11 @@ The reference alone decides a node's meaning, its validity, and where its tensor
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
@@ -22,6 +23,7 @@ from opkernel.kernel.node_properties import NodeProperties
 from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
 from opkernel.kernel.registry.lookup import NodeForm
 from opkernel.kernel.registry.registration import KernelRegistration
+from opkernel.libraries import is_extra_missing
 from opkernel.messages import short_repr
 from opkernel.proto import NodeDef
 from opkernel.registrations import declaring_site, load_plugins
@@ -42,21 +44,34 @@ class KernelProvider:
     Args:
         name: Its name.
         priority: Providers of a higher priority are asked first; the reference has 0.
+        extra: The extra of opkernel that brings the library which its kernels need, if they need one.
+        modules: The modules that register its kernels, by full name, each with the beginnings of its ops' names.
+            A module is imported when a node first needs it.
 
     Attributes:
         kernels: Its kernels.
         owner: The module that registered it.
     """
 
-    def __init__(self, name: str, priority: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        priority: int = 0,
+        *,
+        extra: str = "",
+        modules: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self.name = name
         self.priority = priority
+        self.extra = extra
         self.owner = ""
         self.kernels = KernelRegistry(beside=global_kernel_registry())
+        if modules:
+            self.kernels.set_loader(_Importer(modules))
 
     def is_available(self) -> bool:
         """Whether it can be used in this process; asked when providers are chosen."""
-        return True
+        return not (self.extra and is_extra_missing(self.extra))
 
     def supports(self, node: NodeProperties, shapes: Sequence[PartialTensorShape]) -> bool:
         """Whether it computes a node that one of its kernels is for; asked when the kernel is made.
@@ -94,6 +109,18 @@ class KernelProvider:
         if known is None:
             return None
         return known.made((self, input), lambda: self.prepare(input, value, 0))
+
+
+class _Importer:
+    """Imports the modules with the kernels of an op."""
+
+    def __init__(self, modules: Mapping[str, tuple[str, ...]]) -> None:
+        self._modules = modules
+
+    def __call__(self, op: str) -> None:
+        for module, beginnings in self._modules.items():
+            if op.startswith(beginnings):
+                importlib.import_module(module)
 
 
 _PROVIDED: NamedSlots[KernelProvider] = NamedSlots("kernel provider")

@@ -4,6 +4,7 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/non_max_suppression
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import KernelRegistry, check_allocation
 from opkernel.opdef import (
     DimensionHandle,
     InferenceContext,
@@ -28,7 +29,7 @@ from opkernel.ops.stable_order import stable_order
 from opkernel.types import Array, DataType
 
 _TYPES = (DataType.DT_HALF, DataType.DT_FLOAT)
-_MAX_COORDINATE = 1e9  # below it, no area is infinite and no overlap undefined
+MAX_COORDINATE = 1e9  # below it, no area is infinite and no overlap undefined
 _FLOATS = "{half, float} = DT_FLOAT"
 _DOC = """Indices of boxes, best score first, none of which overlaps a better one too much.
 
@@ -158,7 +159,11 @@ class _Selection(NamedTuple):
         return _Selection(np.pad(self.indices, missing), np.pad(self.scores, missing))
 
 
-def _select(boxes: Any, scores: Any, limits: SelectionLimits) -> _Selection:
+SelectBoxes = Callable[[Array, Array, int, Any], Any]
+"""A function as `select_boxes`."""
+
+
+def _select(select: SelectBoxes, boxes: Any, scores: Any, limits: SelectionLimits) -> _Selection:
     """The best box, then the best of the boxes left, and so on; the first of equal ones."""
     limits = SelectionLimits(*(flush_subnormals(np.asarray(limit), np) for limit in limits))
     limits.check()
@@ -173,10 +178,9 @@ def _select(boxes: Any, scores: Any, limits: SelectionLimits) -> _Selection:
     def overlap(box: int, others: Any) -> Array:
         return box_overlap(corners[:, others], corners[:, box]).astype(scores.dtype)
 
-    if limits.soft_nms_sigma == 0 and np.abs(corners).max(initial=0) < _MAX_COORDINATE:
-        selected = select_by_sorting(
-            scores, candidates, most, lambda box, rest: overlap(box, rest) <= limits.iou_threshold
-        )
+    if limits.soft_nms_sigma == 0 and np.abs(corners).max(initial=0) < MAX_COORDINATE:
+        in_turn = candidates[stable_order(-scores[candidates])]
+        selected = select(corners, in_turn, most, scores.dtype.type(limits.iou_threshold))
         selected_scores: Any = scores[selected]
     else:
         selected, selected_scores = select_by_queue(scores, candidates, limits, overlap)
@@ -258,6 +262,28 @@ def box_corners(boxes: Array, *, xp: Any = np) -> Array:
     return corners
 
 
+def select_boxes(corners: Array, in_turn: Array, most: int, iou_threshold: Any) -> Any:
+    """The first box, then the first of those left that it does not overlap too much, and so on.
+
+    Args:
+        corners: [5, boxes]: as `box_corners` gives them; finite.
+        in_turn: [candidates]: the numbers of the boxes to choose from, the best first.
+        most: At most so many are selected.
+        iou_threshold: How much two boxes may overlap, in the type that overlaps are rounded to.
+
+    Returns:
+        The numbers of the boxes, `[selected]`.
+    """
+    round_to = type(iou_threshold)
+
+    def keeps(best: int, others: Array) -> Array:
+        overlap = box_overlap(corners[:, others], corners[:, best])
+        kept: Array = overlap.astype(round_to) <= iou_threshold
+        return kept
+
+    return select_in_turn(in_turn, most, keeps)
+
+
 def box_overlap(boxes: Array, box: Array, *, xp: Any = np) -> Array:
     """The intersection of each box with one, as a part of their union; 0 for empty boxes."""
     height = xp.minimum(boxes[2], box[2]) - xp.maximum(boxes[0], box[0])
@@ -270,27 +296,38 @@ def box_overlap(boxes: Array, box: Array, *, xp: Any = np) -> Array:
     return parts
 
 
-@register_kernel(NMS)
-def nms(boxes: Any, scores: Any, max_output_size: Any, *, iou_threshold: float) -> Any:
-    return _select(
-        boxes, scores, SelectionLimits(max_output_size, np.float32(iou_threshold))
-    ).indices
+def register_suppression(
+    select: SelectBoxes,
+    types: Sequence[DataType] = _TYPES,
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register the kernels of NonMaxSuppression to V5 with a function that selects the boxes."""
+
+    def nms(boxes: Any, scores: Any, max_output_size: Any, *, iou_threshold: float) -> Any:
+        limits = SelectionLimits(max_output_size, np.float32(iou_threshold))
+        return _select(select, boxes, scores, limits).indices
+
+    def nms_by_thresholds() -> Callable[..., Any]:
+        return lambda boxes, scores, *limits: (
+            _select(select, boxes, scores, SelectionLimits(*limits)).indices
+        )
+
+    def nms_padded(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
+        """The scores are outputs where there is a limit for them to change by, `soft_nms_sigma`."""
+
+        def selected(boxes: Any, scores: Any, *limits: Any) -> Any:
+            selection = _select(select, boxes, scores, SelectionLimits(*limits))
+            result = selection.padded(int(limits[0])) if pad_to_max_output_size else selection
+            if len(limits) < len(SelectionLimits._fields):
+                return result.indices, selection.count
+            return result.indices, result.scores, selection.count
+
+        return selected
+
+    register_kernel(NMS, registry=registry)(nms)
+    of_types = partial(register_kernel, types={"T": types}, factory=True, registry=registry)
+    of_types(NMS_V2, NMS_V3)(nms_by_thresholds)
+    of_types(NMS_V4, NMS_V5)(nms_padded)
 
 
-@register_kernel(NMS_V2, NMS_V3, types={"T": _TYPES}, factory=True)
-def nms_by_thresholds() -> Callable[..., Any]:
-    return lambda boxes, scores, *limits: _select(boxes, scores, SelectionLimits(*limits)).indices
-
-
-@register_kernel(NMS_V4, NMS_V5, types={"T": _TYPES}, factory=True)
-def nms_padded(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
-    """The scores are outputs where there is a limit for them to change by, `soft_nms_sigma`."""
-
-    def selected(boxes: Any, scores: Any, *limits: Any) -> Any:
-        selection = _select(boxes, scores, SelectionLimits(*limits))
-        result = selection.padded(int(limits[0])) if pad_to_max_output_size else selection
-        if len(limits) < len(SelectionLimits._fields):
-            return result.indices, selection.count
-        return result.indices, result.scores, selection.count
-
-    return selected
+register_suppression(select_boxes)

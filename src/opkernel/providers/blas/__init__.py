@@ -5,7 +5,6 @@ Products are cut into parts for several threads, and into such sizes as NumPy's 
 convolution is computed by the first of several algorithms that pays for its sizes (`convolutions`).
 """
 
-import importlib
 from typing import Any
 
 from opkernel.kernel import KernelProvider
@@ -13,19 +12,20 @@ from opkernel.kernel import KernelProvider
 __all__ = ["BLAS"]
 
 _MODULES = {
-    "matrix_products": ("MatMul", "SparseMatMul", "_FusedMatMul"),
-    "batch_products": ("BatchMatMul", "Einsum"),
-    "convolutions": ("Conv", "Depthwise", "FusedPadConv", "_FusedConv", "_FusedDepthwise"),
+    f"{__name__}.matrix_products": ("MatMul", "SparseMatMul", "_FusedMatMul"),
+    f"{__name__}.batch_products": ("BatchMatMul", "Einsum"),
+    f"{__name__}.convolutions": (
+        "Conv",
+        "Depthwise",
+        "FusedPadConv",
+        "_FusedConv",
+        "_FusedDepthwise",
+    ),
 }
-"""The modules with kernels, and the beginnings of their ops' names."""
 
 
 class _Blas(KernelProvider):
     """Kernels on top of NumPy's matrix products."""
-
-    def __init__(self) -> None:
-        super().__init__("blas", priority=10)
-        self.kernels.set_loader(_load)
 
     def prepare(self, input: Any, value: Any, version: int) -> Any:
         """A weight in another form: `input` is the function that makes it, and what this takes beside."""
@@ -33,11 +33,4 @@ class _Blas(KernelProvider):
         return make(value, *sizes)
 
 
-def _load(op: str) -> None:
-    """Import the module that has the kernels of an op, if there is one."""
-    for module, beginnings in _MODULES.items():
-        if op.startswith(beginnings):
-            importlib.import_module(f"{__name__}.{module}")
-
-
-BLAS = _Blas()
+BLAS = _Blas("blas", priority=10, modules=_MODULES)
