@@ -33,7 +33,7 @@ Y = np.tanh(X @ WEIGHTS) ** 2 + 1
 
 def test_run_with_an_engine(command, model):
     done = command(
-        "run", model, "--input", f"x={X.tolist()}", "--fetch", "y", "--jit=xla", "--json"
+        "run", model, "--input", f"x={X.tolist()}", "--fetch", "y", "--jit=xla!", "--json"
     )
     assert done.exit_code == 0, done.output
     np.testing.assert_allclose(json.loads(done.stdout)["y:0"]["value"], Y, rtol=1e-5)

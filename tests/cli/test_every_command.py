@@ -265,7 +265,7 @@ CELLS = {
     "coverage": Cell("coverage M --json", covered),
     "doctor": Cell("doctor M", can_run),
     "run": Cell(f"run M {GIVEN} --json", results_are_right),
-    "run --jit": Cell(f"run M {GIVEN} --jit xla --json", results_are_right, needs("xla"), "jax"),
+    "run --jit": Cell(f"run M {GIVEN} --jit xla! --json", results_are_right, needs("xla"), "jax"),
     "run --profile": Cell(f"run M {GIVEN} --profile --json", profiled),
     "run --trace": Cell(f"run M {GIVEN} --trace F/trace.json", traced),
     "optimize": Cell("optimize M -o F/graph.pb", graph_gives),

@@ -108,7 +108,7 @@ def test_clusters_are_listed_with_their_operations(
 def test_a_cluster_of_a_run(command: Command, tmp_path: Path) -> None:
     pytest.importorskip("jax")
     file, page = tmp_path / "times.json", tmp_path / "page.html"
-    file.write_text(command(*RUN, "--jit", "xla", "--profile", "--json").stdout)
+    file.write_text(command(*RUN, "--jit", "xla!", "--profile", "--json").stdout)
     done = command("show", DIGITS / "digits.pb", "--html", page, "--profile", file)
     assert done.exit_code == 0, done.output
     (cluster,) = read_clusters(page.read_text("utf-8"))

@@ -46,7 +46,7 @@ def test_a_step_takes_no_more_memory_than_it_may(jit, make):
         x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[SIZE, SIZE], name="x")
         raw_ops.Identity(input=make(x), name="y")
     limit = 16 * SIZE * SIZE * 4
-    for chosen in ("off", jit):
+    for chosen in ("off", f"{jit}!"):
         with (
             opkernel.Session(graph, jit=chosen, memory_limit_bytes=limit) as session,
             pytest.raises(ResourceExhaustedError),

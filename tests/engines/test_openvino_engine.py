@@ -295,7 +295,7 @@ from opkernel import raw_ops
 with opkernel.Graph().as_default() as graph:
     x = opkernel.placeholder(opkernel.float32, [4], name="x")
     y = raw_ops.Tanh(x=raw_ops.Exp(x=raw_ops.Neg(x=x * 2.0)))
-with opkernel.Session(graph, jit="openvino") as session:
+with opkernel.Session(graph, jit="openvino!") as session:
     session.run(y, {x: np.ones(4)})
 assert "openvino" in sys.modules
 forbidden = {"os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen", "socket.connect"}

@@ -135,7 +135,7 @@ def recorded_gradient(body: Body, permissions: Permissions | None) -> Any:
 
 def with_engine(body: Body, permissions: Permissions | None) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPKERNEL_JIT", "openvino")
+        patch.setenv("OPKERNEL_JIT", "openvino!")
         return opkernel.function(body)()
 
 
@@ -233,7 +233,7 @@ SESSION_WAYS: dict[str, Way] = {
     "dataflow": session_with(executor_type="DATAFLOW"),
     "limited": session_with(memory_limit_bytes=1 << 26),
     "sanitized": session_with(sanitize=True),
-    "xla": session_with(jit="xla"),
+    "xla": session_with(jit="xla!"),
     "callable": made_callable,
     "partial run": partial_run,
     "statistics": with_statistics,

@@ -241,7 +241,7 @@ class TestSavedModel:
         np.testing.assert_allclose(model.signatures["serving_default"](x=X)["y"], Y, atol=1e-6)
         np.testing.assert_allclose(model.f(X[:1])["y"], Y[:1], atol=1e-6)
 
-    @pytest.mark.parametrize("jit", ["off", "xla"])
+    @pytest.mark.parametrize("jit", ["off", "xla!"])
     def test_values_in_a_session(self, jit: str) -> None:
         with opkernel.load_as_session(MODEL, jit=jit) as model:
             found = model.signatures["serving_default"](x=X)

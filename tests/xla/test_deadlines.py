@@ -46,7 +46,7 @@ def run(session, count, within_ms=60_000):
 
 
 def test_a_loop_ends_in_time():
-    with opkernel.Session(graph_of_turns(), jit="xla") as session:
+    with opkernel.Session(graph_of_turns(), jit="xla!") as session:
         np.testing.assert_allclose(run(session, 2), np.sin(np.sin(X)), rtol=1e-6)
         with pytest.raises(DeadlineExceededError, match="xla ran the program of cluster_"):
             run(session, 4_000_000, within_ms=20)
@@ -69,7 +69,7 @@ def test_a_variable_is_neither_locked_nor_changed_by_what_is_abandoned():
         raw_ops.AssignVariableOp(resource=handle, value=X, name="init")
         value = raw_ops.ReadVariableOp(resource=handle, dtype=opkernel.float32, name="value")
         raw_ops.AssignVariableOp(resource=handle, value=turns(value, count), name="update")
-    with opkernel.Session(graph, jit="xla") as session:
+    with opkernel.Session(graph, jit="xla!") as session:
         options = opkernel.RunOptions(timeout_in_ms=60_000)
         session.run("init")
         session.run("update", {"count:0": 2}, options)
@@ -88,7 +88,7 @@ import sys
 import numpy as np
 from tests.xla.test_deadlines import graph_of_turns, run
 import opkernel
-session = opkernel.Session(graph_of_turns(), jit="xla")
+session = opkernel.Session(graph_of_turns(), jit="xla!")
 run(session, 2)
 try:
     run(session, int(sys.argv[1]), within_ms=20)
@@ -106,7 +106,7 @@ def test_a_process_ends_with_its_status_while_a_program_is_running(count):
     assert (done.returncode, done.stdout, done.stderr) == (7, "late\n", "")
 
 
-@pytest.mark.parametrize("words", [("run", "--jit", "xla"), ("explain", "--jit", "xla")], ids=str)
+@pytest.mark.parametrize("words", [("run", "--jit", "xla!"), ("explain", "--jit", "xla")], ids=str)
 def test_a_command_ends_in_time_with_one_message(words, tmp_path):
     with Graph().as_default() as graph:
         x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[3], name="x")
@@ -139,7 +139,7 @@ def twice(inner):
 @pytest.mark.parametrize("depth", [13, 40])
 def test_functions_that_are_huge_when_taken_apart_run_by_kernels(depth):
     """The kernels take the other branch at once. Some are compiled, if there is time; the others are not tried."""
-    with opkernel.Session(graph_of_turns(), jit="xla") as session:
+    with opkernel.Session(graph_of_turns(), jit="xla!") as session:
         run(session, 2)  # loads what the passes need
     with Graph().as_default() as graph:
         x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[3], name="x")
@@ -147,6 +147,6 @@ def test_functions_that_are_huge_when_taken_apart_run_by_kernels(depth):
         y = opkernel.cond(chosen, lambda: nested(depth)(x), lambda: raw_ops.Neg(x=x))
         raw_ops.Identity(input=y, name="y")
     options = opkernel.RunOptions(timeout_in_ms=20_000)
-    with opkernel.Session(graph, jit="xla") as session:
+    with opkernel.Session(graph, jit="xla!") as session:
         found = session.run("y:0", {"x:0": X, "chosen:0": False}, options)
         np.testing.assert_array_equal(found, -X)

@@ -84,7 +84,7 @@ print(offered_device_types())
 assert run("/device:XLA_CPU:0", False) == -2
 with opkernel.Graph().as_default() as graph:
     y = opkernel.raw_ops.Exp(x=opkernel.raw_ops.Neg(x=opkernel.constant([0.0, 1.0])))
-with opkernel.Session(graph, config=opkernel.SessionConfig(jit="xla")) as session:
+with opkernel.Session(graph, config=opkernel.SessionConfig(jit="xla!")) as session:
     session.run(y)
 """
     assert run("-c", HEADER + listed) == run("-c", HEADER + used + listed)

@@ -80,7 +80,7 @@ def test_create_xla_launch_op():
 
     with Graph().as_default() as graph:
         y = f(raw_ops.Placeholder(dtype=opkernel.float32, shape=[3], name="x"))
-    config = opkernel.SessionConfig(jit="xla", global_jit_level="OFF")
+    config = opkernel.SessionConfig(jit="xla!", global_jit_level="OFF")
     with opkernel.Session(graph, config=config) as session:
         source = session.plan(y, ["x:0"]).source
         np.testing.assert_allclose(session.run(y, {"x:0": np.zeros(3)}), [1, 1, 1])
@@ -108,7 +108,7 @@ def test_an_attr_has_xla_compile_a_node():
     """An attr of a node that is true forces XLA to compile it."""
     graph = graph_of_one()
     graph.get_operation_by_name("e").set_attr("_XlaCompile", AttrValue(b=True))
-    config = opkernel.SessionConfig(jit="xla", global_jit_level="OFF")
+    config = opkernel.SessionConfig(jit="xla!", global_jit_level="OFF")
     with opkernel.Session(graph, config=config) as session:
         source = session.plan("y:0", ["x:0"]).source
         assert source.count("XlaLaunch(") == 1

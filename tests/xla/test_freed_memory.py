@@ -18,7 +18,7 @@ with opkernel.Graph().as_default() as graph:
     for _ in range(2):
         wide = raw_ops.Tanh(x=raw_ops.MatMul(a=y, b=np.full((8, 4096), 1e-2, np.float32)))
         y = raw_ops.MatMul(a=wide, b=np.full((4096, 8), 1e-3, np.float32))
-with opkernel.Session(graph, jit="xla") as session:
+with opkernel.Session(graph, jit="xla!") as session:
     def run(steps):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         for _ in range(steps):

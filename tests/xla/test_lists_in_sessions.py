@@ -123,12 +123,12 @@ def run(make, jit):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_list_has_the_elements_that_it_has_without_an_engine(case):
-    np.testing.assert_array_equal(run(CASES[case], "xla"), run(CASES[case], "off"))
+    np.testing.assert_array_equal(run(CASES[case], "xla!"), run(CASES[case], "off"))
 
 
 def test_a_list_that_a_loop_only_sets_is_compiled(caplog):
     """How many elements it has is known: the loop changes none of it."""
-    run(CASES["set in a loop"], "xla")
+    run(CASES["set in a loop"], "xla!")
     assert not caplog.messages
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("jax")
 
 
 def run(b, fetches, feeds, **options):
-    with opkernel.Session(b.graph, jit="xla", **options) as session:
+    with opkernel.Session(b.graph, jit="xla!", **options) as session:
         for _ in range(2):
             found = session.run(fetches, feeds)
     return found

@@ -24,5 +24,5 @@ pytestmark = pytest.mark.jax
 )
 def test_a_program_does_what_it_does_without(seed, size, optimize):
     program = seeded(seed, size)
-    config = opkernel.SessionConfig(jit="xla", min_cluster_size=1)
+    config = opkernel.SessionConfig(jit="xla!", min_cluster_size=1)
     assert program.run(optimize, config=config) == program.run(False, "DATAFLOW")

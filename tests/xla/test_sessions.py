@@ -25,7 +25,7 @@ MODELS = [
     *("mlp", "conv_mix", "bert_tiny", "mobilenet_v2"),
     *("lstm_lowered", "functional_control_flow", "v1_control_flow"),
 ]
-JITS = ["xla", "auto"] + ["openvino"] * (importlib.util.find_spec("openvino") is not None)
+JITS = ["xla!", "xla", "auto"] + ["openvino!"] * (importlib.util.find_spec("openvino") is not None)
 
 
 @pytest.mark.shared
@@ -49,9 +49,8 @@ def test_models_give_the_answers_of_tensorflow(shared, name, jit):
 @pytest.fixture
 def small_clusters(monkeypatch):
     """Every operation is worth a cluster."""
-    for name in JITS:
-        if name != "auto":
-            monkeypatch.setattr(type(engine_named(name)), "min_cluster_size", 1)
+    for name in {name.removesuffix("!") for name in JITS} - {"auto"}:
+        monkeypatch.setattr(type(engine_named(name)), "min_cluster_size", 1)
 
 
 class Counting(XlaEngine):
@@ -123,12 +122,12 @@ def test_training_gives_the_same_losses():
 
     expected = losses("off")
     assert expected[-1] < expected[0] / 2
-    np.testing.assert_allclose(losses("xla"), expected, rtol=1e-5)
+    np.testing.assert_allclose(losses("xla!"), expected, rtol=1e-5)
 
 
 def test_a_variable_is_made_by_the_cluster_that_assigns_to_it_first(small_clusters):
     graph, starts, loss, _ = training_graph()
-    with opkernel.Session(graph, jit="xla") as session:
+    with opkernel.Session(graph, jit="xla!") as session:
         session.run(starts)
         assert session.run(loss) > 0
 
@@ -144,7 +143,7 @@ def test_kernels_change_what_a_program_has_written():
         )
         by_kernel = raw_ops.AssignAddVariableOp(resource=handle, value=np.ones(3, np.float32))
         read = raw_ops.ReadVariableOp(resource=handle, dtype=opkernel.float32)
-    config = opkernel.SessionConfig(jit="xla", min_cluster_size=3)
+    config = opkernel.SessionConfig(jit="xla!", min_cluster_size=3)
     with opkernel.Session(graph, config=config) as session:
         session.run(start)
         session.run(by_program, {x: [1, 2, 3]})
@@ -170,7 +169,7 @@ def test_two_handles_of_one_variable(small_clusters):
             second = raw_ops.AssignAddVariableOp(resource=other, value=x)
         with graph.control_dependencies([second]):
             read = raw_ops.ReadVariableOp(resource=one, dtype=opkernel.float32)
-    with opkernel.Session(graph, jit="xla") as session:
+    with opkernel.Session(graph, jit="xla!") as session:
         session.run(start)
         assert session.run(read, {"x:0": 0.0}) == 3
 
@@ -189,7 +188,7 @@ def test_a_function_that_reads_a_variable_shares_the_cluster_of_its_caller(small
         (call,) = [op for op in graph.get_operations() if "PartitionedCall" in op.type]
         with graph.control_dependencies([call]):
             change = raw_ops.AssignAddVariableOp(resource=handle, value=np.float32(5))
-    with opkernel.Session(graph, jit="xla") as session:
+    with opkernel.Session(graph, jit="xla!") as session:
         session.run(start)
         assert session.run([y, change])[0] == -2
         assert session.run([y, change])[0] == -12
@@ -214,7 +213,7 @@ def test_a_step_of_training_is_one_program():
         return raw_ops.Mean(input=raw_ops.Square(x=y), axis=[0, 1])
 
     with registered(Recording()), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPKERNEL_JIT", "xla")
+        patch.setenv("OPKERNEL_JIT", "xla!")
         losses = [
             float(optimizer.minimize(loss, [weights, bias], np.ones((5, 4), np.float32)))
             for _ in range(3)
@@ -228,7 +227,7 @@ def test_a_step_of_training_is_one_program():
 
 def test_threads_run_one_program():
     graph, starts, loss, _ = training_graph()
-    with opkernel.Session(graph, jit="xla") as session:
+    with opkernel.Session(graph, jit="xla!") as session:
         session.run(starts)
         found = []
         threads = [
@@ -249,7 +248,7 @@ def test_a_reshape_that_does_not_fit_names_its_node(small_clusters):
         x = raw_ops.Placeholder(dtype=opkernel.float32, shape=None, name="x")
         y = raw_ops.Reshape(tensor=raw_ops.Neg(x=x), shape=[2, 3], name="reshape")
         raw_ops.Exp(x=y, name="y")
-    with opkernel.Session(graph, jit="xla") as session:
+    with opkernel.Session(graph, jit="xla!") as session:
         assert session.run("y:0", {"x:0": np.zeros(6, np.float32)}).shape == (2, 3)
         with pytest.raises(InvalidArgumentError) as error:
             session.run("y:0", {"x:0": np.zeros(5, np.float32)})
@@ -288,7 +287,7 @@ def test_one_program_serves_the_places_where_a_slice_begins(size, small_clusters
         begin = raw_ops.Placeholder(dtype=opkernel.int32, shape=[2], name="begin")
         y = raw_ops.Tanh(x=raw_ops.Slice(input=raw_ops.Exp(x=x), begin=begin, size=size))
     array = np.linspace(-1, 1, 30, dtype=np.float32).reshape(6, 5)
-    with registered(Counting()) as engine, opkernel.Session(graph, jit="xla") as session:
+    with registered(Counting()) as engine, opkernel.Session(graph, jit="xla!") as session:
         for row, column in [(0, 0), (3, 0), (1, 0), (3, 2)]:
             rows, columns = (
                 (first, None if n < 0 else first + n)

@@ -46,7 +46,7 @@ def cluster_facts(model: Model, names: Sequence[str]) -> list[dict[str, Any]]:
         clusters = [{"name": one.name, "nodes": list(one.nodes)} for one in made.clusters]
         facts = {"clusters": clusters, "outside": made.outside, "left": made.left}
         if clusters:
-            with open_program(model, jit=name) as with_engine:
+            with open_program(model, jit=f"{name}!") as with_engine:
                 facts |= _timed(with_engine)
         found.append({"engine": name, **facts})
     return found

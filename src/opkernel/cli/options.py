@@ -253,8 +253,8 @@ jit_option = click.option(
     "--jit",
     default="",
     metavar="ENGINE",
-    help="Compile parts of the graph: xla, openvino, or auto for what turns out to be the fastest; "
-    "openvino:bfloat16 and auto:bfloat16 allow a lower precision.",
+    help="Compile parts of the graph where that pays: xla, openvino, or auto for what turns out to be the fastest; "
+    "xla! and openvino! compile in any case. openvino:bfloat16 and auto:bfloat16 allow a lower precision.",
 )
 
 

@@ -249,7 +249,7 @@ def test_options_hold_in_the_tasks(cluster: LocalCluster) -> None:
 
 @pytest.mark.jax
 def test_tasks_compile_their_parts(cluster: LocalCluster) -> None:
-    with opkernel.Session(chain(FIRST, SECOND, FIRST), target=cluster, jit="xla") as session:
+    with opkernel.Session(chain(FIRST, SECOND, FIRST), target=cluster, jit="xla!") as session:
         np.testing.assert_array_equal(session.run("y:0", {"x:0": [1, 2]}), [4, 5])
 
 

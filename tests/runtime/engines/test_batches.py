@@ -85,7 +85,7 @@ def graph_of(make):
 def compare(make, sizes):
     """Values with and without the engine; the first sizes of the arguments that it has compiled for."""
     graph = graph_of(make)
-    config = opkernel.SessionConfig(jit="own", optimize={"constant_folding"})
+    config = opkernel.SessionConfig(jit="own!", optimize={"constant_folding"})
     plain = opkernel.Session(graph, jit="off", optimize=False)
     with (
         registered(OwnEngine(ops=OPS)) as engine,

@@ -88,7 +88,7 @@ def graph_of_exp(*, doubled=False):
 
 
 def session_with(graph=None, **options):
-    config = opkernel.SessionConfig(jit="own", **options)
+    config = opkernel.SessionConfig(jit="own!", **options)
     return opkernel.Session(graph or graph_of_exp(), config=config)
 
 

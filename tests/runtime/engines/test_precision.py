@@ -53,7 +53,7 @@ ROUNDED = EXACT.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
 @pytest.mark.parametrize(
-    ("jit", "is_rounded"), [("own", False), ("own:float32", False), ("own:bfloat16", True)]
+    ("jit", "is_rounded"), [("own!", False), ("own:float32!", False), ("own:bfloat16!", True)]
 )
 def test_a_precision_follows_the_name_of_the_engine(jit, is_rounded):
     with registered(Rounding()), opkernel.Session(graph_of_exp(), jit=jit) as session:
@@ -62,14 +62,14 @@ def test_a_precision_follows_the_name_of_the_engine(jit, is_rounded):
 
 
 def test_the_environment_may_ask_for_it(monkeypatch):
-    monkeypatch.setenv("OPKERNEL_JIT", "own:bfloat16")
+    monkeypatch.setenv("OPKERNEL_JIT", "own:bfloat16!")
     with registered(Rounding()), opkernel.Session(graph_of_exp()) as session:
         np.testing.assert_array_equal(session.run("y:0", {"x:0": X}), ROUNDED)
 
 
 def test_results_that_must_be_the_same_at_each_step_are_in_float32(monkeypatch):
     monkeypatch.setenv("OPKERNEL_DETERMINISTIC", "1")
-    with registered(Rounding()), opkernel.Session(graph_of_exp(), jit="own:bfloat16") as session:
+    with registered(Rounding()), opkernel.Session(graph_of_exp(), jit="own:bfloat16!") as session:
         np.testing.assert_allclose(session.run("y:0", {"x:0": X}), EXACT, rtol=1e-6)
 
 
@@ -78,7 +78,7 @@ def test_an_engine_without_lower_precision_says_so():
         registered(OwnEngine()),
         pytest.raises(UnimplementedError, match="own does not compute in bfloat16, but in float32"),
     ):
-        opkernel.Session(Graph(), jit="own:bfloat16")
+        opkernel.Session(Graph(), jit="own:bfloat16!")
 
 
 def test_an_unknown_precision_is_refused():
@@ -146,7 +146,7 @@ def test_openvino_rounds_products():
             y = raw_ops.Relu(features=raw_ops.MatMul(a=y, b=weights))
         y = raw_ops.Identity(input=y, name="y")
     found = []
-    for jit in ("openvino", "openvino:bfloat16"):
+    for jit in ("openvino!", "openvino:bfloat16!"):
         with opkernel.Session(graph, jit=jit) as session:
             found.append(session.run("y:0", {"x:0": inputs}))
     exact = inputs

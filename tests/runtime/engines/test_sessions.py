@@ -58,7 +58,7 @@ def run_until(session, holds):
 
 
 def test_clusters_are_compiled_once_for_each_signature():
-    with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="own") as session:
+    with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="own!") as session:
         check(session)
         check(session)
         assert engine.compiled == [[("parameter", (3,))], [("parameter", (3,))] * 2]
@@ -74,7 +74,7 @@ def test_without_jit_nothing_is_compiled():
 
 
 def test_the_environment_chooses_the_engine(monkeypatch):
-    monkeypatch.setenv("OPKERNEL_JIT", "own")
+    monkeypatch.setenv("OPKERNEL_JIT", "own!")
     with registered(OwnEngine()) as engine:
         with opkernel.Session(chain()) as session:
             check(session)
@@ -86,7 +86,7 @@ def test_the_environment_chooses_the_engine(monkeypatch):
 
 
 def test_functions_called_on_arrays_follow_the_environment(monkeypatch):
-    monkeypatch.setenv("OPKERNEL_JIT", "own")
+    monkeypatch.setenv("OPKERNEL_JIT", "own!")
 
     @opkernel.function
     def f(x):
@@ -107,14 +107,14 @@ def test_an_engine_that_is_not_installed_says_so():
     engine = OwnEngine()
     engine.is_installed = False
     with registered(engine), pytest.raises(UnimplementedError, match="needs a library"):
-        opkernel.Session(chain(), jit="own")
+        opkernel.Session(chain(), jit="own!")
 
 
 def test_what_cannot_be_compiled_runs_on_the_cpu_and_is_told_once(caplog):
     engine = OwnEngine()
     engine.fails = True
     caplog.set_level(logging.WARNING, "opkernel.engines")
-    with registered(engine), opkernel.Session(chain(), jit="own") as session:
+    with registered(engine), opkernel.Session(chain(), jit="own!") as session:
         for _ in range(3):
             check(session)
     assert len(caplog.messages) == 2  # clusters
@@ -129,7 +129,7 @@ def test_kernels_compute_a_call_that_must_be_compiled_and_cannot_be(lazy, takes_
     graph, y = call_that_must_be_compiled()
     engine = OwnEngine(ops=CALLS if takes_calls else ())
     engine.fails = True
-    config = opkernel.SessionConfig(jit="own", lazy_compilation=lazy)
+    config = opkernel.SessionConfig(jit="own!", lazy_compilation=lazy)
     with registered(engine), opkernel.Session(graph, config=config) as session:
         np.testing.assert_allclose(session.run(y, {"x:0": X}), np.exp(-X), rtol=1e-6)
     assert len(engine.compiled) == takes_calls
@@ -151,13 +151,13 @@ def call_that_must_be_compiled():
 
 def test_an_engine_that_takes_no_calls_compiles_what_a_marked_function_has():
     graph, y = call_that_must_be_compiled()
-    with registered(OwnEngine()) as engine, opkernel.Session(graph, jit="own") as session:
+    with registered(OwnEngine()) as engine, opkernel.Session(graph, jit="own!") as session:
         np.testing.assert_allclose(session.run(y, {"x:0": X}), np.exp(-X), rtol=1e-6)
     assert engine.runs == 1
 
 
 def test_a_node_compiles_and_another_runs():
-    config = opkernel.SessionConfig(jit="own", lazy_compilation=True)
+    config = opkernel.SessionConfig(jit="own!", lazy_compilation=True)
     with registered(OwnEngine()) as engine, opkernel.Session(chain(), config=config) as session:
         check(session)
         assert engine.runs == 2
@@ -170,7 +170,7 @@ def test_a_node_compiles_and_another_runs():
 
 
 def test_a_cluster_of_many_signatures_is_compiled_no_more():
-    with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="own") as session:
+    with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="own!") as session:
         for size in range(1, 30):
             check(session, np.ones([1] * (size % 2) + [3, size], np.float32))
         assert len(engine.compiled) == 22  # of two clusters, with 11 signatures each
@@ -204,7 +204,7 @@ def test_each_value_of_a_known_argument_has_a_program_of_its_own():
         [x],
     )
     engine = Filling(ops=("Tile",))
-    config = opkernel.SessionConfig(jit="own", min_cluster_size=1)
+    config = opkernel.SessionConfig(jit="own!", min_cluster_size=1)
     with registered(engine), opkernel.Session(b.graph, config=config) as session:
         for first in (0, 1, 0):
             found = session.run(total, {x: [1, 2], start: [first]})
@@ -214,7 +214,7 @@ def test_each_value_of_a_known_argument_has_a_program_of_its_own():
 def test_small_clusters_and_levels():
     def engine_after(**options):
         with registered(OwnEngine()) as engine:
-            config = opkernel.SessionConfig(jit="own", **options)
+            config = opkernel.SessionConfig(jit="own!", **options)
             with opkernel.Session(chain(), config=config) as session:
                 check(session)
             return engine
@@ -236,7 +236,7 @@ def test_the_level_of_a_config_proto_asks_for_xla(monkeypatch):
 def test_clusters_are_formed_without_other_passes():
     with (
         registered(OwnEngine()) as engine,
-        opkernel.Session(chain(), jit="own", optimize=False) as session,
+        opkernel.Session(chain(), jit="own!", optimize=False) as session,
     ):
         check(session)
     assert len(engine.compiled) == 2
@@ -247,13 +247,13 @@ def test_constants_are_known_when_a_cluster_is_compiled():
     with Graph().as_default() as graph:
         x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[1000], name="x")
         raw_ops.Mul(x=raw_ops.Neg(x=x), y=large, name="y")
-    with registered(OwnEngine()) as engine, opkernel.Session(graph, jit="own") as session:
+    with registered(OwnEngine()) as engine, opkernel.Session(graph, jit="own!") as session:
         np.testing.assert_allclose(session.run("y:0", {"x:0": large}), -(large**2))
     assert engine.compiled == [[("constant", (1000,)), ("parameter", (1000,))]]
 
 
 def test_fetches_inside_clusters_keep_their_names():
-    with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="own") as session:
+    with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="own!") as session:
         neg, exp, tanh = session.run(["neg:0", "exp:0", "tanh:0"], {"x:0": X})
     np.testing.assert_array_equal(neg, -X)
     np.testing.assert_allclose(exp, np.exp(-X), rtol=1e-6)
@@ -262,7 +262,7 @@ def test_fetches_inside_clusters_keep_their_names():
 
 
 def test_fed_tensors_inside_clusters_are_taken():
-    with registered(OwnEngine()), opkernel.Session(chain(), jit="own") as session:
+    with registered(OwnEngine()), opkernel.Session(chain(), jit="own!") as session:
         assert session.run("exp:0", {"neg:0": [0.0]}).tolist() == [1.0]
 
 
@@ -273,7 +273,7 @@ def test_errors_of_nodes_beside_clusters_name_them():
         raw_ops.Exp(x=raw_ops.Neg(x=number), name="y")
     with (
         registered(OwnEngine()),
-        opkernel.Session(graph, jit="own") as session,
+        opkernel.Session(graph, jit="own!") as session,
         pytest.raises(InvalidArgumentError) as error,
     ):
         session.run("y:0", {"x:0": b"no number"})
@@ -281,7 +281,7 @@ def test_errors_of_nodes_beside_clusters_name_them():
 
 
 def test_many_threads_share_programs():
-    with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="own") as session:
+    with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="own!") as session:
         failures = []
 
         def work(seed):
@@ -311,7 +311,7 @@ def test_models_are_loaded_with_an_engine(tmp_path):
 
     opkernel.save(Doubling(), tmp_path / "model")
     with registered(OwnEngine()) as engine:
-        plain, compiled = (opkernel.load(tmp_path / "model", jit=jit) for jit in ("off", "own"))
+        plain, compiled = (opkernel.load(tmp_path / "model", jit=jit) for jit in ("off", "own!"))
         np.testing.assert_allclose(plain(X), -np.exp(2 * X), rtol=1e-6)
         assert not engine.compiled
         np.testing.assert_allclose(compiled(X), -np.exp(2 * X), rtol=1e-6)
@@ -416,6 +416,47 @@ def test_auto_begins_with_the_plan_and_other_shapes_stay_with_it():
         assert {shape for one in engine.compiled for _, shape in one} == {(3,)}  # the first shape
 
 
+def test_an_engine_that_was_named_is_left_to_the_plan_where_it_does_not_pay(patient, caplog):
+    engine = OwnEngine()
+    engine.delay_s = 0.05
+    caplog.set_level(logging.INFO, "opkernel.engines")
+    with registered(engine), opkernel.Session(chain(), jit="own") as session:
+        check(session)
+        assert not engine.runs  # it is compiled beside the steps
+        run_until(session, lambda: is_decided(session))
+        runs = engine.runs
+        assert runs > 4
+        check(session)
+        check(session, np.ones(7, np.float32))
+        assert engine.runs == runs
+    assert "kernels since step" in caplog.text
+
+
+def test_an_engine_that_was_named_and_pays_compiles_for_other_shapes_too(patient, monkeypatch):
+    monkeypatch.setattr("opkernel.runtime.adaptive.shapes._NAMED_MAY_TAKE", 1e9)
+    with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="own") as session:
+        run_until(session, lambda: is_decided(session))
+
+        def is_compiled():
+            check(session, np.ones(7, np.float32))
+            return any((7,) in [shape for _, shape in one] for one in engine.compiled)
+
+        run_until(session, is_compiled)
+
+
+@pytest.mark.parametrize("how", ["own!", "OPKERNEL_DETERMINISTIC"])
+def test_an_engine_that_insists_runs_from_the_first_step_on(how, monkeypatch):
+    if how.isupper():
+        monkeypatch.setenv(how, "1")
+    engine = OwnEngine()
+    engine.delay_s = 0.01
+    with registered(engine), opkernel.Session(chain(), jit=how if "!" in how else "own") as session:
+        for count in range(1, 20):
+            check(session)
+            assert engine.runs == 2 * count
+    assert not session.report()
+
+
 def test_auto_is_off_where_results_must_be_the_same_at_each_step(monkeypatch):
     monkeypatch.setenv("OPKERNEL_DETERMINISTIC", "1")
     with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="auto") as session:
@@ -436,7 +477,7 @@ def test_auto_without_any_engine_is_the_plan():
 
 def test_graphs_are_written_before_and_after_they_are_marked(monkeypatch, tmp_path):
     monkeypatch.setenv("OPKERNEL_DUMP_CLUSTERS", str(tmp_path / "dumps"))
-    with registered(OwnEngine()), opkernel.Session(chain(), jit="own") as session:
+    with registered(OwnEngine()), opkernel.Session(chain(), jit="own!") as session:
         check(session)
     before, after = sorted((tmp_path / "dumps").iterdir())
     assert before.name.startswith("before_mark_for_compilation_")

@@ -64,7 +64,7 @@ def traced(session, fetches, feeds):
 
 @pytest.mark.parametrize("engine", [OwnEngine(), MeasuringEngine()], ids=["plain", "measuring"])
 def test_a_cluster_is_one_row_with_its_operations(engine):
-    with registered(engine), opkernel.Session(chain(), jit="own") as session:
+    with registered(engine), opkernel.Session(chain(), jit="own!") as session:
         for _ in range(2):
             text, stats = traced(session, "text:0", {"x:0": X})
         np.testing.assert_allclose(text.astype(np.float32), np.exp(-2 * X), rtol=1e-4)
@@ -83,7 +83,7 @@ def test_a_cluster_is_one_row_with_its_operations(engine):
 
 
 def test_a_trace_shows_the_operations_in_the_cluster(tmp_path):
-    with registered(MeasuringEngine()), opkernel.Session(chain(), jit="own") as session:
+    with registered(MeasuringEngine()), opkernel.Session(chain(), jit="own!") as session:
         _, stats = traced(session, "text:0", {"x:0": X})
     write_chrome_trace(stats, tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
@@ -99,7 +99,7 @@ def test_a_trace_shows_the_operations_in_the_cluster(tmp_path):
 def test_what_the_engine_cannot_compile_is_not_called_by_its_name():
     engine = OwnEngine()
     engine.fails = True
-    with registered(engine), opkernel.Session(chain(), jit="own") as session:
+    with registered(engine), opkernel.Session(chain(), jit="own!") as session:
         _, stats = traced(session, "text:0", {"x:0": X})
     assert {"Neg", "Exp", "Mul", "AsString"} <= {row.op for row in profile_of(stats).nodes}
     assert not any(row.is_cluster for row in profile_of(stats).nodes)

@@ -7,16 +7,17 @@ of the general plan, with their state. Results are those of the general plan to 
 the general plan's graph, by the passes that round nothing otherwise. `ShapedFunctions` does the same for the
 functions that the graph calls.
 
-An EngineTrial finds the engine that computes a program fastest. The first steps run by the plan. Meanwhile another
-thread builds the program with clusters for each engine, for the shapes that were fed, and compiles them. Then the
-plan and the engines take turns of some steps; the fastest runs all further steps with these shapes. Results of a
-program are compared with the plan's where it is first used (`XlaLaunchOp`).
+An EngineTrial finds the engine that computes a program fastest, or whether the one that was named does. The first steps
+run by the plan. Meanwhile another thread builds the program with clusters for each engine, for the shapes that were fed,
+and compiles them. Then the plan and the engines take turns of some steps; the fastest runs all further steps with these
+shapes. Results of a program are compared with the plan's where it is first used (`XlaLaunchOp`).
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ from opkernel.types import TensorShape
 
 if TYPE_CHECKING:
     from opkernel.graph.edit.jit_options import JitOptions
+    from opkernel.kernel import Step
     from opkernel.runtime.program.builder import Shapes, StepProgram
 
 
@@ -197,12 +199,16 @@ _TIMED = 3
 """So many steps a candidate is timed at a turn, after one that takes what variables hold from another's memory."""
 _PATIENCE = (1, 3, 3, 3)
 """The shapes of the first step get programs of their own at once, and those of three others that come so often."""
+_NAMED_MAY_TAKE = 1.1
+"""An engine that was asked for by name stays unless its steps take so much longer than the plan's."""
 _SHORTEST_S = 50e-6
 """Steps that take less time gain nothing."""
 
 
 class EngineTrial(Adaptive):
     """Tries what engines make of a program.
+
+    Where one engine is the fastest for all shapes that were tried, it compiles the steps with other shapes, too.
 
     Args:
         program: The program without engines.
@@ -213,8 +219,14 @@ class EngineTrial(Adaptive):
 
     def __init__(self, program: StepProgram, build: Build) -> None:
         request = program.request
-        super().__init__(program.run, request.part.names, request.findings, Patience(_PATIENCE))
-        self._program, self._build = program, build
+        self._program, self._build, self._run_others = program, build, program.run
+        self._is_named, self._winners = request.jit.options is not None, set[str]()
+        patience = Patience(_PATIENCE[:1] if self._is_named else _PATIENCE)
+        super().__init__(self._run_other, request.part.names, request.findings, patience)
+
+    def _run_other(self, step: Step, *values: Any) -> Sequence[Any]:
+        """Run a step with shapes that were not tried."""
+        return self._run_others(step, *values)
 
     key_of = staticmethod(shapes_of)
     describe = staticmethod(fed)
@@ -231,7 +243,7 @@ class EngineTrial(Adaptive):
 
     def search(self, shapes: FedShapes) -> Search:
         """Try all engines for feeds of some shapes."""
-        plan, others = Candidate(PLAN, self.general), list[Candidate]()
+        plan, others = Candidate(PLAN, self._program.run), list[Candidate]()
         yield plan
         from opkernel.runtime.engines.late_work import in_background  # where engines are tried
 
@@ -243,11 +255,15 @@ class EngineTrial(Adaptive):
         yield from take_turns(others, timed=0, untimed=1)  # has their clusters compiled
         while any(launch.is_compiling for one in others for launch in one.launches):
             yield plan
-        best = (yield from _fastest([plan, *others])) if others else plan
+        slack = _NAMED_MAY_TAKE if self._is_named else 1.0
+        best = (yield from _fastest([plan, *others], slack)) if others else plan
         for one in others:
             if one is not best:
                 for launch in one.launches:
                     launch.let_go()
+        self._winners.add(best.name)
+        if self.patience.is_over and self._winners == {best.name} != {PLAN}:
+            in_background(partial(_prepare_for_others, weakref.ref(self), best.name))
         return best
 
     def candidate(self, options: JitOptions, shapes: FedShapes) -> Candidate | None:
@@ -260,6 +276,20 @@ class EngineTrial(Adaptive):
         launches = [kernels.kernel(op) for kernels, op in nodes if op.type == "XlaLaunch"]
         name = options.compiler.name
         return Candidate(name, special.run, launches, special) if launches else None
+
+    def take_others(self, engine: str) -> None:
+        """Have an engine compile the steps with shapes that were not tried."""
+        request = self._program.request
+        (options,) = [one for one in request.jit.candidates() if one.compiler.name == engine]
+        self._run_others = self._build(replace(request, jit=Jit(options))).run
+
+
+def _prepare_for_others(trial: weakref.ref[EngineTrial], engine: str) -> None:
+    """Build the program of an engine for all shapes, if there is somebody to run it."""
+    there = trial()
+    if there is not None:
+        with suppress(OpError):  # the plan goes on
+            there.take_others(engine)
 
 
 def _prepare(
@@ -282,11 +312,14 @@ def _prepare(
         del there
 
 
-def _fastest(candidates: Sequence[Candidate]) -> Search:
-    """The fastest of the plan, which comes first, and the others; the plan where its steps are short."""
+def _fastest(candidates: Sequence[Candidate], slack: float) -> Search:
+    """The fastest of the plan, which comes first, and the others; the plan where its steps are short.
+
+    The plan has to be faster than any other by a factor, `slack`.
+    """
     plan = candidates[0]
     for _ in range(_TURNS):
         yield from take_turns(candidates, timed=_TIMED, untimed=1)
         if min(plan.times) < _SHORTEST_S:
             return plan
-    return min(candidates, key=lambda one: one.seconds or 0.0)
+    return min(candidates, key=lambda one: (one.seconds or 0.0) * (slack if one is plan else 1.0))

@@ -86,7 +86,6 @@ class EngineCluster:
         Raises:
             OpError: the engine cannot compile it.
         """
-        self._runs += 1
         key, program = self._find(inputs)
         if program is None:
             with self._lock:
@@ -108,6 +107,7 @@ class EngineCluster:
 
     def _find(self, inputs: Sequence[Any]) -> tuple[_Key, CompiledCluster | None]:
         """The signature of some arguments, and its program if there is one."""
+        self._runs += 1
         key = constants, shapes = self._looked_at(inputs)
         last = self._last
         if last[2] is not None and last[1] == shapes and _same(last[0], constants):

@@ -112,7 +112,7 @@ class XlaLaunchOp(FunctionCluster):
     ) -> CompiledCluster | None:
         if self._is_async:
             program = cluster.compiled(inputs)
-            if program is None:
+            if program is None and not cluster.is_megamorphic:
                 self._compile_later(inputs)
             return program
         if not self._is_strict and cluster.is_megamorphic:

@@ -28,7 +28,7 @@ from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.kernel.node_properties import is_marked
 from opkernel.messages import did_you_mean
 from opkernel.proto import NodeDef
-from opkernel.records import dataclass, field
+from opkernel.records import dataclass, field, replace
 from opkernel.runtime.placement.placer import DeviceSet
 from opkernel.runtime.plan.functional_ops import FunctionLibrary, calls_functions
 from opkernel.runtime.program.kernels import KernelCache
@@ -196,14 +196,15 @@ class Jit:
 
     Attributes:
         options: How its clusters are formed and compiled.
-        tries_all: Whether all installed engines are tried while the program runs, which keeps the fastest.
+        is_tried: Whether engines are tried while the program runs, which keeps the fastest: that of `options`, or
+            all that are installed.
         min_cluster_size: Of those that are tried; None for what each says.
         precision: A lower precision in which those that can are tried, too.
         takes_marks: Whether XLA compiles what is marked to be compiled, where there are no `options`.
     """
 
     options: JitOptions | None = None
-    tries_all: bool = False
+    is_tried: bool = False
     min_cluster_size: int | None = None
     precision: str = ""
     takes_marks: bool = False
@@ -215,7 +216,9 @@ class Jit:
         return _options_for_marks() if _asks_to_compile(part.operations) else None
 
     def candidates(self) -> list[JitOptions]:
-        """How clusters are formed for each engine that is installed; this imports the engines."""
+        """How clusters are formed for each engine that is tried; this imports the engines."""
+        if self.options is not None:
+            return [replace(self.options, mode="async")]
         from opkernel.graph.edit.jit_options import JitOptions
         from opkernel.runtime.engines.engine import engine_named, registered_engines
 
@@ -321,8 +324,8 @@ class ProgramRequest:
     findings: MutableSequence[Finding] = field(default_factory=list)
 
     def jit_options(self) -> JitOptions | None:
-        """How clusters of the part are formed; None where there are none."""
-        return self.jit.options_for(self.part)
+        """How clusters of the part are formed; None where there are none, or programs with clusters are tried beside it."""
+        return None if self.tries_engines else self.jit.options_for(self.part)
 
     @property
     def follows_shapes(self) -> bool:
@@ -342,7 +345,7 @@ class ProgramRequest:
     def tries_engines(self) -> bool:
         """Whether engines are tried beside the plan."""
         is_plain = self.watcher is None and self.feed_facts is None and current_budget() is None
-        return self.jit.tries_all and is_plain and self.devices.is_one
+        return self.jit.is_tried and is_plain and self.devices.is_one
 
     def _has_pass(self, name: str) -> bool:
         return self.passes is True or (self.passes is not False and name in self.passes)
@@ -359,7 +362,8 @@ def choose_jit(
 
     Args:
         name: `off`, where only marked nodes are compiled, `auto`, or the name of an engine; a lower precision may
-            follow, as in `auto:bfloat16`. Where empty, what OPKERNEL_JIT says; XLA where the level asks for clusters;
+            follow, as in `auto:bfloat16`. An engine is tried beside the kernels; with `!` at the end, as in `xla!`, it
+            compiles all that it takes, and the first step waits for it. Where empty, what OPKERNEL_JIT says; XLA where the level asks for clusters;
             else off. With `OPKERNEL_JIT=never` nothing is compiled, whatever the name.
         level: With OFF, marked nodes alone are compiled.
         min_cluster_size: Smaller clusters stay as they are.
@@ -371,8 +375,9 @@ def choose_jit(
     """
     if is_compiling_forbidden():
         return NO_JIT
-    name = name or os.environ.get("OPKERNEL_JIT", "") or ("xla" if level[:2] == "ON" else "off")
-    name, _, precision = name.partition(":")
+    name = name or os.environ.get("OPKERNEL_JIT", "") or ("xla!" if level[:2] == "ON" else "off")
+    insists = name.endswith("!") or is_deterministic()
+    name, _, precision = name.removesuffix("!").partition(":")
     if precision and precision not in _PRECISIONS:
         raise InvalidArgumentError(
             f"The precision of jit must be one of {', '.join(_PRECISIONS)}, not {precision!r}"
@@ -383,7 +388,7 @@ def choose_jit(
     if precision == "float32" or is_deterministic():
         precision = ""
     if name == "auto":
-        return Jit(tries_all=True, min_cluster_size=min_cluster_size, precision=precision)
+        return Jit(is_tried=True, min_cluster_size=min_cluster_size, precision=precision)
     from opkernel.graph.edit.jit_options import JitOptions  # few sessions have engines
     from opkernel.runtime.engines.engine import engine_named, registered_engines
 
@@ -397,9 +402,10 @@ def choose_jit(
     engine.check_installed()
     if precision:
         engine = engine.in_precision(precision)
-    return Jit(
-        JitOptions(engine, level != "OFF", min_cluster_size, has_compile_nodes=has_compile_nodes)
+    options = JitOptions(
+        engine, level != "OFF", min_cluster_size, has_compile_nodes=has_compile_nodes
     )
+    return Jit(options, is_tried=not (insists or level != "DEFAULT" or has_compile_nodes))
 
 
 def is_deterministic() -> bool:

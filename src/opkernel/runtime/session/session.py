@@ -317,8 +317,8 @@ class Session:
 
     @property
     def tries_engines(self) -> bool:
-        """Whether steps try the engines (`jit="auto"`), unless their time or memory is limited."""
-        return self._runtime.jit.tries_all
+        """Whether steps try engines (`jit="auto"`, `jit="xla"`), unless their time or memory is limited."""
+        return self._runtime.jit.is_tried
 
     # The session.
 
