@@ -16,6 +16,7 @@ from opkernel.opdef import global_op_registry
 from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.ops.declared import tensorflow_op_defs
 from opkernel.proto import KernelDef, OpDef, OpList
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 from opkernel.types import DataType
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -94,6 +95,18 @@ def test_its_kernels_take_the_types_that_tensorflows_take(
     if name in ON_GPUS_ALONE:
         wanted = {frozenset()}
     assert set().union(*map(of_kernel_def, kernels)) == wanted
+
+
+@pytest.mark.shared
+def test_ops_without_a_kernel_that_tensorflow_has_say_why(
+    tensorflow_kernels: dict[str, set[Combination]],
+) -> None:
+    without = {
+        name
+        for name in tensorflow_kernels.keys() - RUN_BY_EXECUTORS
+        if not get_registered_kernels_for_op(name).kernel
+    }
+    assert [op for op in sorted(without) if not global_op_registry().traits(op).why_no_kernel] == []
 
 
 def test_the_catalogue_is_current() -> None:

@@ -179,6 +179,7 @@ WHY_NO_KERNEL: Mapping[str, str] = {
     "distributed_runtime": "part of TensorFlow's distributed runtime",
     "jxl": "no decoder of JPEG XL is among the libraries that opkernel uses",
     "lmdb": "TensorFlow has removed its support of LMDB: convert the database to TFRecords",
+    "onednn": "TensorFlow has it by oneDNN only, whose fused quantised products opkernel does not imitate",
     "onednn_graph": "TensorFlow's own graphs for oneDNN have it, files do not",
     "random_access": "its elements come by TensorFlow's random access to stages, which opkernel does not have",
     "risc": "TensorFlow has no kernels of it",

@@ -189,7 +189,6 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "_FusedQuantizedConv2D": common_shapes.fused_quantized_conv2d_shape,
     "_FusedQuantizedDepthwiseConv2D": common_shapes.fused_quantized_depthwise_conv2d_shape,
     "_QuantizedMatMul": _matmul_of_many_shape,
-    "_QuantizedMaxPool3D": common_shapes.pool3d_shape,
     "Skipgram": common_shapes.unknown_shape,
     "NegTrain": common_shapes.no_outputs,
     **{f"_Mkl{name}": common_shapes.unchanged_shape for name in _UNCHANGED.split()},

@@ -2,7 +2,7 @@
 
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/quantized_pooling_ops.cc, core/ops/image_ops.cc,
 core/kernels/quantized_resize_bilinear_op.cc, core/ops/array_ops.cc, nn_ops.cc,
-core/kernels/quantized_instance_norm.cc, quantized_batch_norm_op.cc.
+core/kernels/quantized_instance_norm.cc, quantized_batch_norm_op.cc, mkl/mkl_maxpooling_op.cc.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from opkernel.ops.image.resize import (
 )
 from opkernel.ops.input_checks import require, require_equal, require_rank, require_scalar
 from opkernel.ops.nn.max_pool import max_pool_of
-from opkernel.ops.nn.pooling import Pool, pool_from_attrs, reduce_windows, window_sizes
+from opkernel.ops.nn.pooling import (
+    Pool,
+    channels_last_pool,
+    pool_from_attrs,
+    reduce_windows,
+    window_sizes,
+)
 from opkernel.ops.nn.windows import check_rank
 from opkernel.ops.quantized.quantize import (
     Range,
@@ -71,6 +77,19 @@ QUANTIZED_MAX_POOL, QUANTIZED_AVG_POOL = (
         ),
     )
 )
+QUANTIZED_MAX_POOL_3D = register_op(
+    "_QuantizedMaxPool3D(input: T, min_input: float, max_input: float) "
+    "-> output: T, min_output: float, max_output: float",
+    attrs=[
+        "ksize: list(int) >= 5",
+        "strides: list(int) >= 5",
+        "padding: {'SAME', 'VALID'}",
+        "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'",
+        "T: quantizedtype",
+    ],
+    shape_fn=common_shapes.pool3d_shape,
+    doc="MaxPool3D of integers in layout NDHWC, and their range unchanged.",
+)
 
 
 def _check_range(min_input: Array, max_input: Array) -> None:
@@ -79,14 +98,27 @@ def _check_range(min_input: Array, max_input: Array) -> None:
         require_scalar(end, f"{rank}, received shape: {{}}")
 
 
-@register_kernel(QUANTIZED_MAX_POOL, types={"T": _TYPES}, factory=True)
-@from_attrs(pool=pool_from_attrs)
-def quantized_max_pool(*, pool: Pool) -> Callable[[Any, Any, Any], Any]:
+@register_kernel(QUANTIZED_MAX_POOL_3D, types={"T": _TYPES}, factory=True)
+@from_attrs(pool=partial(channels_last_pool, "_QuantizedMaxPool3D", rank=5))
+def quantized_max_pool_3d(*, pool: Pool) -> Callable[[Any, Any, Any], Any]:
+    """The steps over channels count for nothing, as in TensorFlow."""
+    if pool.depth != 1:
+        raise UnimplementedError("Pooling is not yet supported on the depth dimension.")
+    return _with_range(pool)
+
+
+def _with_range(pool: Pool) -> Callable[[Any, Any, Any], Any]:
     def pooled(x: Any, min_input: Any, max_input: Any) -> Any:
         _check_range(min_input, max_input)
         return max_pool_of(x, pool), min_input.copy(), max_input.copy()
 
     return pooled
+
+
+@register_kernel(QUANTIZED_MAX_POOL, types={"T": _TYPES}, factory=True)
+@from_attrs(pool=pool_from_attrs)
+def quantized_max_pool(*, pool: Pool) -> Callable[[Any, Any, Any], Any]:
+    return _with_range(pool)
 
 
 @register_kernel(QUANTIZED_AVG_POOL, types={"T": _TYPES}, factory=True)
