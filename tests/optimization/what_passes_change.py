@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,13 @@ def ints(b: Builder, *values: Any) -> Tensor:
 
 def floats(b: Builder, *shape: int) -> Tensor:
     return b.constant(np.random.default_rng(1).uniform(0.5, 1, shape).astype(np.float32))
+
+
+def reductions(b: Builder, x: Tensor) -> Tensor:
+    """The sum of two reductions of a group of one."""
+    attrs: Any = {"group_size": 1, "group_key": 1, "merge_op": "Add", "final_op": "Id"}
+    node = partial(b.op, "CollectiveReduce", subdiv_offsets=[0], **attrs)
+    return b.op("Add", node(b.op("Exp", x), instance_key=1), node(x, instance_key=2))
 
 
 def cast(b: Builder, x: Tensor, dtype: DataType) -> Tensor:
@@ -290,6 +298,7 @@ CHANGED_BY: dict[str, dict[str, Changed]] = {
         for name, predicate in (("constant", lambda b, x: b.constant(True)), ("shape", is_small))
     },
     "debug_stripper": {"assertion": of_matrix(watched)},
+    "scoped_allocator": {"side by side": of_matrix(reductions)},
     "constants_into_loops": {"loop": low_loop(entered, True)},
     "function_inlining": {"call": of_matrix(called)},
     "hoist_unary_over_split": {"gates": of_matrix(gates)},

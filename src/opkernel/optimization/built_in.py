@@ -86,6 +86,7 @@ register_built_in(POST, 55, "algebra.hoist_unary_over_split", ops=["Split"])
 register_built_in(POST, 70, "algebra.common_subexpressions")
 register_built_in(POST, 78, "fusion:fusion_onednn", ops=["BiasAdd"], rounds=True)
 register_built_in(POST, 80, "fusion", ops=["BiasAdd"], rounds=True)
+register_built_in(POST, 90, "scoped_allocator", on_request=True, ops=["CollectiveReduce"])
 
 EXEC = Grouping.POST_REWRITE_FOR_EXEC
 for _phase, _place, _ops in (

@@ -226,16 +226,29 @@ def _passes(options: GraphOptions) -> Passes:
     switches = options.rewrite_options
     if level == OptimizerOptions.L0 or switches.disable_meta_optimizer:
         return False
-    wanted = switches.debug_stripper == RewriterConfig.ON
-    off = set() if wanted else {"debug_stripper"}
+    on_request = {
+        "debug_stripper": switches.debug_stripper == RewriterConfig.ON,
+        "scoped_allocator": _merges_reductions(switches),
+    }
+    off = {name for name, is_wanted in on_request.items() if not is_wanted}
     for switch, passes in _SWITCHES.items():
         if getattr(switches, switch) == RewriterConfig.OFF:
             off.update(passes)
-    if off == {"debug_stripper"}:
+    if off == on_request.keys():
         return True
     from opkernel.optimization import optimization_passes  # only where a switch is set
 
     return frozenset(one.name for one in optimization_passes()) - off
+
+
+def _merges_reductions(switches: RewriterConfig) -> bool:
+    """Whether the pass `scoped_allocator` is wanted, for the op that it knows."""
+    if switches.scoped_allocator_optimization != RewriterConfig.ON:
+        return False
+    from opkernel.optimization.scoped_allocator import MERGED  # only where the switch is on
+
+    ops = switches.scoped_allocator_opts.enable_op
+    return not ops or MERGED in ops
 
 
 class TraceLevel(IntEnum):
