@@ -69,13 +69,11 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return {key: plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
     kind = type(value).__name__
-    if kind == "CompositeValue":
-        return [plain(one) for one in value.parts]
     if kind == "RaggedTensor":
         return [plain(value.flat_values), *map(plain, value.nested_row_splits)]
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
     if kind in ("SparseTensor", "IndexedSlices"):
         order = ("indices", "values") if kind == "SparseTensor" else ("values", "indices")
         parts = [getattr(value, name) for name in (*order, "dense_shape")]

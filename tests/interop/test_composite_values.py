@@ -13,31 +13,35 @@ import pytest
 
 import opkernel
 from opkernel import TensorSpec
-from opkernel.interop.structured_value import CompositeSpec, CompositeValue
+from opkernel.interop.structured_value import CompositeSpec
 
 FLOATS, INTS = TensorSpec([None], opkernel.float32), TensorSpec([None], opkernel.int64)
+SLICES = CompositeSpec("INDEXED_SLICES_SPEC", ("values", "indices"), [FLOATS, INTS])
 SPARSE = CompositeSpec("SPARSE_TENSOR_SPEC", ("indices", "values", "dense_shape"), [INTS] * 3)
 DEEP = CompositeSpec(
     "RAGGED_TENSOR_SPEC", ("flat_values", "row_splits_0", "row_splits_1"), [FLOATS, INTS, INTS]
 )
 
 
-def test_sparse_values_are_tuples_with_names() -> None:
-    value = CompositeValue(SPARSE, ["i", "v", "s"])
-    indices, values, shape = value
-    assert (indices, values, shape) == (value.indices, value.values, value.dense_shape)
-    assert repr(value) == "<sparse tensor indices='i', values='v', dense_shape='s'>"
+def test_other_values_are_tuples_with_names() -> None:
+    value = SLICES.value(["v", "i"])
+    values, indices = value
+    assert (values, indices) == (value.values, value.indices)
+    assert repr(value) == "<indexed slices values='v', indices='i'>"
     for again in (copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
-        assert (again.values, again.dense_shape) == ("v", "s")
-    with pytest.raises(AttributeError, match="sparse tensor has no 'row', but indices, values"):
+        assert (again.values, again.indices) == ("v", "i")
+    with pytest.raises(AttributeError, match="indexed slices has no 'row', but values, indices"):
         _ = value.row
 
 
-def test_ragged_values_have_tensorflows_names() -> None:
-    value = CompositeValue(DEEP, ["flat", "outer", "inner"])
-    assert (value.flat_values, value.row_splits) == ("flat", "outer")
-    assert value.nested_row_splits == ("outer", "inner")
-    assert (value.values.values, value.values.row_splits) == ("flat", "inner")
+def test_sparse_and_ragged_values_are_those_of_opkernel() -> None:
+    assert SPARSE.value("ivs") == opkernel.sparse.SparseTensor("i", "v", "s")
+    ragged = opkernel.ragged.RaggedTensor
+    value = DEEP.value(["flat", "outer", "inner"])
+    assert value == ragged(ragged("flat", "inner"), "outer")
+    assert DEEP.parts(value) == ("flat", "outer", "inner")
+    for other in (ragged("flat", "outer"), SPARSE.value("ivs")):
+        assert DEEP.parts(other) is None
 
 
 def test_results_are_taken_as_inputs(sample: Callable[..., Path]) -> None:
@@ -47,6 +51,13 @@ def test_results_are_taken_as_inputs(sample: Callable[..., Path]) -> None:
     by_name = SimpleNamespace(flat_values=rows.values, row_splits=rows.row_splits)
     for given in (rows, tuple(rows), by_name):
         assert model.double(given).values.tolist() == [4, 8, 12]
+
+
+def test_rows_of_rows_are_taken_and_given(sample: Callable[..., Path]) -> None:
+    model: Any = opkernel.load(sample("composite"))
+    rows = [[[1], []], [[2, 3]]]
+    found, outer = model.deep(opkernel.ragged.constant(rows, opkernel.int32))
+    assert (found.to_list(), outer.tolist()) == (rows, [0, 2, 3])
 
 
 def test_arrays_keep_their_type_where_no_input_signature_was_saved(

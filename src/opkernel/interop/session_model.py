@@ -24,7 +24,6 @@ from opkernel.interop.session_variable import SessionVariable, session_variables
 from opkernel.interop.signature import Signature, SignatureMap, model_html
 from opkernel.interop.structured_value import (
     CompositeSpec,
-    CompositeValue,
     decoded,
     sparse_spec,
 )
@@ -73,7 +72,7 @@ def _signature(name: str, definition: SignatureDef, owner: SessionModel) -> Sign
             ]
         found: dict[str, Any] = step()(*given)  # in the form of the fetches
         for key, spec in composites.items():
-            found[key] = CompositeValue(spec, found[key])
+            found[key] = spec.value(found[key])
         return found
 
     return Signature(

@@ -10,7 +10,7 @@ from typing import Any
 
 from opkernel.escaping import html_text
 from opkernel.graph import TensorSpec
-from opkernel.interop.structured_value import CompositeValue
+from opkernel.interop.structured_value import parts_of
 from opkernel.messages import did_you_mean, short_repr
 
 Run = Callable[[dict[str, Any]], dict[str, Any]]
@@ -95,7 +95,7 @@ class Signature:
         """The tensors of ragged and sparse values by their names: `x`, `x_1` and so on."""
         spread: dict[str, Any] = {}
         for name, value in inputs.items():
-            parts = value if isinstance(value, CompositeValue) else ()
+            parts = parts_of(value)
             names = [name, *[f"{name}_{i}" for i in range(1, len(parts))]]
             is_spread = parts and all(one in self.inputs for one in names)
             spread |= zip(names, parts, strict=True) if is_spread else {name: value}

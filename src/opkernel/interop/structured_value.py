@@ -15,12 +15,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from opkernel.endpoints.ragged.tensor import RaggedTensor
+from opkernel.endpoints.sparse.tensor import SparseTensor
 from opkernel.errors import DataLossError, UnimplementedError
 from opkernel.graph import TensorSpec
 from opkernel.proto import StructuredValue, TypeSpecProto
 from opkernel.types import DataType, PartialTensorShape, tensor_from_proto, tensor_to_proto
 
-_RAGGED = "RAGGED_TENSOR_SPEC"
+_RAGGED, _SPARSE = "RAGGED_TENSOR_SPEC", "SPARSE_TENSOR_SPEC"
 _MAX_RAGGED_RANK = 254  # as many as a tensor may have
 _KINDS = TypeSpecProto.DESCRIPTOR.enum_types_by_name["TypeSpecClass"].values_by_number
 
@@ -63,17 +65,26 @@ class CompositeSpec:
         return cls(kind, names, components)
 
     def parts(self, value: Any) -> Sequence[Any] | None:
-        """The tensors of a value: a CompositeValue, a list of them, or an object with attributes of these names.
+        """The tensors of a value: as `value` makes them, a list of them, or an object with attributes of these names.
 
-        None where it has not as many.
+        None where it has not as many, or is another kind of value.
         """
-        if isinstance(value, CompositeValue) and value.spec.kind != self.kind:
-            return None
-        if isinstance(value, list | tuple) and len(value) == len(self.components):
-            return value
-        if isinstance(value, list | tuple) or not all(hasattr(value, name) for name in self.names):
+        kind = _kind_of(value)
+        given = parts_of(value) if kind else value
+        if isinstance(given, list | tuple):
+            fits = kind in ("", self.kind) and len(given) == len(self.components)
+            return given if fits else None
+        if self.names == ("flat_values",):
+            return [value]
+        if not all(hasattr(value, name) for name in self.names):
             return None
         return [getattr(value, name) for name in self.names]
+
+    def value(self, parts: Sequence[Any]) -> Any:
+        """The value of some tensors: a RaggedTensor, a SparseTensor, a tensor without ragged rows, a CompositeValue."""
+        if self.kind == _RAGGED:
+            return RaggedTensor.from_nested_row_splits(parts[0], parts[1:])
+        return SparseTensor(*parts) if self.kind == _SPARSE else CompositeValue(self, parts)
 
     @property
     def text(self) -> str:
@@ -84,8 +95,8 @@ class CompositeSpec:
         return self, self.components
 
     @classmethod
-    def __tf_unflatten__(cls, spec: CompositeSpec, parts: Sequence[Any]) -> CompositeValue:
-        return CompositeValue(spec, parts)
+    def __tf_unflatten__(cls, spec: CompositeSpec, parts: Sequence[Any]) -> Any:
+        return spec.value(parts)
 
     def __repr__(self) -> str:
         parts = zip(self.names, self.components, strict=True)
@@ -93,10 +104,7 @@ class CompositeSpec:
 
 
 class CompositeValue(tuple[Any, ...]):  # noqa: SLOT001  # a tuple cannot have slots beside its items
-    """A ragged or sparse tensor, or another value of several tensors: a tuple of these, which also have names.
-
-    A sparse tensor has `indices`, `values` and `dense_shape`. A ragged tensor has `values`, `row_splits`,
-    `flat_values` and `nested_row_splits`, as in TensorFlow.
+    """A value of several tensors that is neither ragged nor sparse: a tuple of these, which also have names.
 
     Attributes:
         spec: What it is.
@@ -116,8 +124,7 @@ class CompositeValue(tuple[Any, ...]):  # noqa: SLOT001  # a tuple cannot have s
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":
             raise AttributeError(name)
-        parts = dict(zip(self.spec.names, self, strict=True))
-        known = {**(_ragged_parts(self) if self.spec.kind == _RAGGED else {}), **parts}
+        known = dict(zip(self.spec.names, self, strict=True))
         if name in known:
             return known[name]
         raise AttributeError(f"{self.spec.text} has no {name!r}, but {', '.join(known)}", name=name)
@@ -134,16 +141,20 @@ class CompositeValue(tuple[Any, ...]):  # noqa: SLOT001  # a tuple cannot have s
         return f"<{self.spec.text} {', '.join(f'{name}={part!r}' for name, part in parts)}>"
 
 
-def _ragged_parts(ragged: CompositeValue) -> dict[str, Any]:
-    """The further names of the parts of a ragged tensor."""
-    flat, *splits = ragged
-    if not splits:
-        return {"values": flat, "nested_row_splits": ()}
-    spec = ragged.spec
-    names, components = _ragged_names(len(splits) - 1), spec.components
-    inner = CompositeSpec(spec.kind, names, [components[0], *components[2:]])
-    values = CompositeValue(inner, [flat, *splits[1:]]) if len(splits) > 1 else flat
-    return {"values": values, "row_splits": splits[0], "nested_row_splits": tuple(splits)}
+def _kind_of(value: Any) -> str:
+    """The kind of the spec of a value; empty for what says none."""
+    if isinstance(value, CompositeValue):
+        return value.spec.kind
+    if isinstance(value, RaggedTensor):
+        return _RAGGED
+    return _SPARSE if isinstance(value, SparseTensor) else ""
+
+
+def parts_of(value: Any) -> tuple[Any, ...]:
+    """The tensors of a ragged, sparse or composite value, in the order of a spec; none of other values."""
+    if isinstance(value, RaggedTensor):
+        return value.flat_values, *value.nested_row_splits
+    return tuple(value) if _kind_of(value) else ()
 
 
 def _sparse(fields: list[Any]) -> tuple[list[str], list[TensorSpec]]:
@@ -185,7 +196,7 @@ def _slices(fields: list[Any]) -> tuple[list[str], list[TensorSpec]]:
 
 def sparse_spec(shape: PartialTensorShape, dtype: DataType) -> CompositeSpec:
     """The spec of a sparse tensor."""
-    return CompositeSpec("SPARSE_TENSOR_SPEC", *_sparse([shape, dtype]))
+    return CompositeSpec(_SPARSE, *_sparse([shape, dtype]))
 
 
 def _variable(fields: list[Any]) -> tuple[list[str], list[TensorSpec]]:
@@ -193,7 +204,7 @@ def _variable(fields: list[Any]) -> tuple[list[str], list[TensorSpec]]:
 
 
 _PARTS = {
-    "SPARSE_TENSOR_SPEC": _sparse,
+    _SPARSE: _sparse,
     _RAGGED: _ragged,
     "INDEXED_SLICES_SPEC": _slices,
     "VARIABLE_SPEC": _variable,

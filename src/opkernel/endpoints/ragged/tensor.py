@@ -6,6 +6,7 @@ Source: TensorFlow python/ops/ragged/ragged_tensor.py.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from opkernel.endpoints.tensors import dtype_of
@@ -22,6 +23,14 @@ class RaggedTensor(NamedTuple):
 
     values: Any
     row_splits: Any
+
+    @classmethod
+    def from_nested_row_splits(cls, flat_values: Any, nested_row_splits: Sequence[Any]) -> Any:
+        """Innermost values in the rows of all levels, the outermost first; as they are where there is no level."""
+        found = flat_values
+        for splits in reversed(nested_row_splits):
+            found = cls(found, splits)
+        return found
 
     @property
     def flat_values(self) -> Any:
@@ -43,6 +52,13 @@ class RaggedTensor(NamedTuple):
     def dtype(self) -> DataType:
         """The type of the elements."""
         return dtype_of(self.flat_values)
+
+    def __tf_flatten__(self) -> tuple[int, tuple[Any, ...]]:
+        return self.ragged_rank, (self.flat_values, *self.nested_row_splits)
+
+    @classmethod
+    def __tf_unflatten__(cls, ragged_rank: int, parts: Sequence[Any]) -> Any:
+        return cls.from_nested_row_splits(parts[0], parts[1:])
 
     def with_flat_values(self, values: Any) -> RaggedTensor:
         """The same rows of other innermost values."""
