@@ -15,6 +15,7 @@ from opkernel.errors import (
     PermissionDeniedError,
     UnimplementedError,
 )
+from opkernel.io.tf_record import tf_record_iterator
 from opkernel.testing import expect_shapes
 
 PAIR = np.array([[1, 2]], np.float32)
@@ -152,7 +153,7 @@ def test_debug_identities_pass_their_input_on() -> None:
     assert raw_ops.DebugIdentity(input=x, tensor_name="n:0").tolist() == [0, 1, 2]
     assert raw_ops.DebugIdentityV2(input=x).tolist() == [0, 1, 2]
     assert raw_ops.DebugIdentityV3(input=x, tensor_name="n:0").tolist() == [0, 1, 2]
-    with pytest.raises(UnimplementedError, match="file:///x"):
+    with pytest.raises(UnimplementedError, match=r"file:///x.*Set the size to 0"):
         raw_ops.DebugIdentityV2(input=x, debug_urls=["file:///x"])
     with pytest.raises(InternalError, match="URL schema in: grpc://x"):
         raw_ops.DebugIdentityV2(input=x, debug_urls=["grpc://x"])
@@ -184,3 +185,45 @@ def test_copies_for_debug_nodes() -> None:
 def test_no_memory_is_pinned() -> None:
     with pytest.raises(FailedPreconditionError):
         raw_ops.CheckPinned(tensor=PAIR)
+
+
+METADATA = b"\n\x08opkernel\x12\rdebug.Event:1\x1a\x03run"
+TRACE = (  # TensorFlow's, for this call
+    b'RQ\n\x03ctx\x12\x02op \x08*\x16\x08\x01\x12\x04\x12\x02\x08\x03"\x0c\x00\x00\x80?\x00\x00\x00@\x00\x00@@2,'
+    + CPU.encode()
+)
+
+
+def watch(root: Path) -> Any:
+    return raw_ops.DebugIdentityV2(
+        input=np.array([1, 2, 3], np.float32),
+        tfdbg_context_id="ctx",
+        op_name="op",
+        output_slot=0,
+        tensor_debug_mode=8,
+        debug_urls=[f"file://{root}"],
+        circular_buffer_size=0,
+        tfdbg_run_id="run",
+    )
+
+
+def test_event_files_of_the_second_debugger_are_tensorflows(tmp_path: Path) -> None:
+    root = tmp_path / "made"
+    for _ in range(2):
+        assert watch(root).tolist() == [1, 2, 3]
+    files = {path.name.rpartition(".")[2]: path for path in root.iterdir()}
+    assert all(path.name.startswith("tfdbg_events.") for path in files.values())
+    found = {name: [*tf_record_iterator(path)] for name, path in files.items()}
+    of_metadata, traces = found.pop("metadata"), found.pop("graph_execution_traces")
+    assert found.keys() == {"source_files", "stack_frames", "graphs", "execution"}
+    assert not any(found.values())
+    assert [one[9:] for one in of_metadata] == [b"\x1a" + bytes([len(METADATA)]) + METADATA]
+    assert [one[9:] for one in traces] == [TRACE] * 2
+
+
+def test_event_files_want_permission(tmp_path: Path) -> None:
+    with opkernel.Graph().as_default() as graph:
+        watched = watch(tmp_path)
+    with opkernel.Session(graph) as session, pytest.raises(PermissionDeniedError):
+        session.run(watched)
+    assert not [*tmp_path.iterdir()]

@@ -1,6 +1,7 @@
 """Debug nodes that pass their input on: DebugIdentity and its later versions, Copy and CopyHost; and CheckPinned.
 
-The event files of DebugIdentityV2 are begun and ended by TensorFlow's debugger in Python, and so are not written here.
+With a circular buffer, DebugIdentityV2 leaves it to TensorFlow's debugger in Python when tensors are written, and so
+does not write here.
 
 Source: TensorFlow core/ops/debug_ops.cc, core/kernels/debug_ops.{h,cc}, core/ops/array_ops.cc (Copy, CopyHost),
 core/kernels/check_pinned_op.cc.
@@ -14,14 +15,16 @@ from typing import Any
 import opkernel.gradients as g
 from opkernel.errors import FailedPreconditionError, InternalError, UnimplementedError
 from opkernel.kernel import (
+    OpKernel,
     OpKernelConstruction,
     OpKernelContext,
     check_allocation,
-    forward_input,
 )
 from opkernel.opdef import InferenceContext, OpHandle, OpShapeInferenceFn, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.debugging.publishing import DebugKernel, is_closed
+from opkernel.ops.debugging.debug_events import WatchedOutput, write_trace
+from opkernel.ops.debugging.publishing import FILE_URL, DebugKernel, is_closed
+from opkernel.ops.parsing.tensors import serialized
 from opkernel.ops.registration import register_kernel
 from opkernel.records import replace
 from opkernel.types import DataType
@@ -109,17 +112,32 @@ class DebugIdentityV3(DebugIdentity):
             self.watched = replace(self.watched, io=io)
 
 
-@register_kernel(DEBUG_IDENTITY_V2, kind="view", factory=True)
-def debug_identity_v2(*, debug_urls: list[str]) -> Callable[[Any], Any]:
-    for url in debug_urls:
-        if not url.startswith("file://"):
-            raise InternalError(f"Unsupported debug URL schema in: {url}")
-    if debug_urls:
-        raise UnimplementedError(
-            f"DebugIdentityV2 cannot write to {debug_urls}: its event files are begun and ended by "
-            "TensorFlow's debugger in Python. Use DebugIdentityV3, or leave debug_urls empty"
-        )
-    return forward_input
+@register_kernel(DEBUG_IDENTITY_V2)
+class DebugIdentityV2(OpKernel):
+    """Appends its input to the event files of directories, and passes it on."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        get = construction.get_attr
+        urls: list[str] = get("debug_urls")
+        for url in urls:
+            if not url.startswith(FILE_URL):
+                raise InternalError(f"Unsupported debug URL schema in: {url}")
+        if urls and get("circular_buffer_size") > 0:
+            raise UnimplementedError(
+                f"DebugIdentityV2 cannot write to {urls}: with a circular_buffer_size above 0 it keeps "
+                "tensors in memory until TensorFlow's debugger in Python writes them. Set the size to 0"
+            )
+        self._roots = [url.removeprefix(FILE_URL) for url in urls]
+        names = ("tfdbg_context_id", "op_name", "output_slot", "tensor_debug_mode", "tfdbg_run_id")
+        self._watched = WatchedOutput(*map(get, names))
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        tensor, device = ctx.input(0), ctx.device.name
+        for root in self._roots:
+            content = serialized(tensor, self.input_types[0])
+            write_trace(ctx.permissions, root, self._watched, content, device)
+        ctx.set_output(0, tensor)
 
 
 @g.register_gradient("DebugIdentityV2")

@@ -33,7 +33,7 @@ from opkernel.types import DataType
 from opkernel.types.varints import varint
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
-_FILE, _GRPC, _MEMORY = "file://", "grpc://", "memcbk://"
+FILE_URL, _GRPC, _MEMORY = "file://", "grpc://", "memcbk://"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
@@ -68,18 +68,19 @@ class DebugNode:
         """The serialized Event that has a serialized tensor."""
         device = json_text(self.device)
         content = f'{{"device":{device},"outputSlot":{self.slot},"numChunks":1,"chunkIndex":0}}'
-        plugin = _field(1, b"debugger") + _field(2, _utf8(content))
+        plugin = field(1, b"debugger") + field(2, utf8(content))
         name = f"{self.node}:{self.slot}:{self.debug_op}"
-        value = _field(1, _utf8(self.node)) + _field(7, _utf8(name)) + _field(8, tensor)
-        summary = _field(1, value + _field(9, _field(1, plugin)))
-        return b"\x09" + struct.pack("<d", microseconds) + _field(5, summary)
+        value = field(1, utf8(self.node)) + field(7, utf8(name)) + field(8, tensor)
+        summary = field(1, value + field(9, field(1, plugin)))
+        return b"\x09" + struct.pack("<d", microseconds) + field(5, summary)
 
 
-def _utf8(text: str) -> bytes:
+def utf8(text: str) -> bytes:
+    """A text as a field of a message holds it."""
     return text.encode("utf-8", "backslashreplace")
 
 
-def _field(number: int, content: bytes) -> bytes:
+def field(number: int, content: bytes) -> bytes:
     """A field of bytes of a message."""
     return varint(number << 3 | 2) + varint(len(content)) + content
 
@@ -131,8 +132,8 @@ class DebugKernel(OpKernel):
         failures: list[str] = []
         for url in self._urls:
             scheme = url[: url.find("//") + 2].lower()
-            if scheme == _FILE:
-                path = self.watched.path(url[len(_FILE) :], ctx.step_id)
+            if scheme == FILE_URL:
+                path = self.watched.path(url[len(FILE_URL) :], ctx.step_id)
                 ctx.permissions.check_write(path)
                 content = serialized(tensor, dtype)
                 failures += _failures(ctx.permissions, self.watched, path, content)
