@@ -89,7 +89,8 @@ PARTS = {
     ),
     "weights": Part(
         "Weights from variables",
-        "Bound: 1.1 x the time with constants. `assigned` assigns the weights before each step.",
+        "Bound for `variable`: 1.1 x the time with constants, as the step runs a plan with the value that the variable keeps.\n"
+        "`assigned` assigns its variable in each step, and so runs the general plan.",
         ("weights.py",),
         with_tensorflow=False,
     ),

@@ -2,8 +2,9 @@
 
     python benchmarks/weights.py
 
-A step computes one layer with its bias and Relu. Bound: 1.1 x the time with constants, for what a provider
-prepares of weights is made once a version. The last rows assign the weights anew before each step.
+A step computes one layer with its bias and Relu. Bound: 1.1 x the time with constants: while a variable keeps its value,
+its step runs a plan with that value as a constant. `assigned` assigns a variable of its own in each step, which so
+runs the general plan.
 """
 
 from collections.abc import Callable
@@ -47,11 +48,14 @@ def steps(layer: Layer, x: Array, weights: Array) -> dict[str, Callable[[], obje
     with opkernel.Graph().as_default() as graph:
         fed = raw_ops.Placeholder(dtype=opkernel.float32, shape=x.shape)
         new = raw_ops.Const(value=weights, dtype=opkernel.float32)
-        variable = raw_ops.VarHandleOp(dtype=opkernel.float32, shape=weights.shape)
-        assign = raw_ops.AssignVariableOp(resource=variable, value=new)
-        read = raw_ops.ReadVariableOp(resource=variable, dtype=opkernel.float32)
-        with graph.control_dependencies([assign]):
-            assigned = raw_ops.ReadVariableOp(resource=variable, dtype=opkernel.float32)
+        handle, other = (
+            raw_ops.VarHandleOp(dtype=opkernel.float32, shape=weights.shape, shared_name=name)
+            for name in ("kept", "assigned")
+        )
+        assign = [raw_ops.AssignVariableOp(resource=one, value=new) for one in (handle, other)]
+        read = raw_ops.ReadVariableOp(resource=handle, dtype=opkernel.float32)
+        with graph.control_dependencies(assign[1:]):
+            assigned = raw_ops.ReadVariableOp(resource=other, dtype=opkernel.float32)
         bias = np.ones(weights.shape[-1], np.float32)
         results = {
             name: raw_ops.Relu(features=raw_ops.BiasAdd(value=layer(fed, one), bias=bias))
