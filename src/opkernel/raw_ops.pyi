@@ -1,4 +1,4 @@
-"""The ops of the catalogue. Written by tools/generate_raw_ops_stub.py; do not edit."""
+"""The ops of the catalogue. Written by tools/generate_stubs.py; do not edit."""
 
 import collections.abc
 import typing

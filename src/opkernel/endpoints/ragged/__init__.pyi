@@ -1,4 +1,4 @@
-"""Written by tools/generate_endpoint_stubs.py from table.txt and the files beside this one; do not edit."""
+"""Written by tools/generate_stubs.py from table.txt and the files beside this one; do not edit."""
 
 import collections.abc
 import typing

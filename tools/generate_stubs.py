@@ -1,7 +1,8 @@
-"""Write the typing stubs of `opkernel.endpoints`, and its lines in `opkernel/__init__.pyi`.
+"""Write the typing stubs of functions that modules find by name: `opkernel.raw_ops` and the modules of `opkernel.endpoints`.
 
-Run after a change of `table.txt`, or of the functions of a module: `python tools/generate_endpoint_stubs.py`. With
-`--check` nothing is written, and the exit status says whether the files are current.
+Run after an op was added or changed, or `table.txt`, or the functions of a module of endpoints:
+`python tools/generate_stubs.py`. With `--check` nothing is written, and the exit status says whether the files are
+current.
 """
 
 import ast
@@ -11,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from opkernel.endpoints.table import Endpoint, table
-from opkernel.opdef import call_parameters, endpoint_stub, global_op_registry
+from opkernel.opdef import call_parameters, endpoint_stub, global_op_registry, stub_text
 from opkernel.ops.api_defs import python_api_def
+from opkernel.ops.loader import all_op_names
 from opkernel.proto import OpDef
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "opkernel"
 ROOM = ROOT / "endpoints"
-TITLE = "Written by tools/generate_endpoint_stubs.py from table.txt and the files beside this one; do not edit."
+TITLE = (
+    "Written by tools/generate_stubs.py from table.txt and the files beside this one; do not edit."
+)
 MODULES = sorted(path.parent.name for path in ROOM.glob("*/__init__.py"))
 
 
@@ -61,10 +65,17 @@ def functions(row: Endpoint) -> tuple[str, list[tuple[str, Any, Any]], OpDef]:
     return row.name, parameters, op_def
 
 
+def raw_ops() -> str:
+    """The stub of `opkernel.raw_ops`."""
+    ops = map(global_op_registry().look_up_op_def, all_op_names())
+    title = "The ops of the catalogue. Written by tools/generate_stubs.py"
+    return stub_text(ops, title, python_api_def, is_all=True)
+
+
 def texts() -> dict[Path, str]:
     """All files, with their texts."""
     rows = [*table()]
-    found = {
+    found = {ROOT / "raw_ops.pyi": raw_ops()} | {
         ROOM / module / "__init__.pyi": stub(module, [r for r in rows if r.module == module])
         for module in MODULES
     }
@@ -75,16 +86,17 @@ def texts() -> dict[Path, str]:
 
 
 def main() -> int:
-    stale = [
-        path for path, text in texts().items() if not path.exists() or path.read_text() != text
-    ]
-    if "--check" in sys.argv[1:]:
-        for path in stale:
-            print(f"stale: {path}; run tools/generate_endpoint_stubs.py")
-        return bool(stale)
-    for path, text in texts().items():
-        path.write_text(text, encoding="utf-8")
-    return 0
+    stale = {
+        path: text
+        for path, text in texts().items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    }
+    for path, text in stale.items():
+        if "--check" in sys.argv[1:]:
+            print(f"stale: {path}; run tools/generate_stubs.py")
+        else:
+            path.write_text(text, encoding="utf-8")
+    return bool(stale) and "--check" in sys.argv[1:]
 
 
 if __name__ == "__main__":
