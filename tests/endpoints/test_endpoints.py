@@ -5,7 +5,6 @@ import inspect
 import json
 import lzma
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ import opkernel
 from opkernel.endpoints.table import table
 from opkernel.errors import OpError
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORD = json.loads(lzma.decompress(samples.RECORDED.read_bytes()))
 CALLS = RECORD["calls"]
 MODULES = [*samples.MODULES, "array"]
