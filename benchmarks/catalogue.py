@@ -10,6 +10,7 @@ does not tell that, but it counts all threads. `--rows` chooses the rows whose n
 """
 
 import argparse
+import importlib
 import json
 import os
 import pickle
@@ -19,16 +20,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from catalogue_rows import ROWS
 from measure import Worker, rerun_in_clean_environment
 
 WORKER = Path(__file__).parent / "catalogue_worker.py"
 SECONDS = 0.2
 
 
-def measure(workers: dict[str, Worker], name: str, path: Path, rounds: int) -> dict[str, Any]:
+def measure(
+    workers: dict[str, Worker], name: str, row: Any, path: Path, rounds: int
+) -> dict[str, Any]:
     """For each system the median seconds of a row: on the clock, and of the processors."""
-    path.write_bytes(pickle.dumps(ROWS[name].inputs()))
+    path.write_bytes(pickle.dumps(row.inputs()))
     for worker in workers.values():
         worker.ask("load", name, str(path))
     times: dict[str, list[Any]] = {system: [] for system in workers}
@@ -41,17 +43,19 @@ def measure(workers: dict[str, Worker], name: str, path: Path, rounds: int) -> d
     }
 
 
-def line(name: str, found: dict[str, Any]) -> str:
+def line(name: str, aim: float, found: dict[str, Any]) -> str:
     """What is printed of a row."""
     (ours, our_work), (theirs, their_work) = found["opkernel"], found["tensorflow"]
     return (
         f"{name:48s} opkernel {ours * 1e3:8.1f} ms   TensorFlow {theirs * 1e3:8.1f} ms   ratio {theirs / ours:6.3f}"
-        f"   of the processors' time {their_work / our_work:6.3f}   (aim {ROWS[name].aim}; load {os.getloadavg()[0]:.1f})"
+        f"   of the processors' time {their_work / our_work:6.3f}   (aim {aim}; load {os.getloadavg()[0]:.1f})"
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def compare(module: str, about: str | None) -> None:
+    """Run the command: measure the rows of a module, by opkernel and by TensorFlow in turns."""
+    rows = importlib.import_module(module).ROWS
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--tensorflow", metavar="PYTHON", required=True)
     parser.add_argument("--rows", nargs="+", metavar="WORD", default=[""])
     parser.add_argument("--rounds", type=int, default=5)
@@ -59,13 +63,15 @@ def main() -> None:
     options = parser.parse_args()
     rerun_in_clean_environment()
     pythons = {"opkernel": sys.executable, "tensorflow": options.tensorflow}
-    workers = {system: Worker([python, str(WORKER), system]) for system, python in pythons.items()}
+    workers = {
+        system: Worker([python, str(WORKER), module, system]) for system, python in pythons.items()
+    }
     results = {}
     with tempfile.TemporaryDirectory() as directory:
-        for name in [name for name in ROWS if any(word in name for word in options.rows)]:
+        for name in [name for name in rows if any(word in name for word in options.rows)]:
             path = Path(directory) / "inputs.pickle"
-            found = results[name] = measure(workers, name, path, options.rounds)
-            print(line(name, found), flush=True)
+            found = results[name] = measure(workers, name, rows[name], path, options.rounds)
+            print(line(name, rows[name].aim, found), flush=True)
     for worker in workers.values():
         worker.close()
     if options.json:
@@ -73,4 +79,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    compare("catalogue_rows", __doc__)

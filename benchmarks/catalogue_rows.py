@@ -31,7 +31,8 @@ def _random() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def _strings_of(texts: list[bytes]) -> Any:
+def strings_of(texts: list[bytes]) -> Any:
+    """A vector of strings."""
     strings = np.empty(len(texts), object)
     strings[:] = texts
     return strings
@@ -45,17 +46,17 @@ def _words() -> Inputs:
     random = _random()
     letters = np.frombuffer(_TEXT, np.uint8)[random.integers(0, len(_TEXT), 24 * STRINGS)].tobytes()
     lengths = random.integers(1, 25, STRINGS).tolist()
-    return [_strings_of([letters[24 * i : 24 * i + n] for i, n in enumerate(lengths)])]
+    return [strings_of([letters[24 * i : 24 * i + n] for i, n in enumerate(lengths)])]
 
 
 def _sentences() -> Inputs:
     """Four words each."""
     (words,) = _words()
-    return [_strings_of([b" ".join(words[i : i + 4]) for i in range(STRINGS - 4)])]
+    return [strings_of([b" ".join(words[i : i + 4]) for i in range(STRINGS - 4)])]
 
 
 def _unicode_texts() -> Inputs:
-    return [_strings_of([_LEARNT % (i, i * i) for i in range(EXAMPLES)])]
+    return [strings_of([_LEARNT % (i, i * i) for i in range(EXAMPLES)])]
 
 
 def _lower(ops: Any, strings: Any) -> object:
@@ -114,18 +115,20 @@ def _example(label: int, values: bytes, name: bytes) -> bytes:
     return _field(1, b"".join(features))
 
 
-def _examples() -> Inputs:
+def examples() -> Inputs:
+    """Serialized Examples of an integer, eight floats and a text."""
     values = _random().random((EXAMPLES, 8), np.float32)
     texts = [_example(i % 1000, row.tobytes(), b"name %d" % i) for i, row in enumerate(values)]
-    return [_strings_of(texts)]
+    return [strings_of(texts)]
 
 
-def _parse(ops: Any, serialized: Any) -> object:
+def parse(ops: Any, serialized: Any) -> Any:
+    """The features of those Examples."""
     return ops.ParseExampleV2(
         serialized=serialized,
         names=np.empty(0, object),
         sparse_keys=np.empty(0, object),
-        dense_keys=_strings_of([b"label", b"name", b"values"]),
+        dense_keys=strings_of([b"label", b"name", b"values"]),
         ragged_keys=np.empty(0, object),
         dense_defaults=[np.empty(0, np.int64), np.empty(0, object), np.empty(0, np.float32)],
         num_sparse=0,
@@ -140,9 +143,9 @@ def _parse_sparse(ops: Any, serialized: Any) -> object:
     return ops.ParseExampleV2(
         serialized=serialized,
         names=np.empty(0, object),
-        sparse_keys=_strings_of([b"label", b"name"]),
+        sparse_keys=strings_of([b"label", b"name"]),
         dense_keys=np.empty(0, object),
-        ragged_keys=_strings_of([b"values"]),
+        ragged_keys=strings_of([b"values"]),
         dense_defaults=[],
         num_sparse=2,
         sparse_types=[np.int64, np.bytes_],
@@ -155,7 +158,7 @@ def _parse_sparse(ops: Any, serialized: Any) -> object:
 def _records() -> Inputs:
     columns = _random().random((RECORDS, 2)).tolist()
     return [
-        _strings_of([b"%d,%.6f,%.9g,text %d" % (i, a, b, i) for i, (a, b) in enumerate(columns)])
+        strings_of([b"%d,%.6f,%.9g,text %d" % (i, a, b, i) for i, (a, b) in enumerate(columns)])
     ]
 
 
@@ -191,6 +194,9 @@ def _files(name: str) -> Inputs:
 
     encode = getattr(opkernel.raw_ops, name)
     return [np.asarray(encode(image=image)) for image in _pictures()]
+
+
+JPEGS = partial(_files, "EncodeJpeg")
 
 
 def _decode_jpeg(ops: Any, *files: Any) -> object:
@@ -330,7 +336,7 @@ def _ragged_gathered(ops: Any, splits: Any, values: Any) -> object:
 
 
 def _rows() -> dict[str, Row]:
-    jpegs, pngs = (partial(_files, name) for name in ("EncodeJpeg", "EncodePng"))
+    jpegs, pngs = JPEGS, partial(_files, "EncodePng")
     rows = {
         "10^6 words, StringLower": Row(0.25, _lower, _words),
         "10^6 sentences, StringSplitV2": Row(0.25, _split, _sentences),
@@ -348,8 +354,8 @@ def _rows() -> dict[str, Row]:
         "10^6 words, match [a-z]+[0-9]*": Row(0.1, partial(_match, "[a-z]+[0-9]*"), _words),
         "10^6 words, match (a|b).*": Row(0.1, partial(_match, "(a|b).*"), _words),
         "10^5 texts, UnicodeDecode": Row(0.25, _decode_unicode, _unicode_texts),
-        "10^5 Examples, dense": Row(0.25, _parse, _examples),
-        "10^5 Examples, sparse and ragged": Row(0.25, _parse_sparse, _examples),
+        "10^5 Examples, dense": Row(0.25, parse, examples),
+        "10^5 Examples, sparse and ragged": Row(0.25, _parse_sparse, examples),
         "10^5 records, DecodeCSV": Row(0.1, _decode_csv, _records),
         "100 photographs, DecodeJpeg": Row(0.5, _decode_jpeg, jpegs),
         "100 photographs, DecodeJpeg and ResizeBilinear": Row(0.5, _decode_and_resize, jpegs),
@@ -381,3 +387,8 @@ def _rows() -> dict[str, Row]:
 
 
 ROWS = _rows()
+
+
+def step_of(name: str, system: Any, inputs: Inputs) -> Callable[[], object]:
+    """The step of a row, by the raw ops of `opkernel` or `tensorflow`."""
+    return partial(ROWS[name].step, system.raw_ops, *inputs)

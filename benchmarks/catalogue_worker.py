@@ -1,37 +1,36 @@
-"""A process that measures rows of `catalogue_rows.py` when told to: by opkernel, or by TensorFlow.
+"""A process that measures rows when told to: by opkernel, or by TensorFlow.
 
-    python benchmarks/catalogue_worker.py opkernel|tensorflow
+    python benchmarks/catalogue_worker.py ROWS opkernel|tensorflow
 
-`catalogue.py` starts it. It answers each line of its input, a JSON list, with one line: `["load", row, path]`
-reads the inputs of a row and takes its first step; `["time", seconds]` tells the median of as many steps as take
-that long, one at least: the seconds on the clock, and those of the processors.
+ROWS is the module of the rows, `catalogue_rows` or `pipeline_rows`. `catalogue.py` starts it. It answers each line of its
+input, a JSON list, with one line: `["load", row, path]` reads the inputs of a row and takes its first step;
+`["time", seconds]` tells the median of as many steps as take that long, one at least: the seconds on the clock, and those of
+the processors.
 """
 
+import importlib
 import json
 import pickle
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from catalogue_rows import ROWS
-
 
 def by_tensorflow() -> tuple[Any, Callable[[Any], Any]]:
-    """The raw ops, and what makes their inputs of arrays."""
+    """The system, and what makes its inputs of arrays."""
     import tensorflow as tf
 
-    return tf.raw_ops, tf.constant
+    return tf, tf.constant
 
 
 def by_opkernel() -> tuple[Any, Callable[[Any], Any]]:
-    """The raw ops, which take arrays."""
-    import opkernel.raw_ops
+    """The system, which takes arrays."""
+    import opkernel
 
-    return opkernel.raw_ops, lambda array: array
+    return opkernel, lambda array: array
 
 
 def median_seconds(step: Callable[[], object], at_least_s: float) -> tuple[float, float]:
@@ -46,7 +45,8 @@ def median_seconds(step: Callable[[], object], at_least_s: float) -> tuple[float
 
 
 def main() -> None:
-    ops, prepare = by_opkernel() if sys.argv[1] == "opkernel" else by_tensorflow()
+    rows, name = importlib.import_module(sys.argv[1]), sys.argv[2]
+    system, prepare = by_opkernel() if name == "opkernel" else by_tensorflow()
     step: Callable[[], object] = tuple
     for line in sys.stdin:
         command, *arguments = json.loads(line)
@@ -55,7 +55,7 @@ def main() -> None:
             row, path = arguments
             step = tuple  # lets go of the inputs before
             inputs = [prepare(array) for array in pickle.loads(Path(path).read_bytes())]
-            step = partial(ROWS[row].step, ops, *inputs)
+            step = rows.step_of(row, system, inputs)
             step()
         else:
             answer = median_seconds(step, *arguments)
