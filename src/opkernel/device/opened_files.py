@@ -7,7 +7,7 @@ import os
 import select
 import shutil
 import stat
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from opkernel.device.allocation import check_allocation
 from opkernel.device.budget import check_time
@@ -24,7 +24,7 @@ PIECE = 1 << 18
 _WAIT_MS = 20
 
 
-def open_file(permissions: Permissions, path: str | bytes) -> BinaryIO:
+def open_file(permissions: Permissions, path: str | bytes) -> io.BufferedReader:
     """A file to read from its beginning to its end.
 
     A pipe or device is waited for while there is time.

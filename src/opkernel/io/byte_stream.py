@@ -31,13 +31,14 @@ class ByteStream:
         encoding: ZLIB, GZIP or SNAPPY; anything else is a file as it is.
     """
 
-    def __init__(self, file: BinaryIO, path: str, encoding: str = "") -> None:
+    def __init__(self, file: io.BufferedReader, path: str, encoding: str = "") -> None:
         self._path = path
         if encoding in WINDOW_BITS:
             file = io.BufferedReader(Inflated(file, path, WINDOW_BITS[encoding]), PIECE)
         elif encoding == SNAPPY:
             file = io.BufferedReader(SnappyReader(file, path), PIECE)
         self._file = file
+        self._buffer, self._at = b"", 0
 
     def read(self, size: int) -> bytes:
         """The next bytes: fewer than `size` at the end alone.
@@ -46,45 +47,55 @@ class ByteStream:
             ResourceExhaustedError: there are too many.
             DataLossError: the file cannot be decompressed.
         """
-        if size <= PIECE:
-            return self._piece(size)
-        pieces, found = [], 0
-        while found < size and (piece := self._piece(min(size - found, PIECE))):
+        if size > PIECE:
+            return self._many(size)
+        while self._at + size > len(self._buffer) and self._has_more():
+            pass
+        found = self._buffer[self._at : self._at + size]
+        self._at += len(found)
+        return found
+
+    def _many(self, size: int) -> bytes:
+        pieces = [self.read(min(len(self._buffer) - self._at, PIECE))]
+        found = len(pieces[0])
+        while found < size and (piece := self.read(min(size - found, PIECE))):
             pieces.append(piece)
             found = self._checked(found + len(piece))
         return b"".join(pieces)
 
     def skip(self, size: int) -> bool:
         """Leave out the next bytes; False if there are not as many."""
-        while size and (piece := self._piece(min(size, PIECE))):
+        while size and (piece := self.read(min(size, PIECE))):
             size -= len(piece)
             check_time("reading", self._path)
         return not size
 
     def read_line(self) -> bytes | None:
         """The next line without its end: newline, or carriage return and newline; None at the end."""
-        line = self._piece(PIECE, is_line=True)
-        if len(line) == PIECE and not line.endswith(b"\n"):
-            line = self._whole_line(line)
-        text = line.removesuffix(b"\n").removesuffix(b"\r")
-        return text if text or line.endswith(b"\n") else None
+        end = self._buffer.find(b"\n", self._at)
+        while end < 0:
+            seen = len(self._buffer) - self._at
+            if not self._has_more():
+                self._at += seen
+                return self._buffer[self._at - seen :].removesuffix(b"\r") or None
+            end = self._buffer.find(b"\n", seen)
+        line, self._at = self._buffer[self._at : end], end + 1
+        return line.removesuffix(b"\r")
 
-    def _whole_line(self, begin: bytes) -> bytes:
-        pieces, found = [begin], len(begin)
-        while piece := self._piece(PIECE, is_line=True):
-            pieces.append(piece)
-            found = self._checked(found + len(piece))
-            if piece.endswith(b"\n"):
-                break
-        return b"".join(pieces)
+    def _has_more(self) -> bool:
+        """Read on: as much again as there is, so that a long line is not copied too often. False at the end."""
+        rest = self._buffer[self._at :]
+        size = max(len(rest), PIECE)
+        if len(rest) > PIECE:
+            self._checked(len(rest) + size)
+        with file_errors(self._path):
+            more = self._file.read1(size)
+        self._buffer, self._at = rest + more, 0
+        return bool(more)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def _piece(self, size: int, *, is_line: bool = False) -> bytes:
-        with file_errors(self._path):
-            return self._file.readline(size) if is_line else self._file.read(size)
 
     def _checked(self, size: int) -> int:
         """A number of bytes that may be held, while there is time."""
