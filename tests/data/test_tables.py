@@ -118,6 +118,37 @@ def test_a_record_that_is_longer_than_what_is_read_at_once(tmp_path):
     assert outcomes(iter(CsvDataset(tmp_path / "a", ["", ""]))) == expected
 
 
+def test_odd_and_wrong_records_among_many_plain_lines(tmp_path):
+    def line(i):
+        odd = {900: f'{i},"t{i}",0.5', 901: f"x,t{i},0.5", 1700: f"{i},t{i}", 2500: f"{i},,"}
+        return odd.get(i, f"{i},t{i},{i % 7}.5")
+
+    def expected(i):
+        odd = {900: (i, b"t900", 0.5), 901: INVALID, 1700: INVALID, 2500: (i, b"none", -1.0)}
+        return odd.get(i, (i, b"t%d" % i, i % 7 + 0.5))
+
+    ends = ["\n", "\r\n", "\r"]
+    text = "".join(line(i) + ends[i // 50 % 3] for i in range(4000))
+    (tmp_path / "a").write_text(text, newline="")
+    dataset = CsvDataset(tmp_path / "a", [opkernel.int32, "none", np.array([-1], np.float32)])
+    outcomes_of_all = [*map(expected, range(4000)), "END"]
+    assert outcomes(iter(dataset), 5000) == outcomes_of_all
+    for count in (1, 899, 901, 902, 1500, 2501, 4000):
+        elements, again = iter(dataset), iter(dataset)
+        outcomes(elements, count)
+        again.restore(elements.save())
+        assert outcomes(again, 5000) == outcomes_of_all[count:]
+
+
+def test_an_element_of_many_plain_lines_has_scalars(tmp_path):
+    (tmp_path / "a").write_text("7,word\n" * 10)
+    first = next(iter(CsvDataset(tmp_path / "a", [opkernel.int32, opkernel.string]).batch(10)))
+    assert [(one.dtype, one.tolist()) for one in first] == [
+        (np.int32, [7] * 10),
+        (object, [b"word"] * 10),
+    ]
+
+
 @pytest.mark.parametrize(
     ("defaults", "options", "message"),
     [

@@ -3,6 +3,9 @@
 A record ends at a newline, a carriage return or both, outside of quotes. A wrong record is an error of its element: the
 pass goes on with the next record. A state has the number of the file and where the next record begins in its text.
 
+Plain lines are read many at a time, column by column. Where one of them is odd or wrong, they are read one
+by one.
+
 Source: TensorFlow core/kernels/data/experimental/csv_dataset_op.cc.
 """
 
@@ -10,9 +13,11 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import pairwise
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from itertools import accumulate, islice, pairwise
+from typing import Any, NamedTuple, TypeVar
 
+from opkernel.device.made_bytes import MadeBytes, making_bytes
 from opkernel.device.opened_files import PIECE, open_file
 from opkernel.device.work_clock import WorkClock
 from opkernel.errors import DataLossError, InvalidArgumentError, OpError
@@ -21,7 +26,7 @@ from opkernel.kernel import Step, check_allocation
 from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
 from opkernel.ops.input_checks import require, require_equal, require_rank_at_most
-from opkernel.ops.parsing.csv import check_defaults
+from opkernel.ops.parsing.csv import check_defaults, column_of, plain_columns
 from opkernel.ops.strings.number_format import numbers
 from opkernel.types import DataType, object_scalar
 
@@ -31,6 +36,10 @@ _COMPRESSIONS = ("", "ZLIB", "GZIP")
 _OF_FIELD = 1 << 10
 """The work of finding a field."""
 _NOT_OPENED = -1
+_AT_ONCE = 1 << 14
+"""So many bytes of lines are read at once."""
+
+_T = TypeVar("_T")
 
 
 class Record(NamedTuple):
@@ -78,6 +87,17 @@ class Cutter:
         if b"\r" in line or (self._has_quotes and b'"' in line):
             return self._any_record(text, at, is_whole)
         return Record(line.split(self._delimiter, self._most), end + 1, "")
+
+    def lines(self, text: bytes, at: int) -> list[bytes]:
+        """The next lines with their ends, some at once; none where a record may be more than a line."""
+        end = text.rfind(b"\n", at, at + _AT_ONCE) + 1
+        return text[at:end].splitlines(keepends=True) if end and self._has_plain_lines else []
+
+    def columns(self, lines: list[bytes], made: MadeBytes) -> list[list[bytes]] | None:
+        """The fields of lines, column by column; None where lines have quotes, or not as many fields."""
+        records = [line.removesuffix(b"\n").removesuffix(b"\r") for line in lines]
+        count = records[0].count(self._delimiter) + 1
+        return plain_columns(records, self._delimiter, count, made, has_quotes=self._has_quotes)
 
     def _any_record(self, text: bytes, at: int, is_whole: bool) -> Record | None:
         fields: list[bytes] = []
@@ -158,6 +178,15 @@ class _Records:
                 return None
             self._read_on()
 
+    def lines(self) -> list[bytes]:
+        """Lines that come next, with their ends; `pass_over` leaves them out."""
+        return self._cutter.lines(self._text, self._at)
+
+    def pass_over(self, lines: list[bytes]) -> None:
+        """Go on behind lines that came next."""
+        size = sum(map(len, lines))
+        self._at, self.offset = self._at + size, self.offset + size
+
     def _read_on(self) -> None:
         """Read as much again as there is, so that a long record is not looked at too often."""
         rest = self._text[self._at :]
@@ -173,6 +202,8 @@ class _CSVIterator(DatasetIterator):
     def start(self) -> None:
         self.file, self.offset = 0, _NOT_OPENED
         self._records: _Records | None = None
+        self._ready: Iterator[tuple[Element, int]] = iter(())
+        self._one_by_one = 0
 
     def restored(self, step: Step) -> None:
         if self.offset != _NOT_OPENED:
@@ -180,15 +211,36 @@ class _CSVIterator(DatasetIterator):
 
     def next(self, step: Step) -> Element | None:
         while self.file < len(self.dataset.filenames):
+            found = next(self._ready, None)
+            if found is not None:
+                element, self.offset = found
+                return element
             step.check()
+            if self._has_ready():
+                continue
             record = self._record()
             if record is not None:
                 if record.fault:
                     raise InvalidArgumentError(record.fault)
-                element: Element = self.dataset.element(record.fields)
-                return element
+                one: Element = self.dataset.element(record.fields)
+                return one
             self._next_file()
         return None
+
+    def _has_ready(self) -> bool:
+        """Have the next elements ready, with where each ends; False where the next record is to be read by itself."""
+        records = self._records
+        if records is None or records.offset < self._one_by_one:
+            return False
+        lines = records.lines()
+        ends = accumulate(map(len, lines), initial=records.offset)
+        elements = self.dataset.elements(lines) if lines else None
+        if elements is None:
+            self._one_by_one = records.offset + sum(map(len, lines))
+            return False
+        records.pass_over(lines)
+        self._ready = zip(elements, islice(ends, 1, None), strict=True)
+        return True
 
     def _record(self) -> Record | None:
         """The next record of the file; after an error the file is read again from that record on.
@@ -227,7 +279,7 @@ class _CSVIterator(DatasetIterator):
 
     def _next_file(self) -> None:
         self.close()
-        self.file, self.offset = self.file + 1, _NOT_OPENED
+        self.file, self.offset, self._one_by_one = self.file + 1, _NOT_OPENED, 0
 
     def close(self) -> None:
         if self._records is not None:
@@ -264,7 +316,7 @@ class CSVDataset(DatasetBase):
         self.compression = node.scalar("compression_type").decode("utf-8", "replace")
         defaults = node.tensors("record_defaults")
         check_defaults(defaults)
-        self._defaults = [one.reshape(-1)[0] if one.size else None for one in defaults]
+        self._defaults = [one.reshape(-1) for one in defaults]
         self._chosen = node.vector("select_cols")
         self._excluded = node.vector("exclude_cols") if node.has_input("exclude_cols") else []
         require(node.scalar("buffer_size") > 0, "buffer_size should be positive")
@@ -272,7 +324,7 @@ class CSVDataset(DatasetBase):
         require_equal(len(delimiter), 1, "field_delim should be only 1 char")
         self.has_header: bool = node.scalar("header")
         has_quotes = node.scalar("use_quote_delim")
-        self._missing = (b"", node.scalar("na_value"))
+        self._missing = {b"", node.scalar("na_value")}
         if self.compression not in _COMPRESSIONS:
             raise InvalidArgumentError(f"Unsupported compression_type: {self.compression}.")
         self._check_columns()
@@ -291,17 +343,45 @@ class CSVDataset(DatasetBase):
             if columns and columns[0] < 0:
                 raise InvalidArgumentError(f"{name} should be non-negative indices")
 
+    def elements(self, lines: list[bytes]) -> list[Element] | None:
+        """The elements of lines; None where one of them is odd or wrong, so that all are to be read one by one."""
+        with making_bytes("fields of records") as made:
+            columns = self.cutter.columns(lines, made)
+            if columns is None:
+                return None
+            columns = self._wanted(columns)
+            if len(columns) != len(self.dtypes):
+                return None
+            try:
+                return self._rows(columns)
+            except InvalidArgumentError:
+                return None
+
+    def _rows(self, columns: list[list[bytes]]) -> list[Element]:
+        parts = enumerate(zip(columns, self._defaults, self.dtypes, strict=True))
+        values = [
+            column_of(number, 0, column, default, dtype, self._missing)
+            for number, (column, default, dtype) in parts
+        ]
+        tensors = [map(object_scalar, one) if one.dtype == object else one for one in values]
+        return [*zip(*tensors, strict=True)]
+
+    def _wanted(self, fields: list[_T]) -> list[_T]:
+        """Those fields or columns that are asked for."""
+        if self._chosen:
+            return [fields[i] for i in self._chosen if i < len(fields)]
+        if self._excluded:
+            left_out = set(self._excluded)
+            return [field for i, field in enumerate(fields) if i not in left_out]
+        return fields
+
     def element(self, fields: list[bytes]) -> Element:
         """The values of the fields of a record.
 
         Raises:
             InvalidArgumentError: there are more or fewer, one has no value of its type, or is missing without default.
         """
-        if self._chosen:
-            fields = [fields[i] for i in self._chosen if i < len(fields)]
-        elif self._excluded:
-            left_out = set(self._excluded)
-            fields = [field for i, field in enumerate(fields) if i not in left_out]
+        fields = self._wanted(fields)
         if len(fields) != len(self.dtypes):
             more = len(fields) > len(self.dtypes)
             raise InvalidArgumentError(
@@ -310,11 +390,12 @@ class CSVDataset(DatasetBase):
         return tuple([self._value(number, field) for number, field in enumerate(fields)])
 
     def _value(self, number: int, field: bytes) -> Any:
-        dtype, value = self.dtypes[number], self._defaults[number]
+        dtype, default = self.dtypes[number], self._defaults[number]
         if field not in self._missing:
             return _value_of(field, dtype, number)
-        if value is None:
+        if not default.size:
             raise InvalidArgumentError(f"Field {number} is required but missing in record!")
+        value = default[0]
         return object_scalar(value) if dtype is DataType.DT_STRING else value
 
 

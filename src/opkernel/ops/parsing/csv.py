@@ -92,7 +92,7 @@ class _Decoder:
                 columns = self._rows(records, first, made)
             fields = enumerate(zip(in_time(columns), defaults, self.dtypes, strict=True))
             return [
-                _column(number, first, column, default, dtype, self.missing)
+                column_of(number, first, column, default, dtype, self.missing)
                 for number, (column, default, dtype) in fields
             ]
 
@@ -117,6 +117,31 @@ def check_defaults(defaults: list[Any]) -> None:
             )
 
 
+def plain_columns(
+    records: list[bytes], delimiter: bytes, count: int, made: MadeBytes, *, has_quotes: bool
+) -> list[list[bytes]] | None:
+    """The columns of records that have as many fields and no quotes, all at once; None for others.
+
+    Args:
+        records: The records.
+        delimiter: What stands between fields.
+        count: How many fields each record has.
+        made: Counts the bytes of the fields.
+        has_quotes: Whether fields may stand in quotes.
+    """
+    made.add(sum(map(len, records)) + len(records))
+    text = delimiter.join(records)
+    if b"\n" in text or b"\r" in text or (has_quotes and b'"' in text):
+        return None
+    if not (records and all(records)) or any(
+        record.count(delimiter) != count - 1 for record in records
+    ):
+        return None
+    made.add(len(text) + _OF_FIELD * count * len(records))
+    fields = text.split(delimiter)
+    return [fields[i::count] for i in range(count)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """Cuts records into fields, as RFC 4180 says."""
@@ -127,20 +152,11 @@ class _Reader:
 
     def plain_columns(
         self, records: list[bytes], count: int, made: MadeBytes
-    ) -> list[Sequence[bytes]] | None:
-        """The columns of records without quotes, all at once; None for others."""
-        made.add(sum(map(len, records)) + len(records))
-        text = self.delimiter.join(records)
-        if self.chosen or b"\n" in text or b"\r" in text or (self.has_quotes and b'"' in text):
+    ) -> Sequence[Sequence[bytes]] | None:
+        """The columns of plain records; None for others."""
+        if self.chosen:
             return None
-        delimiter = self.delimiter
-        if not (records and all(records)) or any(
-            record.count(delimiter) != count - 1 for record in records
-        ):
-            return None
-        made.add(len(text) + _OF_FIELD * count * len(records))
-        fields = text.split(delimiter)
-        return [fields[i::count] for i in range(count)]
+        return plain_columns(records, self.delimiter, count, made, has_quotes=self.has_quotes)
 
     def fields(self, record: bytes, made: MadeBytes) -> Sequence[bytes]:
         """The fields of a record, or the chosen ones that it has."""
@@ -203,7 +219,7 @@ class _Reader:
             at = quote + 2
 
 
-def _column(
+def column_of(
     field: int,
     first_record: int,
     texts: Sequence[bytes],
@@ -211,7 +227,11 @@ def _column(
     dtype: DataType,
     missing: set[bytes],
 ) -> Any:
-    """The values of a field, with the default for those that are missing; `first_record` is for messages."""
+    """The values of a field, with the default for those that are missing; `first_record` is for messages.
+
+    Raises:
+        InvalidArgumentError: a text has no value of the type, or is missing without default.
+    """
     if missing.isdisjoint(texts):
         return _values(field, texts, dtype)
     is_missing = np.fromiter((text in missing for text in texts), np.bool_, len(texts))
