@@ -92,12 +92,12 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
             int64.
         ResourceExhaustedError: the tensor would be larger than the allocation limit.
     """
-    sizes = tuple([int(size) for size in islice(shape, MAX_DIMENSIONS + 1)])
+    sizes = tuple(map(int, islice(shape, MAX_DIMENSIONS + 1)))
     if len(sizes) > MAX_DIMENSIONS:
         raise InvalidArgumentError(f"The shape has more than {MAX_DIMENSIONS} dimensions")
-    if any(size < 0 for size in sizes):
+    if sizes and min(sizes) < 0:
         raise InvalidArgumentError(f"Dimensions must be >= 0, got shape {list(sizes)}")
-    counted = prod(size or 1 for size in sizes)  # NumPy counts an empty shape so
+    counted = prod(filter(None, sizes))  # NumPy counts an empty shape so
     if counted > _MAX_ELEMENTS:
         raise InvalidArgumentError(f"Shape {list(sizes)} would have more than 2**63 - 1 elements")
     if 0 in sizes and counted * dtype.numpy_dtype.itemsize > _MAX_ELEMENTS:
