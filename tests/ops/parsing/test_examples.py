@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opkernel import PartialTensorShape, raw_ops
+from opkernel.data import Dataset
 from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.proto import Example, SequenceExample
 from opkernel.runtime.calls.eager import execute
@@ -57,14 +58,20 @@ RECORDS = [
 ]
 
 
-def test_dense_sparse_and_ragged_features() -> None:
-    found = parse(RECORDS)
-    assert found.dense_values[0].tolist() == [[1, 2], [8, 9], [6, 7], [8, 9]]
-    assert found.sparse_indices[0].tolist() == [[0, 0], [0, 1], [1, 0]]
-    assert found.sparse_values[0].tolist() == [3, -4, 5]
-    assert found.sparse_shapes[0].tolist() == [4, 2]
-    assert found.ragged_values[0].tolist() == [b"x", b"", b"yz"]
-    assert found.ragged_row_splits[0].tolist() == [0, 1, 1, 3, 3]
+FEW_AND_MANY = pytest.mark.parametrize("times", [1, 40])
+
+
+@FEW_AND_MANY
+def test_dense_sparse_and_ragged_features(times: int) -> None:
+    found = parse(RECORDS * times)
+    assert found.dense_values[0].tolist() == [[1, 2], [8, 9], [6, 7], [8, 9]] * times
+    rows = [[4 * i + row, at] for i in range(times) for row, at in ((0, 0), (0, 1), (1, 0))]
+    assert found.sparse_indices[0].tolist() == rows
+    assert found.sparse_values[0].tolist() == [3, -4, 5] * times
+    assert found.sparse_shapes[0].tolist() == [4 * times, 2]
+    assert found.ragged_values[0].tolist() == [b"x", b"", b"yz"] * times
+    splits = [3 * i + at for i in range(times) for at in (1, 1, 3, 3)]
+    assert found.ragged_row_splits[0].tolist() == [0, *splits]
 
 
 def test_features_of_varying_length_are_padded() -> None:
@@ -83,11 +90,13 @@ UNPACKED = b"\n\x13\n\x11\n\x01a\x12\x0c\x12\x0a\r\x00\x00\x80?\r\x00\x00\x00@"
 TWICE = example(a=[1.0, 2.0]) + example(a=[3.0, 4.0])
 
 
-def test_other_forms_of_messages() -> None:
-    assert parse([UNPACKED]).dense_values[0].tolist() == [[1, 2]]
-    assert parse([TWICE, RECORDS[0]]).dense_values[0].tolist() == [[3, 4], [1, 2]]
+@FEW_AND_MANY
+def test_other_forms_of_messages(times: int) -> None:
+    assert parse([UNPACKED] * times).dense_values[0].tolist() == [[1, 2]] * times
+    found = parse([TWICE, RECORDS[0]] * times).dense_values[0]
+    assert found.tolist() == [[3, 4], [1, 2]] * times
     unknown_fields = b"\x18\x05" + RECORDS[0] + b"\x22\x01x"
-    assert parse([unknown_fields]).sparse_values[0].tolist() == [3, -4]
+    assert parse([unknown_fields] * times).sparse_values[0].tolist() == [3, -4] * times
 
 
 @pytest.mark.parametrize(
@@ -101,9 +110,10 @@ def test_other_forms_of_messages() -> None:
         b"\x0a\x05\x0a\xff\xff\xff\xff",
     ],
 )
-def test_examples_that_do_not_fit_are_refused(record: bytes) -> None:
+@FEW_AND_MANY
+def test_examples_that_do_not_fit_are_refused(record: bytes, times: int) -> None:
     with pytest.raises(InvalidArgumentError):
-        parse([RECORDS[0], record])
+        parse([*[RECORDS[0]] * times, record])
 
 
 def test_required_features() -> None:
@@ -321,3 +331,40 @@ def test_random_examples_parse_as_in_tensorflow(tf: Any) -> None:
     )
     for a, b in zip(parse(records), want, strict=True):
         np.testing.assert_array_equal(a[0], b[0].numpy())
+
+
+def _single(serialized: Any) -> Any:
+    found = raw_ops.ParseSingleExample(
+        serialized=serialized,
+        dense_defaults=[keys()],
+        num_sparse=0,
+        sparse_keys=[],
+        dense_keys=["s"],
+        sparse_types=[],
+        dense_shapes=[[]],
+    )
+    return found.dense_values[0]
+
+
+def _of_version_2(serialized: Any) -> Any:
+    found = raw_ops.ParseExampleV2(
+        serialized=serialized,
+        names=keys(),
+        sparse_keys=keys(),
+        dense_keys=keys("s"),
+        ragged_keys=keys(),
+        dense_defaults=[keys()],
+        num_sparse=0,
+        sparse_types=[],
+        ragged_value_types=[],
+        ragged_split_types=[],
+        dense_shapes=[[]],
+    )
+    return found.dense_values[0]
+
+
+@pytest.mark.parametrize("parse_one", [_single, _of_version_2])
+def test_a_string_of_one_example_is_a_tensor_that_a_dataset_batches(parse_one: Any) -> None:
+    records = np.array([example(s=[b"one"]), example(s=[b"two"])], object)
+    (batch,) = Dataset.from_tensor_slices(records).map(parse_one).batch(2)
+    assert batch.tolist() == [b"one", b"two"]

@@ -8,6 +8,7 @@ Source: TensorFlow core/ops/parsing_ops.cc, core/util/example_proto_fast_parsing
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -25,7 +26,9 @@ from opkernel.ops.parsing.features import (
     column_of,
     message_spans,
     spans_of_features,
+    text_of,
 )
+from opkernel.ops.parsing.few_records import columns_one_by_one
 from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
@@ -35,11 +38,8 @@ Outputs = tuple[list[Any], ...]
 
 _ARRAYS = 3
 """For each dimension, that the indices of sparse values are made with."""
-
-
-def text_of(key: bytes) -> str:
-    """A key as it is shown."""
-    return key.decode(errors="backslashreplace")
+_FEW = 12
+"""The bytes of so many records are read sooner by Python than by the calls of NumPy for all of them at once."""
 
 
 def columns_of(
@@ -55,6 +55,9 @@ def columns_of(
         column: Reads a feature.
     """
     with making_bytes("records") as made:
+        if len(records) <= _FEW and column is column_of:
+            made.add(sum(map(len, records)) << 1)
+            return columns_one_by_one(records, keys, types, number)
         spans = spans_of_features(*message_spans(records, number, made), keys)
         return [
             column(span, dtype, text_of(key))
@@ -76,6 +79,14 @@ def sparse_of(values: Any, *lengths: Any) -> tuple[Any, Any, Any]:
     return indices, values, np.array(shape, np.int64)
 
 
+@lru_cache
+def _inner_of(shape: PartialTensorShape) -> tuple[bool, tuple[int, ...]]:
+    """Whether the first size of a feature varies, and the sizes that are fixed."""
+    sizes = shape.as_list()
+    is_variable = bool(sizes) and sizes[0] is None
+    return is_variable, tuple(int(size or 0) for size in sizes[is_variable:])
+
+
 @dataclass(frozen=True, slots=True)
 class DenseFeature:
     """A feature with a shape, whose first size may vary, and a default value."""
@@ -88,13 +99,12 @@ class DenseFeature:
     @property
     def is_variable(self) -> bool:
         """Whether examples may have values of different lengths."""
-        return bool(self.shape.rank) and self.shape.as_list()[0] is None
+        return _inner_of(self.shape)[0]
 
     @property
     def inner(self) -> tuple[int, ...]:
         """The sizes that are fixed."""
-        sizes = self.shape.as_list()
-        return tuple(int(size or 0) for size in (sizes[1:] if self.is_variable else sizes))
+        return _inner_of(self.shape)[1]
 
     def check_default(self) -> None:
         """Raise InvalidArgumentError unless the default value fits the shape."""
@@ -115,7 +125,10 @@ class DenseFeature:
         return self._padded(column) if self.is_variable else self._fixed(column)
 
     def _fixed(self, column: Column) -> Any:
-        size = prod(self.inner)
+        inner = self.inner
+        size, shape = prod(inner), (column.counts.size, *inner)
+        if (column.counts == size).all():
+            return column.values.reshape(check_allocation(shape, self.dtype))
         is_missing = column.counts < 0
         wrong = ~is_missing & (column.counts != size)
         if wrong.any():
@@ -129,9 +142,7 @@ class DenseFeature:
                 f"Feature: {self.name} (data type: {self.dtype.string}) is required but could not "
                 "be found."
             )
-        shape = check_allocation((column.counts.size, *self.inner), self.dtype)
-        if not is_missing.any():
-            return column.values.reshape(shape)
+        shape = check_allocation(shape, self.dtype)
         output = np.empty((column.counts.size, size), self.dtype.numpy_dtype)
         output[~is_missing] = column.values.reshape(np.count_nonzero(~is_missing), size)
         output[is_missing] = self.default.reshape(-1)
@@ -237,7 +248,7 @@ def of_one(outputs: Outputs) -> Outputs:
         [one[:, 1:] for one in indices],
         values,
         [one[1:] for one in shapes],
-        [one[0] for one in dense],
+        [one[0, ...] for one in dense],  # a string stays an array
         *ragged,
     )
 

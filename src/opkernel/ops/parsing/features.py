@@ -28,6 +28,9 @@ _KIND_OF = {DataType.DT_STRING: 1, DataType.DT_FLOAT: 2, DataType.DT_INT64: 3}
 _NAMES = {1: "string", 2: "float", 3: "int64"}
 _TAG_OF_BYTES = 0x0A
 _TAG_OF_FEATURE = 0x12
+Part = tuple[int, int, int, int]
+"""A field: its number and wire type, and where the value begins and ends."""
+
 _MANY_TURNS = 64
 """After so many turns, what is left of few records is read one by one."""
 _COMPARED_AT_ONCE = 32
@@ -36,6 +39,11 @@ _AT_ONCE = 1 << 18
 """So many bytes are gathered at once."""
 _OF_FEATURE = 96
 """The bytes that the feature of an example takes while its values are found."""
+
+
+def text_of(key: bytes) -> str:
+    """A key as it is shown."""
+    return key.decode(errors="backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +376,20 @@ def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
 
 def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:
     """A feature whose numbers are packed, without other fields."""
+    parts, begin, stop = _parts(data, start, end, kind)
+    content = data[begin:stop]
+    if kind != 1:
+        payload = _payload(data, parts, kind)
+        content = b"\x0a" + varint(len(payload)) + payload if payload else b""
+    return bytes([kind << 3 | 2]) + varint(len(content)) + content
+
+
+def _parts(data: bytes, start: int, end: int, kind: int) -> tuple[list[Part], int, int]:
+    """The fields of the list of values of a feature, and where the list begins and ends.
+
+    Raises:
+        WireError: it is no feature, of other values, or of strings and other fields.
+    """
     number, wire, begin, stop = next(fields(data, start, end))
     if wire != 2 or number not in _NAMES:
         raise WireError("it is no feature")
@@ -376,16 +398,13 @@ def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:
             f"Data types don't match. Data type: {_NAMES[number]} but expected type: {_NAMES[kind]}"
         )
     parts = list(in_time(fields(data, begin, stop)))
-    if kind == 1:
-        if any(part[:2] != (1, 2) for part in parts):
-            raise WireError("Parsing bytes_list failed")
-        content = data[begin:stop]
-    else:
-        content = _packed(data, parts, kind)
-    return bytes([kind << 3 | 2]) + varint(len(content)) + content
+    if kind == 1 and any(part[:2] != (1, 2) for part in parts):
+        raise WireError("Parsing bytes_list failed")
+    return parts, begin, stop
 
 
-def _packed(data: bytes, parts: list[tuple[int, int, int, int]], kind: int) -> bytes:
+def _payload(data: bytes, parts: list[Part], kind: int) -> bytes:
+    """The numbers of a list, packed."""
     if not parts:
         return b""
     loose = 5 if kind == 2 else 0
@@ -397,6 +416,4 @@ def _packed(data: bytes, parts: list[tuple[int, int, int, int]], kind: int) -> b
         raise WireError("a list of numbers has other fields")
     if (kind == 2 and len(payload) % 4) or (kind == 3 and payload[-1:] >= b"\x80"):
         raise WireError("a list of numbers is cut off")
-    if not payload:
-        return b""
-    return b"\x0a" + varint(len(payload)) + payload
+    return payload

@@ -30,6 +30,8 @@ _PADDING = bytes(16)
 _BYTES_WIRE = 2
 _AT_ONCE = 1 << 16
 """So many bytes of integers are read at once."""
+_FEW = 32
+"""So many bytes of elements are read one by one."""
 _FIXED_SIZES = {1: 8, 5: 4}
 
 
@@ -78,6 +80,8 @@ def varints(payload: Any) -> Any:
     count = np.count_nonzero(is_end)
     if count == payload.size:
         return payload.astype(np.int64)
+    if payload.size <= _FEW:
+        return np.array(_few_varints(payload.tobytes()), np.int64)
     values, done, at = np.empty(count, np.int64), 0, 0
     clock = WorkClock("reading integers")
     while at < payload.size:
@@ -89,6 +93,14 @@ def varints(payload: Any) -> Any:
         values[done : done + ends.size] = _some_varints(payload[at:stop], ends)
         done, at = done + ends.size, stop
     return values
+
+
+def _few_varints(data: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(data):
+        value, at = read_varint(data, at, len(data))
+        found.append(_cast(value, 64, True))
+    return found
 
 
 def _some_varints(payload: Any, ends: Any) -> Any:
@@ -116,7 +128,7 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise WireError("a varint does not end")
+    raise WireError("a varint does not end" if shift < 70 else "a varint has more than ten bytes")
 
 
 def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
@@ -127,14 +139,15 @@ def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, i
     """
     at = start
     while at < end:
-        tag, at = read_varint(data, at, end)
+        tag, at = (data[at], at + 1) if data[at] < 0x80 else read_varint(data, at, end)
         number, wire = tag >> 3, tag & 7
         if number == 0:
             raise WireError("a field has number 0")
         if wire == 0:
             _, stop = read_varint(data, at, end)
         elif wire == _BYTES_WIRE:
-            length, at = read_varint(data, at, end)
+            is_short = at < end and data[at] < 0x80
+            length, at = (data[at], at + 1) if is_short else read_varint(data, at, end)
             stop = at + length
         elif wire in _FIXED_SIZES:
             stop = at + _FIXED_SIZES[wire]
@@ -156,8 +169,6 @@ _LONG = (DataType.DT_UINT64,)
 _STRING = (DataType.DT_STRING,)
 _ELEMENTS_AT_ONCE, _OF_ELEMENT = 1 << 12, 1 << 10
 """So many elements are read or written at once; the work of each."""
-_FEW = 32
-"""So many bytes of elements are read one by one."""
 _PAST_FLOATS = (2 - 2**-24) * 2.0**127
 """The least number that a float rounds to infinity."""
 
