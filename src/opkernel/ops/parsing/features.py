@@ -24,7 +24,7 @@ from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 from opkernel.types.varints import varint
 
-_KIND_OF = {DataType.DT_STRING: 1, DataType.DT_FLOAT: 2, DataType.DT_INT64: 3}
+KIND_OF = {DataType.DT_STRING: 1, DataType.DT_FLOAT: 2, DataType.DT_INT64: 3}
 _NAMES = {1: "string", 2: "float", 3: "int64"}
 _TAG_OF_BYTES = 0x0A
 _TAG_OF_FEATURE = 0x12
@@ -93,7 +93,7 @@ def message_spans(
     starts[sizes == 0] = stops[sizes == 0]
     ends, messages = stops.copy(), []
     for i in in_time(odd.tolist(), SLOW):
-        messages.append(_joined_message(records[i], number))
+        messages.append(joined_message(records[i], number))
         made.add(len(messages[-1]))
         starts[i], ends[i] = total, total + len(messages[-1])
         total += len(messages[-1])
@@ -103,7 +103,7 @@ def message_spans(
     return buffer, starts, ends
 
 
-def _joined_message(record: bytes, number: int) -> bytes:
+def joined_message(record: bytes, number: int) -> bytes:
     try:
         found = [
             record[a:b]
@@ -213,7 +213,7 @@ def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
 
 
 def _column(spans: Spans, dtype: DataType, name: str) -> Column:
-    kind = _KIND_OF[dtype]
+    kind = KIND_OF[dtype]
     rows = np.flatnonzero(spans.ends > spans.starts)
     data = spans.buffer.array
     lists, odd = _lists(data, spans.starts[rows], spans.ends[rows], kind)
@@ -233,7 +233,7 @@ def _column(spans: Spans, dtype: DataType, name: str) -> Column:
             is_end = payload < 0x80
             counts[rows] = _counts(is_end, ends - starts)
             check_allocation((int(np.count_nonzero(is_end)),), dtype)
-            with _parsing(name):
+            with parsing(name):
                 values = varints(payload)
     return Column(counts, values)
 
@@ -266,7 +266,7 @@ def _counts(is_end: Any, sizes: Any) -> Any:
 
 
 @contextmanager
-def _parsing(name: str) -> Iterator[None]:
+def parsing(name: str) -> Iterator[None]:
     """A block whose errors name the feature."""
     try:
         yield
@@ -364,7 +364,7 @@ def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
     starts, ends = spans.starts.copy(), spans.ends.copy()
     data = spans.buffer.data
     pieces, size = [data], len(data)
-    with _parsing(name):
+    with parsing(name):
         for i in in_time(rows.tolist(), SLOW):
             feature = _rewritten(data, int(starts[i]), int(ends[i]), kind)
             pieces.append(feature)
@@ -376,15 +376,15 @@ def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
 
 def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:
     """A feature whose numbers are packed, without other fields."""
-    parts, begin, stop = _parts(data, start, end, kind)
+    parts, begin, stop = parts_of_list(data, start, end, kind)
     content = data[begin:stop]
     if kind != 1:
-        payload = _payload(data, parts, kind)
+        payload = packed_numbers(data, parts, kind)
         content = b"\x0a" + varint(len(payload)) + payload if payload else b""
     return bytes([kind << 3 | 2]) + varint(len(content)) + content
 
 
-def _parts(data: bytes, start: int, end: int, kind: int) -> tuple[list[Part], int, int]:
+def parts_of_list(data: bytes, start: int, end: int, kind: int) -> tuple[list[Part], int, int]:
     """The fields of the list of values of a feature, and where the list begins and ends.
 
     Raises:
@@ -403,7 +403,7 @@ def _parts(data: bytes, start: int, end: int, kind: int) -> tuple[list[Part], in
     return parts, begin, stop
 
 
-def _payload(data: bytes, parts: list[Part], kind: int) -> bytes:
+def packed_numbers(data: bytes, parts: list[Part], kind: int) -> bytes:
     """The numbers of a list, packed."""
     if not parts:
         return b""

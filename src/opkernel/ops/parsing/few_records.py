@@ -12,13 +12,13 @@ import numpy as np
 from opkernel.device.string_tensors import string_tensor
 from opkernel.kernel import check_allocation
 from opkernel.ops.parsing.features import (
-    _KIND_OF,
+    KIND_OF,
     Column,
-    _joined_message,
-    _parsing,
-    _parts,
-    _payload,
     entries_of,
+    joined_message,
+    packed_numbers,
+    parsing,
+    parts_of_list,
     text_of,
 )
 from opkernel.ops.parsing.wire import varints
@@ -39,7 +39,7 @@ def columns_one_by_one(
     Raises:
         InvalidArgumentError: a message is damaged, or has values of another type.
     """
-    messages = [_joined_message(record, number) for record in records]
+    messages = [joined_message(record, number) for record in records]
     maps = [entries_of(message, 0, len(message)) for message in messages]
     return [
         _column_one_by_one(messages, [entries.get(key, (0, 0)) for entries in maps], dtype, key)
@@ -50,8 +50,8 @@ def columns_one_by_one(
 def _column_one_by_one(
     messages: Sequence[bytes], spans: Sequence[tuple[int, int]], dtype: DataType, key: bytes
 ) -> Column:
-    kind, counts, values = _KIND_OF[dtype], [-1] * len(spans), []
-    with _parsing(text_of(key)):
+    kind, counts, values = KIND_OF[dtype], [-1] * len(spans), []
+    with parsing(text_of(key)):
         for row, (start, end) in enumerate(spans):
             if start < end:
                 some = _values(messages[row], start, end, kind)
@@ -69,8 +69,8 @@ def _column_one_by_one(
 
 def _values(data: bytes, start: int, end: int, kind: int) -> Any:
     """The strings of a feature in a list, or its numbers in an array."""
-    parts, _, _ = _parts(data, start, end, kind)
+    parts, _, _ = parts_of_list(data, start, end, kind)
     if kind == 1:
         return [data[a:b] for _, _, a, b in parts]
-    payload = np.frombuffer(_payload(data, parts, kind), np.uint8)
+    payload = np.frombuffer(packed_numbers(data, parts, kind), np.uint8)
     return payload.view("<f4").astype(np.float32) if kind == 2 else varints(payload)
