@@ -146,3 +146,58 @@ def test_random_numbers_are_those_of_the_seeds():
     )
     twice = Dataset(anew, INT64).take(2).repeat(2)
     assert values(twice) == [3339243300, 931263166, 3899243381, 3505289254]
+
+
+def batches_of(shapes, rank=None):
+    """Batches of zeros of some shapes."""
+    spec = opkernel.TensorSpec(rank and [None] * rank, opkernel.int64)
+    zeros = [np.zeros(shape, np.int64) for shape in shapes]
+    return Dataset.from_generator(lambda: iter(zeros), output_signature=spec)
+
+
+def shapes_of(elements, most=20):
+    """The shapes of the elements, the names of errors, and END."""
+    found: list[object] = []
+    while len(found) < most and "END" not in found:
+        try:
+            found.append(np.shape(next(elements)))
+        except StopIteration:
+            found.append("END")
+        except errors.OpError as error:
+            found.append(type(error).__name__)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shapes", "rank", "sizes", "expected"),
+    [
+        ([(3,), (0,)], 1, [3, 0, 1], [(3,), (0,), "END"]),
+        ([(1, 2)], 2, [0, 1], [(0, 0), (1, 2), (0, 0), "END"]),
+        ([(4, 3)], None, [2, 0], [(2, 3), (0,), (2, 3), (0,), "END"]),
+        ([], None, [0, 1], [(0,), "END"]),
+        ([(3, 2)], None, [2, 0], [(2, 2), (0,), (1, 2), "END"]),
+        ([(0, 2), (0, 3)], None, 1, ["END"]),
+        ([(1, 2), (0, 3), (2, 2)], None, 1, [(1, 2), "FailedPreconditionError", (1, 2), "END"]),
+    ],
+)
+def test_batches_without_rows_are_rebatched(shapes, rank, sizes, expected):
+    assert shapes_of(iter(batches_of(shapes, rank).rebatch(sizes))) == expected
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"), [(None, ["END"]), (2, ["InvalidArgumentError", "END"])]
+)
+def test_a_parallel_batch_that_is_left_out_is_made_first(calls, expected):
+    batches = batches_of([(2,), (1,)], 1).batch(3, drop_remainder=True, num_parallel_calls=calls)
+    assert shapes_of(iter(batches)) == expected
+
+
+def test_a_shard_forgets_the_elements_before_one_that_fails():
+    def failing(x):
+        quotient = 1.0 / opkernel.cast(x - 2, opkernel.float32)
+        return x + opkernel.cast(raw_ops.CheckNumerics(tensor=quotient, message=""), x.dtype) * 0
+
+    elements = iter(Dataset.range(1, 10).map(failing).shard(3, 2))
+    with pytest.raises(errors.InvalidArgumentError):
+        next(elements)
+    assert [int(one) for one in elements] == [5, 8]

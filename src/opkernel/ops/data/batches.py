@@ -45,7 +45,13 @@ _SHAPES_DIFFER_IN_MAP = (
 
 
 class BatchedDataset(DatasetBase):
-    """Batches of the elements of another dataset."""
+    """Batches of the elements of another dataset.
+
+    Attributes:
+        checks_rest: Whether elements that make no whole batch fail as those of a batch, before they are left out.
+    """
+
+    checks_rest = False
 
     def __init__(
         self,
@@ -97,10 +103,11 @@ def batch_of(
 class _BatchIterator(InputIterator):
     def next(self, step: Step) -> Element | None:
         dataset, elements = self.dataset, self._read(step)
-        if not elements or (dataset.drops_rest and len(elements) < dataset.batch_size):
+        is_dropped = dataset.drops_rest and len(elements) < dataset.batch_size
+        if not elements or (is_dropped and not dataset.checks_rest):
             return None
         batch: Element = dataset.batch(elements)
-        return batch
+        return None if is_dropped else batch
 
     def _read(self, step: Step) -> list[Element]:
         elements: list[Element] = []
@@ -130,7 +137,8 @@ class BatchDataset(BatchedDataset):
     def __init__(self, node: DatasetNode) -> None:
         source = node.dataset()
         super().__init__(node, source, source.dtypes, source.shapes)
-        if node.has_input("num_parallel_calls"):
+        self.checks_rest = node.has_input("num_parallel_calls")
+        if self.checks_rest:
             check_parallel_calls(node.scalar("num_parallel_calls"))
 
     def batch(self, elements: Sequence[Element]) -> Element:

@@ -16,7 +16,7 @@ from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.data.batches import check_rows_match
 from opkernel.ops.data.dataset import DatasetBase, Element, InputIterator
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
-from opkernel.types import PartialTensorShape, TensorShape
+from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 __all__ = ["RebatchDataset", "RebatchDatasetV2"]
 
@@ -96,34 +96,43 @@ class _RebatchIterator(InputIterator):
     def next(self, step: Step) -> Element | None:
         dataset = self.dataset
         wanted = dataset.batch_sizes[self.turn]
+        if not wanted and not self.is_over:
+            self._end_turn()
+            return tuple(map(_no_rows, dataset.dtypes, dataset.shapes))
         parts: list[Element] = []
         found = 0
-        while found < wanted and self._has_rows(step):
-            assert self.batch is not None
-            end = min(self.row + wanted - found, len(self.batch[0]))
-            parts.append(tuple([tensor[self.row : end] for tensor in self.batch]))
+        while found < wanted and (batch := self._unread(step)) is not None:
+            end = min(self.row + wanted - found, len(batch[0]))
+            parts.append(tuple([tensor[self.row : end] for tensor in batch]))
             found, self.row = found + end - self.row, end
-        if not wanted and self._has_rows(step):
-            assert self.batch is not None
-            parts.append(tuple([tensor[:0] for tensor in self.batch]))
-        if not parts or (dataset.drops_rest and found < wanted):
+            if end == len(batch[0]):
+                self.batch = None
+        if not found or (dataset.drops_rest and found < wanted):
             return None
-        self.turn = (self.turn + 1) % len(dataset.batch_sizes)
+        self._end_turn()
         return parts[0] if len(parts) == 1 else tuple(map(_joined, zip(*parts, strict=True)))
 
-    def _has_rows(self, step: Step) -> bool:
-        """Whether there are rows that were not given yet; reads the next batch if need be."""
-        while self.batch is None or self.row >= len(self.batch[0]):
-            self.batch = None
+    def _end_turn(self) -> None:
+        self.turn = (self.turn + 1) % len(self.dataset.batch_sizes)
+
+    def _unread(self, step: Step) -> Element | None:
+        """The batch whose rows from `row` on are next, and which may be empty; None at the end."""
+        if self.batch is None:
             batch = None if self.is_over else self.input.next(step)
             if batch is None:
                 self.is_over = True
-                return False
+                return None
             _check_not_scalar(batch)
             check_rows_match(batch)
             self.batch, self.row = batch, 0
             step.check()
-        return True
+        return self.batch
+
+
+def _no_rows(dtype: DataType, shape: PartialTensorShape) -> Any:
+    """A batch without rows: sizes that are not known are 0."""
+    sizes = [0] if shape.rank is None else [size or 0 for size in shape.as_list()]
+    return np.empty(sizes, dtype.numpy_dtype)
 
 
 def _joined(tensors: Any) -> Any:

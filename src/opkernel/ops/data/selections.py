@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import Step
 from opkernel.ops.data.dataset import (
@@ -66,6 +67,16 @@ class TakeDataset(SelectionDataset):
         return self.count if size == INFINITE_CARDINALITY else min(size, self.count)
 
 
+def _skip(source: DatasetIterator, step: Step, count: int) -> bool:
+    """Read so many elements; False if the pass ends before."""
+    for _ in range(count):
+        if source.next(step) is None:
+            return False
+        step.check()
+        check_time("skipping elements")
+    return True
+
+
 class _SkipIterator(InputIterator):
     state = ("input", "has_skipped")
 
@@ -78,10 +89,7 @@ class _SkipIterator(InputIterator):
         if count < 0:
             return None
         if not self.has_skipped:
-            if count:
-                for number, _ in enumerate(self.inputs(step, "skipping elements"), 1):
-                    if number == count:
-                        break
+            _skip(self.input, step, count)
             self.has_skipped = True
         return self.input.next(step)
 
@@ -161,14 +169,18 @@ class _ShardIterator(InputIterator):
         self.index = 0
 
     def next(self, step: Step) -> Element | None:
-        shards, wanted = self.dataset.num_shards, self.dataset.index
-        for element in self.inputs(step, "looking for elements of a shard"):
+        shards = self.dataset.num_shards
+        others = (self.dataset.index - self.index) % shards
+        # Where another shard's element fails, those before it are forgotten, as in TensorFlow.
+        if not _skip(self.input, step, others):
+            return None
+        self.index += others
+        element = self.input.next(step)
+        if element is not None:
             self.index += 1
-            if (self.index - 1) % shards == wanted:
-                if self.dataset.require_non_empty and self.index <= shards:
-                    self._check_others(step)
-                return element
-        return None
+            if self.dataset.require_non_empty and self.index <= shards:
+                self._check_others(step)
+        return element
 
     def _check_others(self, step: Step) -> None:
         """Raise InvalidArgumentError unless all shards have an element: the first one of this shard was just found."""
