@@ -237,7 +237,9 @@ def campaigns() -> bool:
     judge.install(*_requirement_files("requirements-tensorflow.lock"), name="tensorflow")
     attack = ["-m", "tools.campaigns", "--seconds", "80", "--cases", "8000"]
     done = _stage("campaigns", environment, attack)
-    return _stage("campaign against TensorFlow", judge, [*attack, "tensorflow"]) and done
+    for name in ("tensorflow", "pipelines_tensorflow"):
+        done = _stage(f"campaign {name}", judge, [*attack, name]) and done
+    return done
 
 
 JOBS: dict[str, Callable[..., bool]] = {

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.data import DatasetIterator
+from opkernel.ops.data import read_ahead
+from opkernel.types import variant_from_proto
+
 _MOST_ELEMENTS, _MOST_ERRORS = 60, 7
+AT_ONCE, NEVER = -1.0, math.inf
+"""Seconds for `threads_after`."""
 
 
 class Drawing:
@@ -159,13 +167,93 @@ STAGES: dict[str, Callable[[Drawing, Any], Any]] = {
 
 
 def outcomes(elements: Any, errors: Any, most: int = _MOST_ELEMENTS) -> list[Any]:
-    """Elements as lists, the names of errors, and END, in order."""
+    """Elements as lists, the names of errors, and END, in order; END stands twice where elements follow it."""
     found: list[Any] = []
     while len(found) < most and sum(isinstance(one, str) for one in found) < _MOST_ERRORS:
         try:
             found.append(np.asarray(next(elements)).tolist())
         except StopIteration:
-            return [*found, "END"]
+            return [*found, "END", *_after_end(elements, errors)]
         except errors.OpError as error:
             found.append(type(error).__name__)
     return found
+
+
+def _after_end(elements: Any, errors: Any) -> list[Any]:
+    """What a pass gives that is over: nothing, or what two further calls give."""
+    found: list[Any] = []
+    for _ in range(2):
+        try:
+            found.append(np.asarray(next(elements)).tolist())
+        except StopIteration:
+            found.append("END")
+        except errors.OpError as error:
+            found.append(type(error).__name__)
+    return [] if found == ["END", "END"] else found
+
+
+@contextmanager
+def threads_after(seconds: float) -> Iterator[None]:
+    """Within the block, opkernel's threads start once two elements in a row took so many seconds."""
+    before = read_ahead._WORTHWHILE_S
+    read_ahead._WORTHWHILE_S = seconds
+    try:
+        yield
+    finally:
+        read_ahead._WORTHWHILE_S = before
+
+
+class Account(NamedTuple):
+    """What two passes over a pipeline give, in one of the libraries.
+
+    Attributes:
+        names: The stages of the pipeline.
+        cardinality: As the dataset tells it.
+        head: The beginning of the first pass.
+        rest: The rest of it.
+        restored: The rest again, from the state that was saved in the middle; None where it cannot be saved.
+        second: The second pass.
+    """
+
+    names: list[str]
+    cardinality: int
+    head: list[Any]
+    rest: list[Any]
+    restored: list[Any] | None
+    second: list[Any]
+
+
+def account(library: Any, seed: int) -> Account:
+    """Draw a pipeline, pass over it twice, and save and restore the first pass in the middle."""
+    drawing = Drawing(library, seed)
+    names, dataset = drawing.pipeline()
+    cardinality = int(dataset.cardinality())
+    if library.__name__ == "tensorflow":
+        options = library.data.Options()
+        options.experimental_optimization.apply_default_optimizations = False  # it joins stages
+        dataset = dataset.with_options(options)
+    elements, errors = iter(dataset), library.errors
+    head = outcomes(elements, errors, drawing.number(0, 11))
+    state = _saved(elements, errors)
+    rest, second = outcomes(elements, errors), outcomes(iter(dataset), errors)
+    restored = None
+    if state is not None:
+        _restore(elements, state)
+        restored = outcomes(elements, errors)
+    return Account(names, cardinality, head, rest, restored, second)
+
+
+def _saved(elements: Any, errors: Any) -> Any:
+    if isinstance(elements, DatasetIterator):
+        return variant_from_proto(elements.save().to_proto())
+    try:
+        return elements._save()
+    except errors.OpError:
+        return None
+
+
+def _restore(elements: Any, state: Any) -> None:
+    if isinstance(elements, DatasetIterator):
+        elements.restore(state)
+    else:
+        elements._restore(state)

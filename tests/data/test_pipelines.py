@@ -1,24 +1,19 @@
-"""Drawn pipelines: beside TensorFlow's, and taken up again in the middle of a pass."""
+"""Drawn pipelines: the first cases of their campaigns find nothing, and their graphs give the same elements."""
 
 import pytest
 from tests.data.pipelines import Drawing, outcomes
+from tools.campaigns import pipelines, pipelines_tensorflow
+from tools.campaigns.campaign import run_campaign
 
 import opkernel
-from opkernel.types import variant_from_proto
 
 SEEDS = range(40)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_pass_goes_on_where_it_was_saved(seed):
-    drawing = Drawing(opkernel, seed)
-    _, dataset = drawing.pipeline()
-    elements = iter(dataset)
-    outcomes(elements, opkernel.errors, drawing.number(0, 11))
-    state = variant_from_proto(elements.save().to_proto())
-    rest = outcomes(elements, opkernel.errors)
-    elements.restore(state)
-    assert outcomes(elements, opkernel.errors) == rest
+def test_drawn_pipelines_keep_the_laws():
+    report = run_campaign("pipelines", pipelines.case, 0, 600, iter(range(40)), 1)
+    assert report.findings == {}
+    assert report.outcomes.total() == 40
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -37,20 +32,8 @@ def test_the_graph_of_a_pipeline_gives_its_elements(seed):
 
 @pytest.mark.tensorflow
 def test_elements_orders_and_errors_are_tensorflows():
-    tensorflow = pytest.importorskip("tensorflow")
-    different = {seed: pair for seed in range(150) if (pair := _both(tensorflow, seed))}
-    assert different == {}
-
-
-def _both(tensorflow, seed):
-    """What two passes over a pipeline give, if it is not the same in both libraries."""
-    options = tensorflow.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False  # it joins stages
-    found = []
-    for library in (tensorflow, opkernel):
-        names, dataset = Drawing(library, seed).pipeline()
-        if library is tensorflow:
-            dataset = dataset.with_options(options)
-        passes = [outcomes(iter(dataset), library.errors) for _ in range(2)]
-        found.append((names, int(dataset.cardinality()), passes))
-    return None if found[0] == found[1] else found
+    pytest.importorskip("tensorflow")
+    case = pipelines_tensorflow.case
+    report = run_campaign("pipelines_tensorflow", case, 0, 600, iter(range(150)), 5)
+    assert report.findings == {}
+    assert report.outcomes.total() == 150

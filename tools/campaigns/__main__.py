@@ -33,8 +33,10 @@ CAMPAIGNS = {
     "batches": "a model mapped over rows by processes that are killed at any moment: the next run gives the rest",
     "serving": "malformed requests to `opkernel serve` are refused by 4xx, and good ones between are answered",
     "swaps": "64 clients of `opkernel serve` lose no request while versions come and go",
+    "pipelines": "drawn pipelines give the same with threads and without, saved and restored, and in parts",
     "tensorflow": "calls of ops give what TensorFlow gives (needs TensorFlow)",
     "decoding_tensorflow": "damaged images, examples and other files decode as in TensorFlow (needs TensorFlow)",
+    "pipelines_tensorflow": "drawn pipelines give what TensorFlow's give (needs TensorFlow)",
 }
 
 
@@ -48,6 +50,7 @@ SHARES = {
     "saved_models": 0.3,
     "decoding": 0.3,
     "modules": 0.3,
+    "pipelines": 0.3,
     "scaled": 0.5,
     "kills": 0.2,
     "interrupts": 0.5,

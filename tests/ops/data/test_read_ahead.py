@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.data.pipelines import AT_ONCE, threads_after
 
 import opkernel
 from opkernel import errors, raw_ops
 from opkernel.data import AUTOTUNE, Dataset, make_initializable_iterator
-from opkernel.ops.data import read_ahead
 from opkernel.ops.data.iterator_state import IteratorState
 
 NUMBER: dict[str, Any] = {"output_types": [opkernel.int64], "output_shapes": [[]]}
@@ -23,10 +23,8 @@ NUMBER: dict[str, Any] = {"output_types": [opkernel.int64], "output_shapes": [[]
 @pytest.fixture(autouse=True)
 def eager_threads() -> Iterator[None]:
     """Threads start with the third element, however fast the first two are; none stays."""
-    before = read_ahead._WORTHWHILE_S
-    read_ahead._WORTHWHILE_S = -1.0
-    yield
-    read_ahead._WORTHWHILE_S = before
+    with threads_after(AT_ONCE):
+        yield
     gc.collect()
     assert not threads()
 
