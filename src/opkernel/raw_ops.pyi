@@ -6048,7 +6048,8 @@ def GlobalShuffleDataset(
     reshuffle_each_iteration: bool = True,
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The elements in random order, by random access to a dataset of known size."""
 
 def GraphDefVersion(
     *,
@@ -6402,7 +6403,8 @@ def IndexFlatMapDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows of what `map_func` gives; `index_map_func` says where the element of a number is."""
 
 def InfeedDequeue(
     *,
@@ -17451,7 +17453,8 @@ def WeightedFlatMapDataset(
     output_shapes: collections.abc.Sequence[_Shape],
     metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Elements of each of several datasets, as many as its weight says, one dataset after the other."""
 
 def Where(
     *,

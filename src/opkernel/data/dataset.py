@@ -332,6 +332,48 @@ class Dataset(SavedElements):
         )
         return element_packer(self.element_spec, Dataset)(results)
 
+    def at(self, index: Any) -> Any:
+        """The element of a number, without those before it, as by `tf.data.experimental.at`.
+
+        Args:
+            index: The number, from 0 on.
+
+        Raises:
+            UnimplementedError: a stage has no random access; `cache` the elements first.
+            FailedPreconditionError: the number of elements is infinite or not known.
+            OutOfRangeError: there is no such element.
+        """
+        results = call_op(
+            "GetElementAtIndex",
+            dataset=self.variant_tensor,
+            index=int64_of(index),
+            spec=self.element_spec,
+        )
+        return element_packer(self.element_spec, Dataset)(results)
+
+    def global_shuffle(
+        self, seed: int | None = None, reshuffle_each_iteration: bool = True
+    ) -> Self:
+        """All elements in random order, which needs no buffer: each is asked for by its number.
+
+        The order for a seed is TensorFlow's.
+
+        Args:
+            seed: As for `shuffle`.
+            reshuffle_each_iteration: Whether each pass has another order.
+
+        Raises:
+            FailedPreconditionError: a stage cannot give its elements in any order: `filter`, `shuffle`, `batch`
+                without `drop_remainder` and others.
+            InvalidArgumentError: the number of elements is 0, infinite or not known.
+        """
+        return self._with(
+            "GlobalShuffleDataset",
+            seed_generator=self._beside("DummySeedGenerator"),
+            reshuffle_each_iteration=reshuffle_each_iteration,
+            **{key: int64_of(value) for key, value in seeds_of(seed).items()},
+        )
+
     def cardinality(self, name: str | None = None) -> Any:
         """The number of elements; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return call_op("DatasetCardinality", input_dataset=self.variant_tensor)

@@ -181,7 +181,6 @@ WHY_NO_KERNEL: Mapping[str, str] = {
     "lmdb": "TensorFlow has removed its support of LMDB: convert the database to TFRecords",
     "onednn": "TensorFlow has it by oneDNN only, whose fused quantised products opkernel does not imitate",
     "onednn_graph": "TensorFlow's own graphs for oneDNN have it, files do not",
-    "random_access": "its elements come by TensorFlow's random access to stages, which opkernel does not have",
     "risc": "TensorFlow has no kernels of it",
     "tensorboard_database": "TensorBoard has dropped its databases, and reads event files only",
     "tensorflow": "TensorFlow has no CPU kernel of it either",

@@ -340,26 +340,31 @@ def check_rows_match(element: Element) -> None:
     "UnbatchDataset", "ExperimentalUnbatchDataset", doc="The rows of the elements, one by one."
 )
 class UnbatchDataset(DatasetBase):
-    """The rows of elements."""
+    """The rows of elements.
+
+    Attributes:
+        rows: How many each element has; None where that is not known.
+    """
 
     iterator_type = _UnbatchIterator
 
     def __init__(self, node: DatasetNode) -> None:
         source = node.dataset()
-        shapes, self._rows = [], None
+        shapes: list[PartialTensorShape] = []
+        self.rows: int | None = None
         for shape in source.shapes:
             if shape.rank == 0:
                 raise InvalidArgumentError("Cannot unbatch elements of a dataset that are scalars")
             shapes.append(shape[1:])
             if shape.rank is not None and shape[0] is not None:
-                self._rows = shape[0]
+                self.rows = shape[0]
         super().__init__(source.dtypes, shapes, [source])
 
     def cardinality(self) -> int:
         size = self.input.cardinality()
         if size < 0:
             return size
-        return UNKNOWN_CARDINALITY if self._rows is None else size * self._rows
+        return UNKNOWN_CARDINALITY if self.rows is None else size * self.rows
 
 
 @dataset_op(

@@ -94,6 +94,11 @@ class SeedGenerator:
             return self._numbers.word(), self._numbers.word()
 
     @property
+    def seeds(self) -> Seeds:
+        """The seeds of random access; where all passes have the same, TensorFlow takes the first one twice."""
+        return self._seeds if self._changes else (self._seeds[0], self._seeds[0])
+
+    @property
     def used(self) -> int:
         """How many numbers it has given."""
         return self._numbers.used

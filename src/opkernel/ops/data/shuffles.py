@@ -9,6 +9,7 @@ Source: TensorFlow core/kernels/data/shuffle_dataset_op.cc, random_seed_ops.cc, 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from opkernel.kernel import (
     OpKernelContext,
     ResourceBase,
     Step,
+    check_allocation,
     handle_from_input,
     lookup_resource,
 )
@@ -33,7 +35,7 @@ from opkernel.ops.data.dataset import (
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
 from opkernel.ops.data.handles import OwnedHandleOp, register_handle_ops
 from opkernel.ops.data.random_numbers import RandomNumbers, SeedGenerator, seeds_of, system_seeds
-from opkernel.types import PartialTensorShape
+from opkernel.types import DataType, PartialTensorShape
 
 __all__ = ["RandomDataset", "ShuffleDataset"]
 
@@ -68,7 +70,7 @@ register_handle_ops(
 )
 
 
-def _generator_of(node: DatasetNode, seeds: Any, *, changes: bool) -> SeedGenerator:
+def generator_of(node: DatasetNode, seeds: Any, *, changes: bool) -> SeedGenerator:
     """The generator of the handle, where the node has one that stands for something; else a new one."""
     if node.has_input("seed_generator"):
         handle = handle_from_input(node.tensor("seed_generator"))
@@ -181,6 +183,17 @@ class ShuffledDataset(DatasetBase):
             return size and INFINITE_CARDINALITY
         return size * self.count if size >= 0 else size
 
+    @cached_property
+    def order(self) -> list[int]:
+        """The numbers of the input's elements in the order of random access, which is the same for all passes."""
+        size = self.input.cardinality()
+        check_allocation((size,), DataType.DT_INT64)
+        numbers, order = RandomNumbers(*self.generator.seeds), [*range(size)]
+        for first in range(size):
+            other = first + numbers.word() % (size - first)
+            order[first], order[other] = order[other], order[first]
+        return order
+
 
 @dataset_op(
     "ShuffleDataset",
@@ -192,7 +205,7 @@ class ShuffleDataset(ShuffledDataset):
 
     def __init__(self, node: DatasetNode) -> None:
         changes: bool = node.attr("reshuffle_each_iteration")
-        super().__init__(node, _generator_of(node, seeds_of(node), changes=changes), 1)
+        super().__init__(node, generator_of(node, seeds_of(node), changes=changes), 1)
 
 
 @dataset_op(
@@ -221,7 +234,7 @@ class ShuffleAndRepeatDataset(ShuffledDataset):
         count = node.scalar("count")
         if count <= 0 and count != -1:
             raise InvalidArgumentError("count must be greater than zero or equal to -1.")
-        super().__init__(node, _generator_of(node, seeds_of(node), changes=changes), count)
+        super().__init__(node, generator_of(node, seeds_of(node), changes=changes), count)
 
 
 class _RandomIterator(DatasetIterator):
@@ -252,7 +265,7 @@ class RandomDataset(DatasetBase):
     def __init__(self, node: DatasetNode) -> None:
         super().__init__(node.dtypes, [PartialTensorShape([])])
         changes: bool = node.attr("rerandomize_each_iteration", False)
-        self.generator = _generator_of(node, seeds_of(node), changes=changes)
+        self.generator = generator_of(node, seeds_of(node), changes=changes)
         if [dtype.numpy_dtype for dtype in self.dtypes] != [np.int64]:
             raise InvalidArgumentError("RandomDataset gives one int64")
 

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.budget import check_time
-from opkernel.errors import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError
+from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
 from opkernel.kernel import OpKernelContext
 from opkernel.ops.data.batches import BatchedDataset
 from opkernel.ops.data.dataset import DatasetBase, dataset_of
 from opkernel.ops.data.dataset_op import DatasetNode, KernelOfDatasets, declare
 from opkernel.ops.data.iterator_resource import check_element, check_types
 from opkernel.ops.data.iterators import OfElements
+from opkernel.ops.data.random_access import element_at
 from opkernel.ops.registration import register_kernel
 from opkernel.types import Variant, object_scalar
 
@@ -57,18 +58,8 @@ class GetElementAtIndexOp(OfElements):
     """Gives the element of a number."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        dataset, index = dataset_of(ctx.input(0)), int(ctx.input(1))
-        size = dataset.cardinality()
-        if 0 <= size <= index or index < 0:
-            raise OutOfRangeError(f"Index out of range [0, {size}):{index}")
-        with dataset.iterator() as iterator:
-            for _ in range(index):
-                ctx.step.check()
-                check_time("looking for an element")
-                iterator.next(ctx.step)
-            element = iterator.next(ctx.step)
-        if element is None:
-            raise OutOfRangeError(f"Index out of range: {index}")
+        dataset = dataset_of(ctx.input(0))
+        element = element_at(dataset, ctx.step, int(ctx.input(1)))
         self.check(dataset.dtypes, element)
         self.give(ctx, element)
 

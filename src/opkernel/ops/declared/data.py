@@ -5,9 +5,8 @@ from opkernel.ops.data.shape_functions import DATA_SHAPE_FNS
 
 _OPS = """
 DataServiceDataset DataServiceDatasetV2 DataServiceDatasetV3 DataServiceDatasetV4
-ExperimentalLMDBDataset ExperimentalMapDataset FilterByLastComponentDataset GlobalShuffleDataset
-IndexFlatMapDataset IteratorGetModelProto LMDBDataset RegisterDataset RegisterDatasetV2
-WeightedFlatMapDataset
+ExperimentalLMDBDataset ExperimentalMapDataset FilterByLastComponentDataset
+IteratorGetModelProto LMDBDataset RegisterDataset RegisterDatasetV2
 """
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {name: DATA_SHAPE_FNS[name] for name in _OPS.split()}
