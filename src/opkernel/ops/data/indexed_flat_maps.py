@@ -112,13 +112,13 @@ class _WeightedIterator(DatasetIterator):
     state = ("passes", "count")
 
     def start(self) -> None:
-        self.passes = [dataset.iterator() for dataset in self.dataset.inputs]
+        self.passes = [one.iterator() for one in self.dataset.inputs]
         self.count = 0
 
     def next(self, step: Step) -> Element | None:
         if self.count >= self.dataset.cardinality():
             return None
-        element = self.passes[self.dataset.number_of(self.count)].next(step)
+        element: Element | None = self.passes[self.dataset.number_of(self.count)].next(step)
         self.count += 1
         return element
 
