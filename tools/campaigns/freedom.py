@@ -96,9 +96,6 @@ _FREE_OUTPUTS: Mapping[str, tuple[set[int], Callable[[NodeDef, _Given], bool]]] 
 
 _BY_ORDER = {
     "NthElement",
-    "TopK",
-    "TopKV2",
-    "ApproxTopK",
     "QuantizeAndDequantizeV2",
     "QuantizeAndDequantizeV3",
     "QuantizeAndDequantizeV4",

@@ -97,20 +97,24 @@ class TopN(Generic[_Element]):
 
     def push(self, score: float, element: _Element) -> None:
         """Add an element; of more than `limit` the lowest is dropped."""
-        held, entry = self._held, (-score, element)
-        if self._is_heap and not entry[0] < held[0][0]:
+        self.push_by(-score, element)
+
+    def push_by(self, key: Any, element: _Element) -> None:
+        """Add an element by a key of any kind: the higher score is the key that is less."""
+        held, entry = self._held, (key, element)
+        if self._is_heap:
+            if key < held[0][0]:
+                _pop(held)
+                held.append(entry)
+                _rise(held, len(held) - 1, 0, entry)
             return
         held.append(entry)
-        if self._is_heap:
-            _rise(held, self._limit, 0, entry)
-            _pop(held)
-            return
-        if self._has_lowest_in_front and not entry[0] < held[0][0]:
-            held[0], held[-1] = held[-1], held[0]
         if len(held) > self._limit:
             _make_heap(held)
             _pop(held)
             self._is_heap = True
+        elif self._has_lowest_in_front and not key < held[0][0]:
+            held[0], held[-1] = held[-1], held[0]
 
     def lowest(self) -> float:
         """The lowest score."""
@@ -143,17 +147,22 @@ class TopN(Generic[_Element]):
         order = sort_order(np.array([-score for score, _ in held]))
         return [held[i][1] for i in order.tolist()]
 
+    def unsorted(self) -> list[_Element]:
+        """All elements, as they are held."""
+        return [element for _, element in self._held]
+
 
 def sort_order(scores: Array) -> Array:
     """The order in which std::sort leaves elements, highest score first.
 
     Args:
-        scores: [elements]; no NaN.
+        scores: [elements]; NaN is neither higher nor lower than any, and stands where the comparisons leave it.
 
     Returns:
         The numbers of the elements, int64 `[elements]`.
     """
-    if len(scores) <= _SMALL or not _has_equal(scores):
+    ordered = not np.isnan(scores).any()
+    if ordered and (len(scores) <= _SMALL or not _has_equal(scores)):
         return _falling(scores)
     order = list(range(len(scores)))
     _IntroSort(scores.tolist(), order).sort()
@@ -171,17 +180,20 @@ class _IntroSort:
         count = len(self._order)
         self._partition(0, count, 2 * (count.bit_length() - 1))
         # What is left moves by less than a part's length.
-        self._insert(0, _SMALL)
+        self._insert(1, min(_SMALL, count), is_first_part=True)
         self._insert(_SMALL, count)
 
     def _less(self, a: int, b: int) -> bool:
         return self._scores[a] > self._scores[b]
 
-    def _insert(self, first: int, last: int) -> None:
-        """Sort the elements of a range into those before them."""
+    def _insert(self, first: int, last: int, *, is_first_part: bool = False) -> None:
+        """Sort the elements of a range into those before them; in the first part, what comes before all goes there at once."""
         order, less = self._order, self._less
-        for end in range(max(first, 1), last):
+        for end in range(first, last):
             element, hole = order[end], end
+            if is_first_part and less(element, order[0]):
+                order[: end + 1] = [element, *order[:end]]
+                continue
             while hole > 0 and less(element, order[hole - 1]):
                 order[hole] = order[hole - 1]
                 hole -= 1

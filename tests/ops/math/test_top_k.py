@@ -35,8 +35,29 @@ def test_index_type_and_bfloat16():
     assert indices.tolist() == [3, 2]
 
 
-def test_nan_comes_last():
-    assert top_k(np.array([NAN, 1, 2], np.float32), 2) == ([2, 1], [2, 1])
+def columns_of_top(row, k, is_sorted=True):
+    return top_k(np.array(row, np.float32), k, sorted=is_sorted)[1]
+
+
+def test_nan_stands_where_the_comparisons_of_tensorflow_leave_it():
+    assert columns_of_top([NAN, NAN, 1, 1], 3, True) == [0, 1, 2]
+    assert columns_of_top([3, NAN, 0, NAN], 3, False) == [2, 1, 0]
+    assert columns_of_top([NAN, 0, NAN, NAN], 1, False) == [0]
+    assert columns_of_top(
+        [NAN, NAN, NAN, NAN, -INF, -INF, -INF, NAN, -INF, NAN, NAN, NAN, NAN, NAN, -INF, NAN, NAN],
+        2,
+        True,
+    ) == [0, 1]
+    assert columns_of_top([NAN, NAN, NAN, 1], 4, False) == [0, 1, 2, 3]
+    assert columns_of_top(
+        [NAN, 29, 9, 11, 10, 17, 17, 8, 6, NAN, 29, 29, 7, 1, 12, 27, 6], 17, True
+    ) == [1, 5, 6, 3, 4, 2, 7, 16, 0, 10, 11, 15, 14, 12, 13, 9, 8]
+    assert columns_of_top(
+        [2, NAN, 1, NAN, NAN, 3, NAN, NAN, NAN, 1, NAN, NAN, 3, 1, 5, 3, 0], 8, False
+    ) == [7, 4, 6, 3, 0, 5, 2, 1]
+    assert columns_of_top(
+        [0, NAN, NAN, NAN, NAN, 0, NAN, 1, NAN, 1, NAN, NAN, 0, 0, NAN, NAN, 1], 1, False
+    ) == [7]
 
 
 def test_unsorted_is_in_the_order_of_tensorflow():

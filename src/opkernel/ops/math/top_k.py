@@ -28,6 +28,7 @@ from opkernel.ops.input_checks import (
     require_scalar,
     require_vector,
 )
+from opkernel.ops.libstdcxx_order import TopN, sort_order
 from opkernel.ops.registration import INDEX, REAL_NUMBERS, WIDE_INDEX, register_kernel
 from opkernel.types import Array, DataType
 
@@ -123,7 +124,7 @@ def check_k(k: int, shape: tuple[int, ...]) -> None:
 def top_indices(x: Array, k: int) -> Array:
     """The columns of the `k` largest elements of each row [rows, n], largest first.
 
-    Of equal elements the leftmost comes first; NaN counts as -inf.
+    Of equal elements the leftmost comes first; NaN counts as -inf (`_as_compared` has its place in TensorFlow).
     """
     if x.dtype.kind not in "iuf":  # bfloat16: NumPy does not sort it
         x = x.astype(np.float32)
@@ -169,6 +170,50 @@ def _heap_of_least(ranks: list[int], k: int) -> list[int]:
     return [-rank for rank in heap]
 
 
+class _Place:
+    """A column of a row: it comes before another if its element is larger, or if it is to the left of no smaller one."""
+
+    __slots__ = ("column", "element")
+
+    def __init__(self, element: float, column: int) -> None:
+        self.element, self.column = element, column
+
+    def __lt__(self, other: _Place) -> bool:
+        if other.element < self.element or other.element > self.element:
+            return other.element < self.element
+        return self.column < other.column
+
+
+def _as_compared(row: Array, k: int, is_sorted: bool) -> list[int]:
+    """The columns of the `k` largest elements in the order in which TensorFlow's comparisons leave them, NaN too."""
+    if k == 1:
+        return [int(np.argmax(row == _largest_as_reduced(row)))]
+    if k == len(row):
+        return _equal_by_column(row, sort_order(row).tolist())
+    held = TopN[int](k)
+    for column, element in enumerate(in_time(row.tolist(), _OF_RANK)):
+        held.push_by(_Place(element, column), column)
+    return held.sorted() if is_sorted else held.unsorted()
+
+
+def _largest_as_reduced(row: Array) -> float:
+    """The largest element as Eigen finds it: NaN counts as -inf where elements fill a vector, and behind that starts again."""
+    whole = len(row) - len(row) % (4 if row.itemsize == 8 else 8)
+    largest = -np.inf
+    for element in row[whole:].tolist():
+        largest = max(element, largest)
+    of_vectors = float(np.fmax.reduce(row[:whole], initial=-np.inf))
+    return max(largest, of_vectors)
+
+
+def _equal_by_column(row: Array, order: list[int]) -> list[int]:
+    """The columns with each run of equal elements from left to right."""
+    elements = row[order]
+    begins = np.flatnonzero(elements[1:] != elements[:-1]) + 1
+    runs = np.split(np.array(order, np.intp), begins)
+    return [int(column) for run in runs for column in np.sort(run)]
+
+
 def top_k_of_rows(x: Any, k: int, is_sorted: bool, index_type: DataType) -> tuple[Array, Array]:
     """The `k` largest elements of each row [..., n], and their columns.
 
@@ -184,6 +229,9 @@ def top_k_of_rows(x: Any, k: int, is_sorted: bool, index_type: DataType) -> tupl
             indices = top_indices(some, k)
         else:
             indices = _unsorted(top_indices(some, columns), k)
+        has_nan = (some != some).any(axis=1) if k and some.dtype.kind not in "iu" else ()
+        for row in np.flatnonzero(has_nan):
+            indices[row] = _as_compared(some[row], k, is_sorted)
         values = np.take_along_axis(some, indices, 1)
         return values, indices.astype(index_type.numpy_dtype)
 
