@@ -37,6 +37,14 @@ def test_nan_and_infinities(x, largest, smallest):
     assert arg("ArgMin", x) == smallest
 
 
+@pytest.mark.parametrize(
+    ("dimension", "wanted"), [(2**63 - 1, [1, 0]), (2**32, [1, 1]), (2**32 - 2, [1, 1])]
+)
+def test_of_a_dimension_the_lower_32_bits_are_read(dimension, wanted):
+    x = np.array([[1, 2], [4, 3]])
+    assert raw_ops.ArgMax(input=x, dimension=np.int64(dimension)).tolist() == wanted
+
+
 def test_output_type():
     x = np.zeros(40000, np.float32)
     x[-1] = 1

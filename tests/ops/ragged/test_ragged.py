@@ -139,7 +139,13 @@ def test_empty_rows_are_filled() -> None:
         raw_ops.RaggedFillEmptyRows(value_rowids=[5], values=[1.0], nrows=5, default_value=0.0)
 
 
-def cross(order: str, hashed: bool, **given: Any) -> Any:
+def cross(
+    order: str,
+    hashed: bool,
+    out_values_type: str = "",
+    hash_key: int = 956888297470,
+    **given: Any,
+) -> Any:
     kinds = ("ragged_values", "ragged_row_splits", "sparse_indices", "sparse_values")
     inputs = {kind: given.get(kind, []) for kind in (*kinds, "sparse_shape", "dense_inputs")}
     return raw_ops.RaggedCross(
@@ -147,8 +153,8 @@ def cross(order: str, hashed: bool, **given: Any) -> Any:
         input_order=order,
         hashed_output=hashed,
         num_buckets=0,
-        hash_key=956888297470,
-        out_values_type="int64" if hashed else "string",
+        hash_key=hash_key,
+        out_values_type=out_values_type or ("int64" if hashed else "string"),
         out_row_splits_type="int64",
     )
 
@@ -165,6 +171,21 @@ def test_cross() -> None:
     assert splits.tolist() == [0, 4, 6]
     hashed, _ = cross("RD", True, **given)
     assert len(set(hashed.tolist())) == 6
+
+
+@pytest.mark.parametrize("hashed", [True, False])
+def test_the_type_of_a_cross_decides_whether_it_is_hashed(hashed: bool) -> None:
+    given = {
+        "ragged_values": [np.array([b"a", b"b"], object)],
+        "ragged_row_splits": [np.array([0, 1, 2])],
+        "dense_inputs": [np.array([[b"c"], [b"d"]], object)],
+    }
+    numbers, _ = cross("RD", hashed, out_values_type="int64", hash_key=7, **given)
+    assert numbers.tolist() == [4406271492663848617, 2066698327520424790]
+    assert cross("RD", hashed, out_values_type="string", **given)[0].tolist() == [
+        b"a_X_c",
+        b"b_X_d",
+    ]
 
 
 ROWS = st.lists(st.lists(st.integers(-9, 9), max_size=3), max_size=4)

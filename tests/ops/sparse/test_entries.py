@@ -37,6 +37,14 @@ ODD: dict[str, Any] = {
         ("SparseAdd", column(0), np.array([-64], np.int8), vector(2), column(0), np.array([-64], np.int8), vector(2), np.array(3, np.int8)),
         [[[0]], [-128], [2]],
     ),
+    "a threshold of int64 for values of int8 is its lowest byte": (
+        ("SparseAdd", column(0, 1), np.array([3, 4], np.int8), vector(4), column(0, 1), np.zeros(2, np.int8), vector(4), np.array(260)),
+        [[[1]], [4], [4]],
+    ),
+    "a threshold of double for values of int32 is its lower half": (
+        ("SparseAdd", column(0, 1), np.array([3, 4], np.int32), vector(4), column(0, 1), np.zeros(2, np.int32), vector(4), np.array(3.5)),
+        [[[0], [1]], [3, 4], [4]],
+    ),
     "entries out of order are merged as they come": (
         ("SparseSparseMaximum", column(2, 1), V, vector(5), column(1, 0), V, vector(5)),
         [[[1], [0], [2], [1]], [1.0, 2.0, 1.0, 2.0]],

@@ -305,9 +305,9 @@ ARG_MIN = _declare_arg("ArgMin", "smallest", "int32, int64", "int32, int64")
 
 
 def _axis(input: Any, dimension: Any) -> int:
-    """The axis, after TensorFlow's checks."""
+    """The axis, after TensorFlow's checks; of an int64 TensorFlow reads the lower 32 bits."""
     require_scalar(dimension, "dim must be a scalar, but received tensor of shape: {}")
-    axis, rank = int(dimension), input.ndim
+    axis, rank = int(np.asarray(dimension).astype(np.int32)), input.ndim
     if not -rank <= axis < rank:
         raise InvalidArgumentError(
             f"Expected dimension in the range [{-rank}, {rank}), but got {axis}"

@@ -363,7 +363,7 @@ RAGGED_CROSS = register_op(
 
 
 @register_kernel(RAGGED_CROSS, types={"out_row_splits_type": INDEX})
-def ragged_cross(
+def ragged_cross(  # `out_values_type` decides whether values are hashed, and nothing asks `hashed_output`
     ragged_values: list[Any],
     ragged_splits: list[Any],
     sparse_indices: list[Any],
@@ -372,7 +372,6 @@ def ragged_cross(
     dense_inputs: list[Any],
     *,
     input_order: str,
-    hashed_output: bool,
     num_buckets: int,
     hash_key: int,
     out_values_type: DataType,
@@ -388,10 +387,6 @@ def ragged_cross(
     columns = _in_order(kinds, input_order)
     sizes = {column.counts.size for column in columns}
     require(len(sizes) <= 1, "inputs must all have the same batch dimension size.")
-    if (out_values_type is DataType.DT_STRING) == hashed_output:
-        raise InvalidArgumentError(
-            f"out_values_type {out_values_type.string} does not fit hashed_output"
-        )
     with making_crosses(columns, out_values_type):
         crosses = crossed(columns)
         values = _values_of(crosses, columns, out_values_type, num_buckets, hash_key)

@@ -114,21 +114,26 @@ def sparse_add(*, T: DataType, Treal: DataType) -> Callable[..., tuple[Any, Any,
         (a_indices, a_values, a_shape), (b_indices, b_values, _) = a, b = inputs[:3], inputs[3:6]
         _check_sum(a, b)
         check_rank(0, thresh=inputs[6])
-        if real is not Treal:
-            raise InvalidArgumentError(
-                f"thresh must be of type {real.string} for values of type {T.string}, got {Treal.string}"
-            )
+        thresh = _in_memory_of(inputs[6], real, f"thresh of type {Treal.string}")
         from_a, from_b = merged(*sparse_keys(a_indices, b_indices))
         values = _taken(a_values, from_a)
         both = (from_a >= 0) & (from_b >= 0)
         values = np.where(from_a >= 0, values, _taken(b_values, from_b))
         values[both] += b_values[from_b[both]]
-        kept = ~both | (inputs[6] <= _magnitude(values))
+        kept = ~both | (thresh <= _magnitude(values))
         check_entries(int(kept.sum()), a_indices.shape[1], T)
         indices = _merged_indices(a_indices, b_indices, from_a[kept], from_b[kept])
         return indices, values[kept], a_shape.copy()
 
     return add
+
+
+def _in_memory_of(scalar: Any, real: DataType, name: str) -> Any:
+    """What TensorFlow reads where it takes a scalar of another type for one of type `real`: the first of its bytes."""
+    dtype, data = real.numpy_dtype, np.asarray(scalar).tobytes()
+    if len(data) < dtype.itemsize:
+        raise InvalidArgumentError(f"{name} has fewer bytes than {real.string}, which is compared")
+    return np.frombuffer(data, dtype, 1)[0]
 
 
 def _magnitude(values: Any) -> Any:
