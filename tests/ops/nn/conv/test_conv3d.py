@@ -231,3 +231,25 @@ def test_groups_in_calls_that_have_to_be_compiled(is_nested, monkeypatch):
     for refused in steps_of(grouped, [x, filters, gradient]):
         with pytest.raises(InvalidArgumentError, match=r"channels|depth"):
             refused()
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "size", "window", "stride", "wanted"),
+    [
+        ("Conv3D", np.float64, 4, 1, 4, [2]),
+        ("Conv3D", np.float64, 9, 2, 5, [32, 87]),
+        ("Conv3D", np.float16, 10, 3, 5, [432, 987]),
+        ("Conv3D", np.float32, 9, 2, 5, [21, 76]),
+        ("Conv", np.float64, 5, 3, 5, [432]),
+        ("Conv", np.float32, 9, 2, 5, [32, 87]),
+    ],
+)
+def test_eigen_centers_windows_of_same_padding_that_strides_go_beyond(
+    op, dtype, size, window, stride, wanted
+):
+    """oneDNN, which computes Conv3D of float, begins with the first element."""
+    volume = np.arange(1, size + 1).astype(dtype).reshape(1, size, 1, 1, 1)
+    filters = np.array([1, 10, 100][:window], dtype).reshape(window, 1, 1, 1, 1)
+    attrs = {"strides": [1, stride, 1, 1, 1], "padding": "SAME"}
+    output = getattr(raw_ops, op)(input=volume, filter=filters, **attrs)
+    assert output.ravel().tolist() == wanted

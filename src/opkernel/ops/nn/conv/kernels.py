@@ -15,6 +15,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.kernel import OpKernelConstruction, allocate, from_attrs
 from opkernel.kernel.node_properties import is_set
+from opkernel.opdef.common_shapes.windows import Padding
 from opkernel.opdef.core.attr_value import IN_MUST_COMPILE
 from opkernel.ops.array.pad_and_slice import mirror_pad
 from opkernel.ops.input_checks import int32_attr, require, require_equal
@@ -182,6 +183,8 @@ class ConvolutionKernels:
             check_rank("input", x, 5)
             check_rank("filter", filters, 5)
             check_filter(filters)
+            if x.size and not as_xla and T not in ONEDNN_TYPES:
+                x = _seen_by_eigen(x, filters.shape[:-2], windows)
             return convolution(x, filters, windows, compute)
 
         return convolved
@@ -207,6 +210,8 @@ class ConvolutionKernels:
                 channels, filters.shape[-2], "Input depth must be equal to filter depth: {} vs {}"
             )
             compute = self._images if spatial == 2 else self._volumes
+            if spatial == 3 and batch.size:
+                batch = _seen_by_eigen(batch, filters.shape[:-2], windows)
             result = convolution(batch, filters, windows, compute)
             return result.reshape(*leading, *result.shape[1:])
 
@@ -411,6 +416,22 @@ def convolution(x: Array, filters: Array, windows: Windows, compute: Compute) ->
         empty.fill(0)
         return empty
     return compute(x, filters, geometry, windows)
+
+
+def _seen_by_eigen(x: Array, window: Sequence[int], windows: Windows) -> Array:
+    """The part of volumes in which the windows lie; Eigen centers windows that need less than the volume has.
+
+    That is so with SAME padding and strides beyond the window, where others begin with the first element.
+    """
+    if windows.padding is not Padding.SAME:
+        return x
+    along = []
+    for size, length, axis in zip(x.shape[1:-1], window, range(3), strict=True):
+        stride = windows.strides[axis]
+        needed = (size - 1) // stride * stride + (length - 1) * windows.dilations[axis] + 1
+        first = max(0, (size - needed) // 2)
+        along.append(slice(first, first + needed))
+    return np.ascontiguousarray(x[(slice(None), *along)])
 
 
 def check_filter(filters: Array) -> None:
