@@ -111,6 +111,56 @@ def test_refusals(shape, attrs, error, message):
 # MaxPoolWithArgmax
 
 
+def pooled(op, ksize):
+    """The call of a pool, or of a gradient of one, with windows of this size."""
+    rank = 5 if "3D" in op else 4
+    ksize = [1, *[2] * (rank - 3), *ksize] if len(ksize) == 2 else [*ksize, *[2] * (rank - 2), 1]
+    attrs = {"ksize": ksize, "strides": [1, *[2] * (rank - 2), 1], "padding": "SAME"}
+    x, y = (np.ones((1, *[size] * (rank - 2), 1), np.float32) for size in (4, 2))
+    shape = np.array(x.shape, np.int32)
+    places = np.zeros(y.shape, np.int64)
+    inputs = {
+        "AvgPool": {"value": x},
+        "AvgPool3D": {"input": x},
+        "AvgPoolGrad": {"orig_input_shape": shape, "grad": y},
+        "AvgPool3DGrad": {"orig_input_shape": shape, "grad": y},
+        "MaxPool": {"input": x},
+        "MaxPool3D": {"input": x},
+        "MaxPoolWithArgmax": {"input": x},
+        "MaxPoolGradWithArgmax": {"input": x, "grad": y, "argmax": places},
+        "MaxPoolGrad": {"orig_input": x, "orig_output": y, "grad": y},
+        "MaxPool3DGrad": {"orig_input": x, "orig_output": y, "grad": y},
+        "MaxPool3DGradGrad": {"orig_input": x, "orig_output": y, "grad": x},
+        "MaxPoolGradGrad": {"orig_input": x, "orig_output": y, "grad": x},
+    }
+    return getattr(raw_ops, op)(**inputs[op], **attrs)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+@pytest.mark.parametrize(
+    ("op", "of_batch", "of_channels"),
+    [
+        ("AvgPool", UnimplementedError, InvalidArgumentError),
+        ("AvgPool3D", InvalidArgumentError, InvalidArgumentError),
+        ("AvgPoolGrad", UnimplementedError, UnimplementedError),
+        ("AvgPool3DGrad", InvalidArgumentError, InvalidArgumentError),
+        ("MaxPool", InvalidArgumentError, InvalidArgumentError),
+        ("MaxPool3D", InvalidArgumentError, InvalidArgumentError),
+        ("MaxPoolWithArgmax", InvalidArgumentError, InvalidArgumentError),
+        ("MaxPoolGradWithArgmax", InvalidArgumentError, InvalidArgumentError),
+        ("MaxPoolGrad", UnimplementedError, UnimplementedError),
+        ("MaxPoolGradGrad", UnimplementedError, UnimplementedError),
+        ("MaxPool3DGrad", UnimplementedError, UnimplementedError),
+        ("MaxPool3DGradGrad", UnimplementedError, UnimplementedError),
+    ],
+)
+def test_what_is_said_of_windows_without_elements(op, of_batch, of_channels, size):
+    with pytest.raises(of_batch):
+        pooled(op, [size])
+    with pytest.raises(of_channels):
+        pooled(op, [2, size])
+
+
 def test_argmax_is_the_first_largest():
     x = np.array([[7, 7, 1], [7, NAN, 8]], np.float32).reshape(1, 2, 3, 1)
     values, argmax = raw_ops.MaxPoolWithArgmax(input=x, **{**SQUARE, "strides": [1, 1, 1, 1]})

@@ -116,7 +116,7 @@ def avg_pool(*, T: DataType, pool: Pool) -> Callable[[Array], Array]:
 
 @register_kernel(AVG_POOL_3D, types={"T": _VOLUME_TYPES}, factory=True)
 @also_channels_first("AvgPool3D", where=pools_space_only)
-@from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
+@from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5, sizes_first=True))
 def avg_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
     """Volumes in layout NDHWC."""
     pool.refuse_depth("Pooling")
@@ -187,7 +187,7 @@ def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
 
 @register_kernel(AVG_POOL_GRAD, types={"T": FLOATS}, host_memory=["orig_input_shape"], factory=True)
 @also_channels_first("AvgPoolGrad", where=pools_space_only)
-@from_attrs(pool=partial(channels_last_pool, "AvgPoolingGradOp"))
+@from_attrs(pool=partial(channels_last_pool, "AvgPoolingGradOp", any_depth=True))
 def avg_pool_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     """Channels and batch of the gradient need not be those of the input: see `_flat_start`."""
 
@@ -219,7 +219,7 @@ def _flat_start(values: Array, shape: tuple[int, ...]) -> Array:
     AVG_POOL_3D_GRAD, types={"T": _VOLUME_TYPES}, host_memory=["orig_input_shape"], factory=True
 )
 @also_channels_first("AvgPool3DGrad", where=pools_space_only)
-@from_attrs(pool=partial(channels_last_pool, "AvgPooling3dGradOp", rank=5))
+@from_attrs(pool=partial(channels_last_pool, "AvgPooling3dGradOp", rank=5, sizes_first=True))
 def avg_pool_3d_grad(*, pool: Pool) -> Callable[[Array, Array], Array]:
     pool.refuse_depth("Pooling")
 

@@ -144,7 +144,7 @@ def max_pool_of(x: Array, pool: Pool) -> Array:
 
 @register_kernel(MAX_POOL, types={"T": REAL_NUMBERS}, factory=True)
 @also_channels_first("MaxPool", where=pools_space_only)
-@from_attrs(pool=partial(padded_channels_last_pool, "MaxPoolingOp"))
+@from_attrs(pool=partial(padded_channels_last_pool, "MaxPoolingOp", sizes_first=True))
 def max_pool(*, pool: Pool) -> Callable[[Array], Array]:
     """Images in layout NHWC."""
     return lambda x: max_pool_of(x, pool)
@@ -178,7 +178,7 @@ def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Ar
     types={"T": REAL_NUMBERS, "Targmax": (DataType.DT_INT32, DataType.DT_INT64)},
     factory=True,
 )
-@from_attrs(pool=pool_from_attrs)
+@from_attrs(pool=partial(pool_from_attrs, sizes_first=True))
 def max_pool_with_argmax(
     *, pool: Pool, include_batch_in_index: bool, Targmax: DataType
 ) -> Callable[[Array], tuple[Array, Array]]:
@@ -211,7 +211,7 @@ def flat_indices(chosen: Array, shape: tuple[int, ...], geometry: Geometry) -> A
 
 @register_kernel(MAX_POOL_3D, types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)}, factory=True)
 @also_channels_first("MaxPool3D", where=pools_space_only)
-@from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5))
+@from_attrs(pool=partial(channels_last_pool, "Pooling3DOp", rank=5, sizes_first=True))
 def max_pool_3d(*, pool: Pool) -> Callable[[Array], Array]:
     """Volumes in layout NDHWC; the padding counts as the least finite value."""
     pool.refuse_depth("Pooling")

@@ -158,13 +158,13 @@ def _max_pool_grad_grad(x: Array, y: Array, gradient: Array, pool: Pool) -> Arra
 
 
 @register_kernel(MAX_POOL_GRAD, types={"T": REAL_NUMBERS}, factory=True)
-@from_attrs(pool=partial(padded_channels_last_pool, "MaxPoolingGradOp"))
+@from_attrs(pool=partial(padded_channels_last_pool, "MaxPoolingGradOp", any_depth=True))
 def max_pool_grad(*, pool: Pool) -> Gradient:
     return lambda x, y, gradient: _max_pool_grad(x, y, gradient, pool)
 
 
 @register_kernel(MAX_POOL_GRAD_GRAD, types={"T": REAL_NUMBERS}, factory=True)
-@from_attrs(pool=partial(channels_last_pool, "MaxPoolingGradGradOp"))
+@from_attrs(pool=partial(channels_last_pool, "MaxPoolingGradGradOp", any_depth=True))
 def max_pool_grad_grad(*, pool: Pool) -> Gradient:
     return lambda x, y, gradient: _max_pool_grad_grad(x, y, gradient, pool)
 
@@ -203,7 +203,7 @@ for _op, _name, _compute in (
 @register_kernel(
     MAX_POOL_GRAD_WITH_ARGMAX, types={"T": REAL_NUMBERS, "Targmax": DataType.DT_INT64}, factory=True
 )
-@from_attrs(pool=pool_from_attrs)
+@from_attrs(pool=partial(pool_from_attrs, sizes_first=True))
 def max_pool_grad_with_argmax(*, pool: Pool, include_batch_in_index: bool) -> Gradient:
     def gradient_by_input(x: Array, gradient: Array, argmax: Array) -> Array:
         expected = pool.output_shape(x.shape)
@@ -234,7 +234,7 @@ def max_pool_grad_with_argmax(*, pool: Pool, include_batch_in_index: bool) -> Gr
 @register_kernel(
     MAX_POOL_3D_GRAD, types={"T": DataType.DT_FLOAT, "TInput": DataType.DT_FLOAT}, factory=True
 )
-@from_attrs(pool=partial(channels_last_pool, "MaxPooling3dGradOp", rank=5))
+@from_attrs(pool=partial(channels_last_pool, "MaxPooling3dGradOp", rank=5, any_depth=True))
 def max_pool_3d_grad(*, pool: Pool) -> Gradient:
     pool.refuse_depth("Pooling")
 
@@ -257,7 +257,7 @@ def max_pool_3d_grad(*, pool: Pool) -> Gradient:
 def max_pool_3d_grad_grad(
     *, ksize: list[int], strides: list[int], padding: str, data_format: str
 ) -> Gradient:
-    pool = pool_from_attrs(ksize, strides, padding, rank=5, data_format=data_format)
+    pool = pool_from_attrs(ksize, strides, padding, rank=5, data_format=data_format, any_depth=True)
     pool.refuse_depth("MaxPooling3dGradGrad")
     check_channels_last("MaxPooling3dGradGradOp", data_format)
     return lambda x, y, gradient: _max_pool_grad_grad(x, y, gradient, pool)

@@ -100,8 +100,14 @@ def padded_pool_in_layout(
     explicit_paddings: Sequence[int],
     data_format: str,
     rank: int = 4,
+    *,
+    sizes_first: bool = False,
+    any_depth: bool = False,
 ) -> Pool:
     """The windows of attrs for inputs of `rank` dimensions, images or volumes.
+
+    `sizes_first` asks for the check of sizes before windows over the batch are refused, as most kernels do. With
+    `any_depth` the kernel itself refuses a size over channels that is not positive.
 
     Raises:
         InvalidArgumentError: an attr has not one entry for each dimension, or a size is not
@@ -110,11 +116,14 @@ def padded_pool_in_layout(
     """
     check_length("ksize", ksize, rank)
     check_length("stride", strides, rank)
-    if ksize[0] != 1 or strides[0] != 1:
-        raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
-    require(min(ksize) > 0, f"Sliding window ksize must be positive, got {list(ksize)}")
     layout = TensorFormat.from_string(data_format)
     channel, places = layout.feature_index(rank), [layout.spatial_index(i) for i in range(rank - 2)]
+    sizes = [ksize[i] for i in places] if any_depth else ksize
+    message = f"Sliding window ksize must be positive, got {list(ksize)}"
+    require(min(sizes) > 0 or not sizes_first, message)
+    if ksize[0] != 1 or strides[0] != 1:
+        raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
+    require(min(sizes) > 0, message)
     explicit = explicit_paddings if padding == "EXPLICIT" else ()
     steps = [strides[i] for i in places]
     windows = windows_from_attrs(data_format, steps, (1,) * len(steps), padding, explicit)
@@ -135,10 +144,14 @@ def padded_channels_last_pool(
     explicit_paddings: Sequence[int],
     data_format: str,
     rank: int = 4,
+    *,
+    sizes_first: bool = False,
+    any_depth: bool = False,
 ) -> Pool:
     """As `padded_pool_in_layout`, for kernels of `op` on the CPU; raises as `check_channels_last`, too."""
     check_channels_last(op, data_format)
-    return padded_pool_in_layout(ksize, strides, padding, explicit_paddings, "NHWC", rank)
+    checks = {"sizes_first": sizes_first, "any_depth": any_depth}
+    return padded_pool_in_layout(ksize, strides, padding, explicit_paddings, "NHWC", rank, **checks)
 
 
 channels_last_pool = partial(padded_channels_last_pool, explicit_paddings=())
