@@ -151,6 +151,30 @@ def test_coefficients_are_tensorflow_s() -> None:
     np.testing.assert_allclose(found[0, 0, :4], expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [(2, [6.9197, -1.1962]), (3, [np.nan] * 2), (20, [np.nan] * 2), (21, [6.9197, -1.1962])],
+)
+def test_only_frequencies_between_the_limits_are_heard(place: int, expected: list[float]) -> None:
+    sounds = np.arange(1, 34, dtype=np.float32).reshape(1, 1, 33)
+    sounds[0, 0, place] = np.nan
+    found = raw_ops.Mfcc(
+        spectrogram=sounds,
+        sample_rate=8000,
+        lower_frequency_limit=300.0,
+        upper_frequency_limit=2500.0,
+        filterbank_channel_count=6,
+        dct_coefficient_count=2,
+    )
+    np.testing.assert_allclose(found[0, 0], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("attrs", [{"desired_channels": -2}, {"desired_samples": -2}])
+def test_fewer_samples_than_none_are_refused(attrs: dict[str, int]) -> None:
+    with pytest.raises(InvalidArgumentError, match=">= -1"):
+        decoded(wav(), **attrs)
+
+
 def test_frequencies_beyond_the_spectrum_give_zeros() -> None:
     ones = np.ones((1, 1, 65), np.float32)
     found = raw_ops.Mfcc(spectrogram=ones, sample_rate=8000, upper_frequency_limit=1e5)

@@ -146,6 +146,8 @@ def _format(file: _File) -> tuple[int, int]:
 @register_kernel(DECODE_WAV)
 def decode_wav(contents: Any, *, desired_channels: int, desired_samples: int) -> tuple[Any, Any]:
     require_scalar(contents, "contents must be scalar, got shape {}")
+    for name, number in (("channels", desired_channels), ("samples", desired_samples)):
+        require(number >= -1, f"desired_{name} must be >= -1, got {number}")
     found, rate = _decoded(contents.item())
     count, channels = found.shape
     samples = count if desired_samples < 0 else desired_samples
@@ -270,16 +272,20 @@ def _mel(hertz: Any) -> Any:
     return 1127.0 * np.log1p(hertz / 700.0)
 
 
-def _filters(length: int, rate: int, channels: int, lower: float, upper: float) -> Any | None:
-    """The share [length, channels] that each frequency has in each channel; None if some lie beyond the input.
+def _filters(
+    length: int, rate: int, channels: int, lower: float, upper: float
+) -> tuple[int, Any] | None:
+    """The first frequency that is heard, and the share [heard, channels] that each has in each channel.
 
-    A frequency between the centres of two channels is shared by both.
+    A frequency between the centres of two channels is shared by both. None if some lie beyond the input.
     """
     make = _small_filters if length * channels <= _SMALL else _new_filters
     return make(length, rate, channels, lower, upper)
 
 
-def _new_filters(length: int, rate: int, channels: int, lower: float, upper: float) -> Any | None:
+def _new_filters(
+    length: int, rate: int, channels: int, lower: float, upper: float
+) -> tuple[int, Any] | None:
     check_allocation([max(length, _ARRAYS), channels], DataType.DT_DOUBLE)
     step = 0.5 * rate / (length - 1)
     first, last = int(1.5 + lower / step), int(upper / step)
@@ -292,11 +298,11 @@ def _new_filters(length: int, rate: int, channels: int, lower: float, upper: flo
     below = np.searchsorted(centers[:channels], mels) - 1  # -1: below the first centre
     starts = np.where(below < 0, low, centers[below])
     shares = (centers[below + 1] - mels) / (centers[below + 1] - starts)
-    filters = np.zeros((length, channels))
+    filters, rows = np.zeros((len(places), channels)), places - first
     inside, before_last = below >= 0, below + 1 < channels
-    filters[places[inside], below[inside]] = shares[inside]
-    filters[places[before_last], below[before_last] + 1] += 1 - shares[before_last]
-    return filters
+    filters[rows[inside], below[inside]] = shares[inside]
+    filters[rows[before_last], below[before_last] + 1] += 1 - shares[before_last]
+    return first, filters
 
 
 _small_filters = functools.lru_cache(8)(_new_filters)
@@ -344,7 +350,9 @@ def mfcc(
     )
     if filters is None or not spectrogram.size:
         return np.zeros(shape, np.float32)
-    strengths = np.sqrt(spectrogram.astype(np.float64)) @ filters
+    first, shares = filters
+    heard = spectrogram[..., first : first + len(shares)].astype(np.float64)
+    strengths = np.sqrt(heard) @ shares
     logarithms = np.log(np.maximum(strengths, _FLOOR))
     return (logarithms @ _cosines(dct_coefficient_count, filterbank_channel_count)).astype(
         np.float32

@@ -7,6 +7,8 @@ Source: TensorFlow core/ops/set_ops.cc, core/kernels/set_kernels.cc.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -197,6 +199,7 @@ def _checked_sparse(indices: Any, values: Any, shape: Any) -> tuple[int, ...]:
         indices.shape[1], len(sizes), "Sparse indices have {} columns, but the shape has {} sizes"
     )
     require(len(sizes) >= 2, f"Invalid rank {len(sizes)}.")
+    require(max(accumulate(sizes, mul)) < 1 << 63, f"The elements of {sizes} overflow an int64.")
     check_allocation(sizes[:-1], DataType.DT_INT32)
     return tuple(sizes)
 

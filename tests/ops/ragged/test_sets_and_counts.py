@@ -60,6 +60,8 @@ def test_wrong_sets_are_refused() -> None:
         raw_ops.SetSize(set_indices=[[1, 0], [0, 0]], set_values=[1, 1], set_shape=[2, 1])
     with pytest.raises(InvalidArgumentError, match="out of bounds"):
         raw_ops.SetSize(set_indices=[[5, 0]], set_values=[1], set_shape=[2, 1])
+    with pytest.raises(InvalidArgumentError, match="overflow"):
+        raw_ops.SetSize(set_indices=[[0, 0]], set_values=[1], set_shape=[2, 2**63 - 1])
 
 
 def counts(values: Any, weights: Any = (), **attrs: Any) -> Any:
