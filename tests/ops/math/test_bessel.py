@@ -67,6 +67,14 @@ def test_gradients_are_slopes(name: str, at: float) -> None:
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=1e-7, atol=1e-8)
 
 
+def test_subnormal_numbers_are_zeros() -> None:
+    x = np.array([1e-310, -1e-310])
+    assert raw_ops.Expint(x=x).tolist() == [-np.inf, -np.inf]
+    np.testing.assert_allclose(raw_ops.Spence(x=x), [1.6449340668482264] * 2)
+    single = raw_ops.Expint(x=np.array([1e-40, -1e-40], np.float32))
+    np.testing.assert_allclose(single, [-103.39485931396484, np.nan], rtol=1e-6)
+
+
 def test_betainc() -> None:
     x = np.array([0.0, 0.25, 1.0])
     two, three = np.float64(2), np.full(3, 3.0)

@@ -29,3 +29,16 @@ def test_odd_values() -> None:
 def test_boundaries_are_sorted() -> None:
     with pytest.raises(InvalidArgumentError, match="Expected sorted boundaries"):
         raw_ops.Bucketize(input=np.float32(0), boundaries=[1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("boundaries", "expected"),
+    [
+        ([float("nan"), -0.5, -0.25, 0.25], [1, 2, 3, 4, 4]),
+        ([-0.5, float("nan"), 0.25], [2, 2, 2, 3, 3]),
+        ([-1.0, float("nan"), float("nan"), 2.0, 3.0, float("nan"), 8.0], [3, 3, 3, 6, 7]),
+    ],
+)
+def test_boundaries_of_nan(boundaries: list[float], expected: list[int]) -> None:
+    found = raw_ops.Bucketize(input=np.array([-1.0, -0.5, 0.0, 2.0, 9.0]), boundaries=boundaries)
+    assert found.tolist() == expected

@@ -4,12 +4,14 @@ Source: TensorFlow core/ops/math_ops.cc, core/kernels/bincount_op.cc, core/kerne
 core/kernels/histogram_op.cc.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -46,7 +48,13 @@ def bucketize(*, boundaries: list[float], xp: Any) -> Callable[[Any], Any]:
         values = tensor if tensor.dtype.kind == "f" else tensor.astype(np.float32)
         return xp.searchsorted(edges, values, side="right").astype(np.int32)
 
-    return bucket
+    def bucket_by_comparisons(tensor: Any) -> Any:
+        # NaN is below and above nothing: where a value goes is decided by the places that are looked at.
+        values = np.asarray(tensor).astype(np.float64).reshape(-1)
+        found = [bisect_right(boundaries, value) for value in in_time(values.tolist())]
+        return np.array(found, np.int32).reshape(tensor.shape)
+
+    return bucket_by_comparisons if np.isnan(boundaries).any() else bucket
 
 
 def histogram_fixed_width_shape(c: InferenceContext) -> None:

@@ -149,6 +149,10 @@ _BELOW_ZERO = {
 """What TensorFlow's functions give for negative numbers, where SciPy's say something else."""
 
 _POLE_AT_ZERO = {name for name in _BESSEL if name[6] in "KY"}
+_FLUSHED = {*_POLE_AT_ZERO, "Expint", "Spence"}
+"""Functions whose value at 0 differs from that of a number that is too small for the normal format."""
+_EXPINT_OF_SUBNORMAL = np.euler_gamma - 150 * np.log(2)
+"""Of float, which TensorFlow's logarithm takes for 2 ** -150."""
 _SCALED = {"BesselI0", "BesselI1"}
 """Functions that TensorFlow computes from their scaled form, which rounds large values otherwise."""
 
@@ -156,7 +160,7 @@ _SCALED = {"BesselI0", "BesselI1"}
 def _computed(x: Any, *, name: str, function: str) -> Any:
     special = library("scipy.special", name)
     wide = x.astype(np.promote_types(x.dtype, np.float32))
-    if name in _POLE_AT_ZERO:
+    if name in _FLUSHED:
         wide = flush_subnormals(wide, np)
     if name in _SCALED:
         result = np.exp(np.abs(wide)) * getattr(special, f"{function}e")(wide)
@@ -168,6 +172,9 @@ def _computed(x: Any, *, name: str, function: str) -> Any:
         result = np.where(wide < 0, _BELOW_ZERO[name], result)
     if name == "Expint":
         result = np.where(wide == np.inf, np.nan, result)
+        if x.dtype == np.float32:
+            result = np.where((wide == 0) & (x > 0), _EXPINT_OF_SUBNORMAL, result)
+            result = np.where(x < 0, np.nan, result)
     if name == "BesselY1" and wide.dtype == np.float32:
         result = np.where(wide == 0, np.nan, result)
     return np.asarray(result).astype(x.dtype)
