@@ -153,6 +153,7 @@ def test_a_beam_search_may_have_too_few_results():
             {"beam_width": 20, "top_paths": 5},
             [[1, 2], [1, 0], [1, 2, 0], [0, 2], [0, 2, 0]],
         ),
+        ([[1, -1, 1, 0, -1]], {"beam_width": 3, "top_paths": 1}, [[0]]),
     ],
 )
 def test_equally_likely_sequences_stand_in_the_order_of_tensorflow(inputs, attrs, values):
