@@ -75,6 +75,7 @@ def by_opkernel(path: Path, feeds: list[str], fetch: str, jit: str = "off") -> t
     from opkernel.runtime.traces import profile_of
 
     graph = opkernel.load_graph(path)
+    jit = jit if jit in ("off", "auto") else f"{jit}!"  # whether it pays is what is measured
     session = opkernel.Session(graph, jit=jit)
     options = opkernel.RunOptions(trace_level=opkernel.RunOptions.FULL_TRACE)
 

@@ -78,7 +78,7 @@ def steps_a_second(train: Train, batch: Any, seconds: float) -> float:
 def main() -> None:
     name, system = sys.argv[1:]
     system, _, engine = system.partition(":")
-    os.environ["OPKERNEL_JIT"] = engine or "off"
+    os.environ["OPKERNEL_JIT"] = f"{engine}!" if engine not in ("", "auto") else engine or "off"
     if name == "digits":
         train, batch_of = digits(system)
     else:

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import os
 import re
+import sys
 import warnings
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -97,6 +98,15 @@ def _what_a_module_leaves_is_collected_once() -> Iterator[None]:
     yield
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_global_seed_is_left() -> Iterator[None]:
+    """Else the random numbers of a module depend on those that ran before it."""
+    yield
+    seeds = sys.modules.get("opkernel.endpoints.global_seed")
+    if seeds is not None:
+        seeds._global.value = None
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ ROOMS = {
     "hypothesis": {"testing"},
     "jax": {"xla"},
     "keras": {"keras"},
+    "numba": {"providers", "testing"},
     "openvino": {"engines"},
     "prometheus_client": {"serving"},
     "pyarrow": {"distributed"},

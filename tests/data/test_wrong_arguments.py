@@ -75,6 +75,8 @@ _CALLS: dict[str, dict[str, Any]] = {
     "as_numpy_iterator": {},
     "get_single_element": {},
     "cardinality": {},
+    "at": {"index": 0},
+    "global_shuffle": {},
 }
 _WRONG: list[Any] = [
     None, 5, -7, "x", b"y", object(), 1.5, [1, 2], {}, {"a": 1}, (), _NUMBERS, np.zeros((2, 2)),

@@ -119,7 +119,7 @@ def answers(
         return [Answer("outside", reason)] * len(rounds)
     fed = [*call.feeds][:1] if frozen else [*call.feeds]
     fetches: list[Any] = [tensor for op in ends_of(graph) for tensor in op.outputs]
-    config = opkernel.SessionConfig(jit=engine, min_cluster_size=1)
+    config = opkernel.SessionConfig(jit=f"{engine}!", min_cluster_size=1)
     with (
         opkernel.Session(graph, optimize=False) as plain,
         opkernel.Session(graph, optimize=False, config=config) as compiled,

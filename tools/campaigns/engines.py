@@ -92,7 +92,7 @@ def _program(engine: str, rng: random.Random) -> str:
     seed, size = rng.randrange(1 << 30), rng.choice([8, 20, 40])
     program = seeded(seed, size)
     expected = program.run(False, "DATAFLOW")
-    config = opkernel.SessionConfig(jit=engine, min_cluster_size=1)
+    config = opkernel.SessionConfig(jit=f"{engine}!", min_cluster_size=1)
     found = program.run(rng.random() < 0.5, config=config)
     if found != expected:
         raise Finding(f"seeded({seed}, {size}) with {engine}:\n{found}\nwithout:\n{expected}")
