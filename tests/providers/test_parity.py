@@ -1,5 +1,8 @@
 """Every provider gives what the reference kernels give. A new one joins by registering."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from opkernel.kernel import KernelProvider, register_kernel, registered_providers
@@ -9,10 +12,24 @@ from opkernel.providers.blas import convolutions, im2col, products
 from opkernel.testing import CheckFailure, check_provider
 from opkernel.testing.product_calls import has_product_calls, product_calls
 from opkernel.testing.provider_check import check_provider_on_call, ops_of_provider
-from opkernel.types import float32
+from opkernel.types import float32, string
 
 PROVIDERS = [one for one in registered_providers() if one.name != REFERENCE]
 CASES = [(one.name, op) for one in PROVIDERS for op in ops_of_provider(one)]
+GIVEN: dict[str, dict[str, Any]] = {
+    "Fingerprint": {"inputs": {"method": np.array(b"farmhash64", object)}},
+    "SparseCrossHashed": {
+        "attrs": {"N": 1, "sparse_types": [string], "dense_types": []},
+        "inputs": {
+            "indices": np.array([[0, 0]]),
+            "values": np.array([b"a"], object),
+            "shapes": np.array([1, 1]),
+            "salt": np.array([137, 173]),
+        },
+    },
+    "StringToHashBucketStrong": {"attrs": {"key": [-1, 2]}},
+}
+"""What drawn calls would hardly hit."""
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +41,7 @@ def small_kernels_everywhere(monkeypatch):
 
 @pytest.mark.parametrize(("provider", "op"), CASES)
 def test_the_same_as_the_reference(provider, op):
-    (report,) = check_provider(provider, ops=[op], max_examples=8)
+    (report,) = check_provider(provider, ops=[op], max_examples=8, **GIVEN.get(op, {}))
     assert report.ran >= 2
 
 

@@ -12,7 +12,15 @@ LOOPS = KernelProvider(
     "loops",
     priority=20,
     extra="numba",
-    modules={f"{__name__}.loops.boxes": ("NonMaxSuppression", "CombinedNonMax")},
+    modules={
+        f"{__name__}.loops.boxes": ("NonMaxSuppression", "CombinedNonMax"),
+        f"{__name__}.loops.hashes": (
+            "Fingerprint",
+            "StringToHashBucket",
+            "SparseCross",
+            "RaggedCross",
+        ),
+    },
 )
 """Kernels as loops in Python, which Numba compiles."""
 

@@ -11,7 +11,7 @@ provider may prepare something, make no difference.
 Needs hypothesis: `pip install opkernel[test]`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +51,8 @@ def check_provider(
     provider: str | KernelProvider,
     *,
     ops: Sequence[str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    attrs: Mapping[str, Any] | None = None,
     max_examples: int = 50,
     tolerance: Tolerance | None = None,
 ) -> list[OpReport]:
@@ -61,6 +63,8 @@ def check_provider(
     Args:
         provider: A provider that is registered, or its name.
         ops: The ops that are tested; all that it has kernels for if None.
+        inputs: As for `check_op`: values, or strategies, for inputs whose values follow a rule of their own.
+        attrs: The same for attrs.
         max_examples: How many calls of each op are tested, not counting calls that the kernels refuse.
         tolerance: By how much results may differ; as `TOLERANCES` says if None.
 
@@ -78,7 +82,7 @@ def check_provider(
     if not names:
         raise FailedPreconditionError(f"Provider {found.name!r} has no kernels")
     with loops_run("compiled") if is_installed("numba") else nullcontext():
-        return [_check(found, op, max_examples, tolerance) for op in names]
+        return [_check(found, op, max_examples, tolerance, inputs, attrs) for op in names]
 
 
 def check_provider_on_call(
@@ -102,11 +106,16 @@ def _provider(provider: str | KernelProvider) -> KernelProvider:
 
 
 def _check(
-    provider: KernelProvider, op: str, max_examples: int, tolerance: Tolerance | None
+    provider: KernelProvider,
+    op: str,
+    max_examples: int,
+    tolerance: Tolerance | None,
+    inputs: Mapping[str, Any] | None,
+    attrs: Mapping[str, Any] | None,
 ) -> OpReport:
     checker = _parity(provider, op, tolerance)
     drawn = max_examples // 4 if has_product_calls(op) else max_examples
-    report = examine_op(op, max_examples=drawn, checker=checker)
+    report = examine_op(op, inputs=inputs, attrs=attrs, max_examples=drawn, checker=checker)
     if report.failure is not None:
         raise report.failure
     for call in product_calls(op, max_examples):

@@ -74,3 +74,10 @@ def test_too_many_combinations_are_refused_at_once():
     huge = [[FIRST[:0]], [NUMBERS[:0]], [np.array([2**60, 1])], [], np.array(b"-", object)]
     with pytest.raises(errors.ResourceExhaustedError):
         run_op("SparseCrossV2", huge)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_as_many_values_as_indices(count):
+    inputs = [[FIRST], [WORDS] * count, [SHAPE], [], np.array(b"_", object)]
+    with pytest.raises(errors.InvalidArgumentError, match=f"Expected 1 input values, got {count}"):
+        run_op("SparseCrossV2", inputs)

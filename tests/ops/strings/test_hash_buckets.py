@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opkernel import raw_ops
+from opkernel.device import string_buffer
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.core.fingerprint import fingerprint64
 from opkernel.ops.lookup.hash_tables import hash_of_key
-from opkernel.ops.strings import hashes as by_length
-from opkernel.ops.strings.hashes import fingerprints, murmur_hashes, sip_hashes
+from opkernel.ops.strings import hash_columns, hashes
+from opkernel.ops.strings.hashes import BY_COLUMNS
 
 SIP_KEY = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
 SIP_VECTORS = {
@@ -26,23 +27,26 @@ SIP_VECTORS = {
 
 def test_sip_hash_of_the_paper() -> None:
     texts = np.array([bytes(range(n)) for n in SIP_VECTORS], object)
-    assert sip_hashes(texts, SIP_KEY).tolist() == list(SIP_VECTORS.values())
+    assert BY_COLUMNS.sip_hashes(texts, SIP_KEY).tolist() == list(SIP_VECTORS.values())
 
 
 def test_many_strings_hash_as_one_does() -> None:
     rng = np.random.default_rng(1)
     texts = np.array([rng.bytes(n) for n in [*range(200), 1100, 33, 33, 0]], object)
-    assert fingerprints(texts).tolist() == [fingerprint64(text) for text in texts]
-    assert murmur_hashes(texts).tolist() == [hash_of_key(text) for text in texts]
+    assert BY_COLUMNS.fingerprints(texts).tolist() == [fingerprint64(text) for text in texts]
+    assert BY_COLUMNS.murmur_hashes(texts).tolist() == [hash_of_key(text) for text in texts]
 
 
 def test_strings_beyond_one_batch_hash_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_length, "_BATCH", 70)
-    monkeypatch.setattr(by_length, "_PIECE", 16)
-    monkeypatch.setattr(by_length, "_TILE", 3)
+    monkeypatch.setattr(hashes, "_BATCH", 70)
+    monkeypatch.setattr(hashes, "_PART", 100)
+    monkeypatch.setattr(string_buffer, "_PIECE", 16)
+    monkeypatch.setattr(hash_columns, "_TILE", 3)
     rng = np.random.default_rng(2)
     texts = np.array([rng.bytes(n % 11) for n in range(300)], object).reshape(3, 100)
-    assert fingerprints(texts).tolist() == [[fingerprint64(text) for text in row] for row in texts]
+    assert BY_COLUMNS.fingerprints(texts).tolist() == [
+        [fingerprint64(text) for text in row] for row in texts
+    ]
 
 
 def test_buckets_of_tensorflow() -> None:

@@ -1,12 +1,12 @@
-"""SparseCross, SparseCrossV2, SparseCrossHashed and RaggedCross: all combinations of the features of a row.
+"""SparseCross, SparseCrossV2 and SparseCrossHashed: all combinations of the features of a row.
 
-Source: TensorFlow core/ops/sparse_ops.cc, core/ops/ragged_array_ops.cc, core/kernels/sparse_cross_op.cc,
-ragged_cross_op.cc, tsl/platform/fingerprint.h.
+Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_cross_op.cc, tsl/platform/fingerprint.h.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
+from types import MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +16,14 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.device.string_tensors import joining, map_strings, string_tensor
 from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, ShapeHandle, register_op
-from opkernel.opdef.common_shapes.rules import set_outputs, shape_rule
-from opkernel.ops.input_checks import require, require_equal, require_rank
-from opkernel.ops.ragged.gather_range import check_splits, lengths_to_splits
-from opkernel.ops.registration import INDEX, register_kernel
+from opkernel.kernel import KernelRegistry, check_allocation
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes.rules import shape_rule
+from opkernel.ops.input_checks import require, require_equal
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_rank
-from opkernel.ops.strings.hashes import concatenated, fingerprints, sip_hashes
+from opkernel.ops.strings.hash_columns import concatenated
+from opkernel.ops.strings.hashes import BY_COLUMNS, StringHashes
 from opkernel.types import DataType, TensorShape
 
 _AT_ONCE = 1 << 16
@@ -109,18 +109,25 @@ def _columns(
         falls = np.flatnonzero(np.diff(numbers, prepend=0) < 0)  # what comes after is not reached
         ends = np.searchsorted(numbers[: falls[0] if len(falls) else None], np.arange(size + 1))
         columns.append(Column(features, ends[:-1], np.diff(ends)))
-    return [*columns, *map(_dense_column, dense)]
+    return [*columns, *map(dense_column, dense)]
 
 
-def _dense_column(matrix: Any) -> Column:
+def column_of(values: Any, splits: Any) -> Column:
+    """The features of an input, from its values, one row after the other, and the splits of the rows."""
+    return Column(values, splits[:-1], np.diff(splits))
+
+
+def dense_column(matrix: Any) -> Column:
+    """The features of a dense input `[rows, features]`."""
     rows, width = matrix.shape
-    return _column(matrix.reshape(-1), np.arange(rows + 1) * width)
+    return column_of(matrix.reshape(-1), np.arange(rows + 1) * width)
 
 
 def _check_inputs(
     indices: list[Any], values: list[Any], shapes: list[Any], dense: list[Any]
 ) -> int:
     """The number of rows, if all inputs have it and make sparse tensors and matrices of rank 2."""
+    require_equal(len(indices), len(values), "Expected {} input values, got {}")
     for number, parts in enumerate(zip(indices, values, shapes, strict=True)):
         rows, features, shape = parts
         check_rank(2, **{f"indices[{number}]": rows})
@@ -201,11 +208,11 @@ def joined_texts(crosses: Crosses, columns: Sequence[Column], separator: bytes) 
     )
 
 
-def fingerprints_of(values: Any) -> Any:
+def fingerprints_of(hashes: StringHashes, values: Any) -> Any:
     """Of strings the fingerprints, of numbers themselves."""
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values.astype(np.uint64)
-    return fingerprints(np.asarray(values, object))
+    return hashes.fingerprints(np.asarray(values, object))
 
 
 def _bytes(values: Any) -> Any:
@@ -232,10 +239,8 @@ def buckets_of(
     return buckets
 
 
-@register_kernel(
-    SPARSE_CROSS, types={"out_type": _INT64_OR_STRING, "internal_type": _INT64_OR_STRING}
-)
-def sparse_cross(
+def _sparse_cross(
+    hashes: StringHashes,
     indices: list[Any],
     values: list[Any],
     shapes: list[Any],
@@ -257,18 +262,23 @@ def sparse_cross(
     columns = _columns(indices, values, shapes, dense_inputs)
     with making_crosses(columns, out_type):
         crosses = crossed(columns)
-        crossed_values = _values_of(crosses, columns, out_type, num_buckets, hash_key)
+        crossed_values = values_of(hashes, crosses, columns, out_type, num_buckets, hash_key)
         return crosses.indices, crossed_values, crosses.shape
 
 
-def _values_of(
-    crosses: Crosses, columns: Sequence[Column], dtype: DataType, num_buckets: int, hash_key: int
+def values_of(
+    hashes: StringHashes,
+    crosses: Crosses,
+    columns: Sequence[Column],
+    dtype: DataType,
+    num_buckets: int,
+    hash_key: int,
 ) -> Any:
     """The value of each combination: text joined by _X_, or the number of its bucket."""
     if dtype is DataType.DT_STRING:
         return joined_texts(crosses, columns, b"_X_")
-    hashes = [fingerprints_of(column.values) for column in columns]
-    return buckets_of(hashes, crosses, num_buckets, hash_key % 2**64)
+    of_columns = [fingerprints_of(hashes, column.values) for column in columns]
+    return buckets_of(of_columns, crosses, num_buckets, hash_key % 2**64)
 
 
 def _chosen(values: Sequence[Any], crosses: Crosses, some: slice) -> list[Any]:
@@ -287,8 +297,8 @@ def sparse_cross_v2(
         return crosses.indices, joined_texts(crosses, columns, sep[()]), crosses.shape
 
 
-@register_kernel(SPARSE_CROSS_HASHED)
-def sparse_cross_hashed(
+def _sparse_cross_hashed(
+    hashes: StringHashes,
     indices: list[Any],
     values: list[Any],
     shapes: list[Any],
@@ -302,137 +312,26 @@ def sparse_cross_hashed(
     columns = _columns(indices, values, shapes, dense_inputs)
     first, second = salt.reshape(-1).tolist()
     with making_crosses(columns, DataType.DT_INT64):
-        hashes = []
+        of_columns = []
         for number, column in enumerate(columns):
             is_dense = number >= len(indices)
             if strong_hash:
-                hashes.append(sip_hashes(_bytes(column.values), (first, second)))
+                texts = _bytes(column.values)
+                of_columns.append(hashes.sip_hashes(texts, (first, second)))
             else:  # numbers of dense inputs are not hashed
-                hashes.append(fingerprints_of(column.values if is_dense else _bytes(column.values)))
+                of_column = column.values if is_dense else _bytes(column.values)
+                of_columns.append(fingerprints_of(hashes, of_column))
         crosses = crossed(columns)
-        return crosses.indices, buckets_of(hashes, crosses, int(num_buckets)), crosses.shape
+        return crosses.indices, buckets_of(of_columns, crosses, int(num_buckets)), crosses.shape
 
 
-def _merge_batch_size(c: InferenceContext, splits: ShapeHandle, other: ShapeHandle) -> ShapeHandle:
-    try:
-        return c.merge(splits, other)
-    except InvalidArgumentError:
-        raise InvalidArgumentError("inputs must all have the same batch dimension size.") from None
+def register_crosses(hashes: StringHashes, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels of SparseCross and SparseCrossHashed with hashes of strings."""
+    types = {"out_type": _INT64_OR_STRING, "internal_type": _INT64_OR_STRING}
+    register_kernel(SPARSE_CROSS, types=types, registry=registry)(MethodType(_sparse_cross, hashes))
+    register_kernel(SPARSE_CROSS_HASHED, registry=registry)(
+        MethodType(_sparse_cross_hashed, hashes)
+    )
 
 
-def ragged_cross_shape(c: InferenceContext) -> None:
-    """Values of unknown number, and splits for the rows that all features have."""
-    ragged, sparse = len(c.get_attr("ragged_values_types")), c.get_attr("Nsparse")
-    if ragged != len(c.get_attr("ragged_splits_types")):
-        raise InvalidArgumentError("Parameters `values` and `row_splits` must be the same length")
-    if sparse != len(c.get_attr("sparse_values_types")):
-        raise InvalidArgumentError("sparse indices and values must have the same length")
-    splits = c.vector(None)
-    for i in range(ragged, 2 * ragged):
-        splits = _merge_batch_size(c, splits, c.input(i))
-    for i in range(2 * ragged + 3 * sparse, c.num_inputs()):
-        if c.rank_known(c.input(i)) and c.rank(c.input(i)) != 2:
-            raise InvalidArgumentError("tf.ragged.cross only supports inputs with rank=2")
-        batch = c.dim(c.input(i), 0)
-        if c.value_known(batch):
-            splits = _merge_batch_size(c, splits, c.vector(batch.value + 1))
-    set_outputs(c, [c.vector(None), splits])
-
-
-RAGGED_CROSS = register_op(
-    "RaggedCross(ragged_values: ragged_values_types, ragged_row_splits: ragged_splits_types, "
-    "sparse_indices: Nsparse * int64, sparse_values: sparse_values_types, "
-    "sparse_shape: Nsparse * int64, dense_inputs: dense_types) -> output_values: out_values_type, "
-    "output_row_splits: out_row_splits_type",
-    attrs=[
-        "Nsparse: int >= 0",
-        "input_order: string",
-        "hashed_output: bool",
-        "num_buckets: int >= 0",
-        "hash_key: int",
-        "ragged_values_types: list({int64, string}) >= 0",
-        "ragged_splits_types: list({int32, int64}) >= 0",
-        "sparse_values_types: list({int64, string}) >= 0",
-        "dense_types: list({int64, string}) >= 0",
-        "out_values_type: {int64, string}",
-        "out_row_splits_type: {int32, int64}",
-    ],
-    shape_fn=ragged_cross_shape,
-    doc="The combinations of values of the features in each row: joined by _X_, or hashed.",
-)
-
-
-@register_kernel(RAGGED_CROSS, types={"out_row_splits_type": INDEX})
-def ragged_cross(  # `out_values_type` decides whether values are hashed, and nothing asks `hashed_output`
-    ragged_values: list[Any],
-    ragged_splits: list[Any],
-    sparse_indices: list[Any],
-    sparse_values: list[Any],
-    sparse_shapes: list[Any],
-    dense_inputs: list[Any],
-    *,
-    input_order: str,
-    num_buckets: int,
-    hash_key: int,
-    out_values_type: DataType,
-    out_row_splits_type: DataType,
-) -> tuple[Any, Any]:
-    for tensor in dense_inputs:
-        require_rank(tensor, 2, "tf.ragged.cross only supports inputs with rank=2.")
-    kinds = {
-        "R": _ragged_features(ragged_values, ragged_splits),
-        "S": _sparse_features(sparse_indices, sparse_values, sparse_shapes),
-        "D": [*map(_dense_column, dense_inputs)],
-    }
-    columns = _in_order(kinds, input_order)
-    sizes = {column.counts.size for column in columns}
-    require(len(sizes) <= 1, "inputs must all have the same batch dimension size.")
-    with making_crosses(columns, out_values_type):
-        crosses = crossed(columns)
-        values = _values_of(crosses, columns, out_values_type, num_buckets, hash_key)
-        rows = sizes.pop() if sizes else 0
-        counts = np.bincount(crosses.indices[:, 0], minlength=rows)
-        return values, lengths_to_splits(counts, out_row_splits_type)
-
-
-def _ragged_features(values: list[Any], splits: list[Any]) -> list[Column]:
-    require_equal(len(values), len(splits), "ragged values and splits must have the same length")
-    for flat, rows in zip(values, splits, strict=True):
-        if flat.ndim != 1 or rows.ndim != 1:
-            raise InvalidArgumentError("tf.ragged.cross only supports inputs with rank=2.")
-        check_splits(rows, flat.size)
-    return list(map(_column, values, splits))
-
-
-def _column(values: Any, splits: Any) -> Column:
-    """The features of an input, from its values, one row after the other, and the splits of the rows."""
-    return Column(values, splits[:-1], np.diff(splits))
-
-
-def _sparse_features(indices: list[Any], values: list[Any], shapes: list[Any]) -> list[Column]:
-    if not len(indices) == len(values) == len(shapes):
-        raise InvalidArgumentError("sparse indices and values must have the same length")
-    features = []
-    for places, flat, shape in zip(indices, values, shapes, strict=True):
-        if places.ndim != 2 or flat.ndim != 1 or places.shape[0] != flat.size:
-            raise InvalidArgumentError("sparse indices and values must have the same length")
-        if shape.ndim != 1 or shape.size != 2 or places.shape[1] != 2:
-            raise InvalidArgumentError("tf.ragged.cross only supports inputs with rank=2.")
-        (rows,) = check_allocation(shape[:1], DataType.DT_INT64)
-        numbers = places[:, 0]
-        if numbers.size and not 0 <= numbers.min() <= numbers.max() < rows:
-            raise InvalidArgumentError("sparse indices must be within the sparse shape")
-        if (np.diff(numbers) < 0).any():
-            raise InvalidArgumentError("sparse indices must be in the order of their rows")
-        splits = lengths_to_splits(np.bincount(numbers, minlength=rows))
-        features.append(_column(flat, splits))
-    return features
-
-
-def _in_order(kinds: dict[str, list[Column]], order: str) -> list[Column]:
-    require(len(order) == sum(map(len, kinds.values())), "Invalid length for input_order")
-    left = {kind: iter(features) for kind, features in kinds.items()}
-    found = [next(left[kind], None) if kind in left else None for kind in order]
-    if not all(found):
-        raise InvalidArgumentError(f"input_order {order!r} does not fit the inputs")
-    return [feature for feature in found if feature is not None]
+register_crosses(BY_COLUMNS)

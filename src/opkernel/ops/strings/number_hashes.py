@@ -12,7 +12,7 @@ from opkernel.device.string_tensors import map_strings
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.hashes import string_to_hash_bucket_fast
+from opkernel.ops.strings.hashes import BY_COLUMNS, buckets
 from opkernel.types import DataType
 
 _OF_NUMBER = 1 << 12
@@ -37,8 +37,8 @@ def tensor_to_hash_bucket_fast(*, T: DataType, num_buckets: int) -> Callable[[An
     if T in _UNSIGNED:  # TensorFlow has kernels that refuse them
         raise InvalidArgumentError(f"Type not supported: {T.string}")
 
-    def buckets(tensor: Any) -> Any:
+    def compute(tensor: Any) -> Any:
         texts = map_strings(lambda number: b"%d" % number, np.asarray(tensor), _OF_NUMBER)
-        return string_to_hash_bucket_fast(texts, num_buckets=num_buckets)
+        return buckets(BY_COLUMNS.fingerprints(texts), num_buckets)
 
-    return buckets
+    return compute
