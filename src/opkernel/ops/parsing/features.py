@@ -13,13 +13,14 @@ import numpy as np
 
 from opkernel.device.budget import check_time
 from opkernel.device.made_bytes import MadeBytes, check_bytes, making_bytes
+from opkernel.device.string_buffer import counts_in_strings
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.interrupts import contextmanager
 from opkernel.kernel import check_allocation
 from opkernel.ops.parsing.wire import Buffer, WireError, buffer_of, fields, read_lengths, varints
-from opkernel.ops.ragged.gather_range import ranges
+from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 from opkernel.types.varints import varint
@@ -231,7 +232,7 @@ def _column(spans: Spans, dtype: DataType, name: str) -> Column:
             counts[rows], values = (ends - starts) // 4, payload.view("<f4").astype(np.float32)
         else:
             is_end = payload < 0x80
-            counts[rows] = _counts(is_end, ends - starts)
+            counts[rows] = counts_in_strings(is_end, lengths_to_splits(ends - starts))
             check_allocation((int(np.count_nonzero(is_end)),), dtype)
             with parsing(name):
                 values = varints(payload)
@@ -254,15 +255,6 @@ def _gathered(data: Any, starts: Any, ends: Any) -> Any:
         row, done = after, stop
         check_time("reading features")
     return found
-
-
-def _counts(is_end: Any, sizes: Any) -> Any:
-    """How many integers end in each part of an array, of parts of these sizes."""
-    counts, some = np.zeros(len(sizes), np.int64), np.flatnonzero(sizes)
-    begins = (np.cumsum(sizes) - sizes)[some]
-    if len(some):
-        counts[some] = np.add.reduceat(is_end, begins, dtype=np.int64)
-    return counts
 
 
 @contextmanager

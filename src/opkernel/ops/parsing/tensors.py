@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.made_bytes import making_bytes
+from opkernel.device.string_buffer import string_batches
 from opkernel.device.string_tensors import gather_bytes, joining, map_strings, string_tensor
 from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import (
@@ -156,6 +157,8 @@ _PADDED_TYPES = (
 _TYPES = (*_PADDED_TYPES, *COMPLEX, DataType.DT_HALF, DataType.DT_BOOL)
 
 
+_PADDED = 1 << 20
+"""So many bytes are filled up at once."""
 _OF_TEXT = 1 << 9
 """The work of looking at a string."""
 
@@ -189,10 +192,14 @@ def decode_padded_raw(
     message = f"fixed_length ({width}) must be a multiple of the size of out_type ({size})"
     require(width % size == 0, message)
     shape = check_allocation((*strings.shape, width // size), out_type)
-    padded = np.zeros((strings.size, width), np.uint8)
-    for row, text in zip(padded, in_time(strings.flat, string_work), strict=True):
-        row[: len(text)] = np.frombuffer(text, np.uint8, min(len(text), width))
-    return _numbers(padded.reshape(-1), out_type, little_endian).reshape(shape)
+    padded, done = np.empty(strings.size * width, np.uint8), 0
+    step = max(_PADDED // width, 1)
+    for texts, _ in string_batches(strings):
+        for at in range(0, len(texts), step):
+            rows = b"".join([text[:width].ljust(width, b"\0") for text in texts[at : at + step]])
+            padded[done : done + len(rows)] = np.frombuffer(rows, np.uint8)
+            done += len(rows)
+    return _numbers(padded, out_type, little_endian).reshape(shape)
 
 
 def _numbers(data: Any, dtype: DataType, little_endian: bool) -> Any:

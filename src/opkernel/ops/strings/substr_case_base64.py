@@ -6,12 +6,17 @@ string_upper_op.cc, string_length_op.cc, base64_ops.cc, tsl/platform/base64.cc.
 
 import binascii
 import re
-from collections.abc import Callable, Iterable
-from itertools import starmap
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, starmap
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_buffer import (
+    StringBatch,
+    counts_in_strings,
+    string_batches,
+)
 from opkernel.device.string_tensors import map_strings, string_tensor
 from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError, UnimplementedError
@@ -27,19 +32,27 @@ STRING_LENGTH = register_op(
     doc="The length of each string, in bytes or characters.",
 )
 
-_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
-
 
 @register_kernel(STRING_LENGTH)
 def string_length(tensor: Any, *, unit: str) -> Any:
-    length = len if unit == "BYTE" else _count_characters
-    found = np.fromiter(map(length, in_time(tensor.flat, string_work)), np.int32, tensor.size)
-    return found.reshape(tensor.shape)
+    count = _counts_of_bytes if unit == "BYTE" else _counts_of_characters
+    counts = [count(batch) for batch in string_batches(tensor)]
+    return np.concatenate([np.zeros(0, np.int32), *counts]).astype(np.int32).reshape(tensor.shape)
 
 
-def _count_characters(text: bytes) -> int:
-    """The bytes that begin a character; the text need not be valid."""
-    return len(text.translate(None, _CONTINUATION_BYTES))
+def _counts_of_bytes(batch: StringBatch) -> Any:
+    return batch.lengths
+
+
+def _counts_of_characters(batch: StringBatch) -> Any:
+    """The bytes of each string that begin a character; the text need not be valid."""
+    data, splits = batch.joined()
+    return counts_in_strings(_begin_characters(data), splits)
+
+
+def _begin_characters(data: Any) -> Any:
+    """Which bytes continue no character."""
+    return data & 0xC0 != 0x80
 
 
 def _register_case(
@@ -125,6 +138,7 @@ def string_strip(tensor: Any) -> Any:
 
 
 _MAX_BROADCAST_RANK = 2
+_OUT_OF_RANGE = "pos out of range for string"
 _LONG_TEXT = 256
 """From so many bytes on, NumPy finds the characters of a string faster."""
 
@@ -153,11 +167,56 @@ SUBSTR = register_op(
 def substr(tensor: Any, pos: Any, len: Any, *, unit: str) -> Any:
     require_equal(pos.shape, len.shape, "pos and len should have the same shape, got: {} vs. {}")
     shape = _common_shape(tensor.shape, pos.shape)
-    texts, starts, lengths = (np.broadcast_to(one, shape) for one in (tensor, pos, len))
-    part: Callable[[bytes, int, int], bytes] = _bytes if unit == "BYTE" else _Characters().of
-    rows = zip(texts.flat, starts.ravel().tolist(), lengths.ravel().tolist(), strict=True)
+    places = [np.broadcast_to(one, shape).reshape(-1).astype(np.int64) for one in (pos, len)]
+    if unit == "BYTE" or tensor.shape == shape:
+        parts = _parts_of_bytes if unit == "BYTE" else _parts_of_characters
+        texts = np.broadcast_to(tensor, shape).reshape(-1)
+        return string_tensor(shape, chain.from_iterable(_in_batches(parts, texts, *places)))
+    rows = zip(np.broadcast_to(tensor, shape).flat, *(one.tolist() for one in places), strict=True)
     timed: Iterable[tuple[bytes, int, int]] = in_time(rows, lambda row: string_work(row[0]))
-    return string_tensor(shape, starmap(part, timed))
+    return string_tensor(shape, starmap(_Characters().of, timed))
+
+
+_Parts = Callable[[StringBatch, Any, Any], Iterator[bytes]]
+
+
+def _in_batches(parts: _Parts, texts: Any, starts: Any, lengths: Any) -> Iterator[Iterator[bytes]]:
+    """The parts of strings, found for some strings at a time."""
+    done = 0
+    for batch in string_batches(texts):
+        these = slice(done, done + len(batch.texts))
+        yield parts(batch, starts[these], lengths[these])
+        done = these.stop
+
+
+def _parts_of_bytes(batch: StringBatch, starts: Any, lengths: Any) -> Iterator[bytes]:
+    """A negative length takes all that follows."""
+    texts, sizes = batch
+    wrong = (starts < -sizes) | (starts > sizes)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InvalidArgumentError(f"pos {starts[at]} out of range for string {texts[at]!r}")
+    begins = np.where(starts < 0, starts + sizes, starts)
+    ends = begins + np.where(lengths < 0, sizes, np.minimum(lengths, sizes))
+    places = zip(texts, begins.tolist(), ends.tolist(), strict=True)
+    return (text[a:b] for text, a, b in places)
+
+
+def _parts_of_characters(batch: StringBatch, starts: Any, lengths: Any) -> Iterator[bytes]:
+    """From the end, TensorFlow finds no characters of a negative length; from the beginning none are asked for."""
+    data, splits = batch.joined()
+    is_begin = _begin_characters(data)
+    is_begin[splits[:-1][np.diff(splits) > 0]] = True  # the first byte, whatever it is
+    places = np.append(np.flatnonzero(is_begin), data.size)
+    sizes = counts_in_strings(is_begin, splits)
+    firsts = np.cumsum(sizes) - sizes
+    if ((starts < -sizes) | (starts > sizes) | ((starts < 0) & (lengths < 0))).any():
+        raise InvalidArgumentError(_OUT_OF_RANGE)
+    begins = np.where(starts < 0, starts + sizes, starts)
+    ends = np.minimum(begins + np.clip(lengths, 0, sizes), sizes)
+    a, b = (places[firsts + one].tolist() for one in (begins, ends))
+    whole = data.tobytes()
+    return (whole[begin:end] for begin, end in zip(a, b, strict=True))
 
 
 def _common_shape(texts: tuple[int, ...], positions: tuple[int, ...]) -> tuple[int, ...]:
@@ -169,20 +228,8 @@ def _common_shape(texts: tuple[int, ...], positions: tuple[int, ...]) -> tuple[i
     return shape
 
 
-def _bytes(text: bytes, start: int, length: int) -> bytes:
-    """A negative length takes all that follows."""
-    size = len(text)
-    if not -size <= start <= size:
-        raise InvalidArgumentError(f"pos {start} out of range for string {text!r}")
-    begin = start if start >= 0 else size + start
-    return text[begin:] if length < 0 else text[begin : begin + length]
-
-
 class _Characters:
-    """Parts of strings by their characters, which are found once for a string that stands in many rows.
-
-    From the end, TensorFlow finds no characters of a negative length; from the beginning none are asked for.
-    """
+    """As `_parts_of_characters`, of single strings; the characters of one that stands in many rows are found once."""
 
     def __init__(self) -> None:
         self._text: bytes | None = None
@@ -193,7 +240,7 @@ class _Characters:
             self._text, self._begins = text, _begins(text)
         size = len(self._begins) - 1
         if not -size <= start <= size or (start < 0 and length < 0):
-            raise InvalidArgumentError(f"pos {start} out of range for string")
+            raise InvalidArgumentError(_OUT_OF_RANGE)
         begin = start if start >= 0 else size + start
         return text[self._begins[begin] : self._begins[min(begin + max(length, 0), size)]]
 
