@@ -4,9 +4,9 @@ Source: TensorFlow core/ops/string_ops.cc, string_join_op.cc, reduce_join_op.cc,
 unsorted_segment_join_op.cc, string_ngrams_op.cc.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from operator import not_
 from typing import Any
 
@@ -185,6 +185,10 @@ STRING_NGRAMS = register_op(
 )
 
 
+_NARROW = 8
+"""Up to this width, n-grams are made from as many copies of a row."""
+
+
 @dataclass(frozen=True, slots=True)
 class _NGrams:
     """How a row becomes n-grams."""
@@ -208,18 +212,25 @@ class _NGrams:
             total += (total == 0) & (lengths > 0)
         return total
 
-    def of(self, row: list[bytes]) -> Iterator[list[bytes]]:
-        """The parts of each n-gram of a row."""
+    def of(self, row: list[bytes]) -> Iterator[Iterable[Sequence[bytes]]]:
+        """The n-grams of a row for each width, each as its parts."""
         is_short = self.preserve_short and len(row) > 0
         for width in self.widths:
             pads = self.pads(width)
             padded = [self.left_pad] * pads + row + [self.right_pad] * pads
-            for start in range(len(padded) - width + 1):
+            if len(padded) >= width:
                 is_short = False
-                yield padded[start : start + width]
+                yield _windows(padded, width)
         if is_short:
             pads = max(self.pad_width, 0)
-            yield [self.left_pad] * pads + row + [self.right_pad] * pads
+            yield [[self.left_pad] * pads + row + [self.right_pad] * pads]
+
+
+def _windows(parts: list[bytes], width: int) -> Iterable[Sequence[bytes]]:
+    """All runs of so many parts."""
+    if width <= _NARROW:
+        return zip(*[parts[i:] for i in range(width)], strict=False)
+    return (parts[i : i + width] for i in range(len(parts) - width + 1))
 
 
 @register_kernel(STRING_NGRAMS, types={"Tsplits": INDEX}, factory=True)
@@ -252,7 +263,8 @@ def string_n_grams(
         output_splits = lengths_to_splits(counts, Tsplits)
         rows = zip(splits.tolist(), splits.tolist()[1:], strict=False)
         flat = data.reshape(-1).tolist()
-        found = (gram for a, b in in_time(rows) for gram in grams.of(flat[a:b]))
+        of_widths = chain.from_iterable(grams.of(flat[a:b]) for a, b in in_time(rows))
+        found = chain.from_iterable(of_widths)
         ngrams = string_tensor((int(counts.sum()),), map(joining(glue), in_time(found, parts_work)))
         return ngrams, output_splits.reshape(data_splits.shape)
 
