@@ -47,7 +47,7 @@ SMALL_PARTS = {
     "strings.hashes": {"_BATCH": 2, "_PIECE": 1, "_FEW": 1},
     "strings.number_format": {"_AT_ONCE": 1, "_BYTES_AT_ONCE": 1},
     "strings.regex": {"_MUCH": 1},
-    "strings.substr_case_base64": {"_LONG_TEXT": 1},
+    "strings.substr_and_case": {"_LONG_TEXT": 1},
     "strings.unicode": {"_AT_ONCE": 4},
     "training": {"_TILE": 2, "_TILED_FROM": 1},
 }

@@ -20,6 +20,7 @@ LOOPS = KernelProvider(
             "SparseCross",
             "RaggedCross",
         ),
+        f"{__name__}.loops.web_base64": ("EncodeBase64", "DecodeBase64"),
     },
 )
 """Kernels as loops in Python, which Numba compiles."""

@@ -1,13 +1,10 @@
-"""Each string changed or measured: Substr, StringStrip, StringLower, StringUpper, StringLength, EncodeBase64 and back.
+"""Each string changed or measured: Substr, StringStrip, StringLower, StringUpper and StringLength.
 
 Source: TensorFlow core/ops/string_ops.cc, core/kernels/substr_op.cc, string_strip_op.cc, string_lower_op.cc,
-string_upper_op.cc, string_length_op.cc, base64_ops.cc, tsl/platform/base64.cc.
+string_upper_op.cc, string_length_op.cc.
 """
 
-import binascii
-import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, starmap
 from typing import Any
 
@@ -23,7 +20,7 @@ from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.opdef import InferenceContext, broadcast_binary_op_shape, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.input_checks import broadcast_shape, require, require_equal
+from opkernel.ops.input_checks import broadcast_shape, require_equal
 from opkernel.ops.registration import INDEX, register_kernel
 
 STRING_LENGTH = register_op(
@@ -82,77 +79,6 @@ def _register_case(
 
 _register_case("StringLower", "lower", bytes.lower, str.lower)
 _register_case("StringUpper", "upper", bytes.upper, str.upper)
-
-
-ENCODE_BASE64 = register_op(
-    "EncodeBase64(input: string) -> output: string",
-    attrs=["pad: bool = false"],
-    shape_fn=unchanged_shape,
-    doc="Each string in base64, filled up with = if `pad`.",
-)
-
-DECODE_BASE64 = register_op(
-    "DecodeBase64(input: string) -> output: string",
-    shape_fn=unchanged_shape,
-    doc="Each string from base64, with or without = at its end.",
-)
-
-_FOR_WEB = bytes.maketrans(b"+/", b"-_")
-_FROM_WEB = bytes.maketrans(b"-_", b"+/")
-_DIGITS = string.ascii_letters.encode() + string.digits.encode() + b"-_"
-
-
-@register_kernel(ENCODE_BASE64)
-def encode_base64(tensor: Any, *, pad: bool) -> Any:
-    encoded = map(partial(_encoded, pad=pad), string_batches(tensor))
-    return string_tensor(tensor.shape, chain.from_iterable(encoded))
-
-
-@register_kernel(DECODE_BASE64)
-def decode_base64(tensor: Any) -> Any:
-    return string_tensor(tensor.shape, chain.from_iterable(map(_decoded, string_batches(tensor))))
-
-
-def _encoded(batch: StringBatch, pad: bool) -> Iterator[bytes]:
-    """The strings in base64, encoded as one: each is filled up to whole groups of three bytes."""
-    groups = (batch.lengths + 2) // 3
-    encoded = binascii.b2a_base64(_filled_up(batch.texts, 3 * groups, b"\0"), newline=False)
-    sizes = 4 * groups
-    parts = _parts_of(encoded.translate(_FOR_WEB), sizes, (4 * batch.lengths + 2) // 3)
-    if not pad:
-        return parts
-    return (part.ljust(size, b"=") for part, size in zip(parts, sizes.tolist(), strict=True))
-
-
-def _decoded(batch: StringBatch) -> Iterator[bytes]:
-    """The strings from base64, decoded as one. The bits left over at the end of each do not count."""
-    texts, lengths = batch
-    if any(text.endswith(b"=") for text in texts):
-        texts = [*map(_without_padding, texts)]
-        lengths = np.array([*map(len, texts)], np.int64)
-    require(not (lengths % 4 == 1).any(), "Base64 string length cannot be 1 modulo 4.")
-    groups = (lengths + 3) // 4
-    digits = _filled_up(texts, 4 * groups, b"A")
-    require(not digits.translate(None, _DIGITS), "Invalid character found in base64.")
-    decoded = binascii.a2b_base64(digits.translate(_FROM_WEB))
-    return _parts_of(decoded, 3 * groups, 3 * lengths // 4)
-
-
-def _without_padding(text: bytes) -> bytes:
-    return text[:-2] + text[-2:].rstrip(b"=") if len(text) % 4 == 0 else text
-
-
-def _filled_up(texts: Sequence[bytes], sizes: Any, fill: bytes) -> bytes:
-    """The strings in one, each with `fill` behind it up to a size."""
-    rows = zip(texts, sizes.tolist(), strict=True)
-    return b"".join([text.ljust(size, fill) for text, size in rows])
-
-
-def _parts_of(data: bytes, steps: Any, sizes: Any) -> Iterator[bytes]:
-    """The beginnings, of these sizes, of parts that stand one after the other, with these steps between."""
-    begins = np.cumsum(steps) - steps
-    places = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
-    return (data[a:b] for a, b in places)
 
 
 STRING_STRIP = register_op(
