@@ -21,6 +21,10 @@ LOOPS = KernelProvider(
             "RaggedCross",
         ),
         f"{__name__}.loops.web_base64": ("EncodeBase64", "DecodeBase64"),
+        f"{__name__}.loops.normals_between": (
+            "ParameterizedTruncatedNormal",
+            "StatelessParameterizedTruncatedNormal",
+        ),
     },
 )
 """Kernels as loops in Python, which Numba compiles."""

@@ -32,6 +32,7 @@ from opkernel.ops.input_checks import (
     require_rank,
     require_vector,
 )
+from opkernel.ops.math.error_functions import rounded_exp
 from opkernel.ops.nn.softmax import shifted_exponentials, sum_along_last
 from opkernel.ops.registration import FLOATS, INDEX, WIDE_FLOATS, register_kernel
 from opkernel.ops.sparse.tensors import check_indices
@@ -197,13 +198,8 @@ _SQRT2_LESS_1 = _FLOAT(0.41421387)
 def log_sum(first: Any, second: Any) -> Any:
     """The logarithm of the sum of what two logarithms stand for."""
     larger, smaller = np.maximum(first, second), np.minimum(first, second)
-    added = _float_log1p(float_exp(smaller - larger))
+    added = _float_log1p(rounded_exp((smaller - larger).astype(_FLOAT)))
     return np.where(smaller == -np.inf, larger, larger + added)
-
-
-def float_exp(values: Any) -> Any:
-    """The power of e in float, rounded correctly."""
-    return np.exp(values.astype(_FLOAT), dtype=np.float64).astype(_FLOAT)
 
 
 def _float_log1p(x: Any) -> Any:
@@ -373,7 +369,7 @@ def _loss_and_gradient(inputs: Any, paths: _Paths) -> tuple[Any, Any]:
     counts = paths.lengths > 0
     loss = np.where(counts, -total, inputs.dtype.type(0))
     of_classes = _of_classes(alpha + beta, in_states, y.shape)
-    share = float_exp(of_classes - total[:, None])
+    share = rounded_exp((of_classes - total[:, None]).astype(_FLOAT))
     gradient = np.where((total == -np.inf)[:, None], y, y - share)
     is_over = np.arange(len(inputs))[:, None] >= paths.lengths
     gradient[is_over] = 0

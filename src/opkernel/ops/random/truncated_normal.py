@@ -1,36 +1,28 @@
 """Normal numbers between bounds: ParameterizedTruncatedNormal, StatelessParameterizedTruncatedNormal.
 
-The numbers of one set of parameters follow each other in the stream; those of the next set begin at the
-block after it.
-
 Source: TensorFlow core/ops/random_ops.cc, stateless_random_ops.cc,
-core/kernels/parameterized_truncated_normal_op.cc; Robert, Simulation of truncated normal variables (1995).
+core/kernels/parameterized_truncated_normal_op.cc.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import opkernel.gradients as g
-from opkernel.device.budget import check_time
-from opkernel.device.work_clock import SLOW, in_time
-from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.kernel import OpKernelContext, allocate, check_allocation
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import KernelRegistry, OpKernelContext, allocate, check_allocation
 from opkernel.opdef import InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.input_checks import require, require_rank_at_most, require_vector
-from opkernel.ops.random.distributions import (
-    log_of_float,
-    normals_of_words,
-    samples_per_parameter,
-    uniforms_of_words,
-)
+from opkernel.ops.random.distributions import samples_per_parameter
 from opkernel.ops.random.inputs import check_seed, check_seed_shape, of_seed
-from opkernel.ops.random.philox import Philox, StreamKernel
+from opkernel.ops.random.normals_between import MAX_REJECTED, Choose, choose, numbers_between
+from opkernel.ops.random.philox import StreamKernel
 from opkernel.ops.random.uniform_and_normal import SEED_TYPE, SEEDS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import Array, DataType, TensorShape, as_dtype
@@ -39,12 +31,6 @@ _FLOATS = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
 
 _BATCH = 100
 """Numbers of equal parameters that are drawn as if theirs were others."""
-
-_MOST_GROUPS = 1 << 15
-"""So many groups of blocks are taken at once."""
-_MAX_REJECTED = 1000
-_WIDE = 1.3
-"""Deviations within the bounds, from which on normal numbers are drawn."""
 
 _NAMES = ("means", "stddevs", "minvals", "maxvals")
 
@@ -83,27 +69,6 @@ register_op(
 )
 
 
-@register_kernel("ParameterizedTruncatedNormal", types={"dtype": _FLOATS})
-class ParameterizedTruncatedNormal(StreamKernel):
-    """Numbers of the kernel's own stream."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        """Draw them."""
-        sizes = _sizes(ctx.input(0), self.dtype)
-        require(sizes, "Shape tensor must not be empty")
-        output = allocate(sizes, self.dtype)
-        parameters = [ctx.input(i) for i in range(1, 5)]
-        batches, each = _batches(sizes, parameters)
-        blocks = batches * 2 * _MAX_REJECTED * (each + 3) // 4
-        reader = _Reader(self.generator.reserve(blocks), self.dtype)
-        flat = output.reshape(-1)
-        columns = [np.broadcast_to(one.reshape(-1), (batches,)) for one in parameters]
-        for batch in in_time(range(batches), SLOW):
-            piece = flat[batch * each : (batch + 1) * each]
-            piece[:] = _between(reader, piece.size, *(column[batch] for column in columns))
-        ctx.set_output(0, output)
-
-
 def _sizes(shape: Any, dtype: DataType) -> tuple[int, ...]:
     require_vector(shape, "Input shape should be a vector, got shape: {}")
     return check_allocation(shape.tolist(), dtype)
@@ -128,165 +93,60 @@ def _batches(sizes: tuple[int, ...], parameters: Sequence[Any]) -> tuple[int, in
     return sizes[0], math.prod(sizes[1:])
 
 
-@register_kernel(
-    "StatelessParameterizedTruncatedNormal",
-    types={"dtype": _FLOATS},
-    host_memory=["shape", "seed", *_NAMES],
-    factory=True,
-)
-def stateless_parameterized_truncated_normal(*, dtype: DataType) -> Callable[..., Any]:
-    def drawn(shape: Any, seed: Any, *parameters: Any) -> Any:
-        check_seed(seed)
-        try:
-            columns = np.broadcast_arrays(*parameters)
-        except ValueError:
-            raise InvalidArgumentError(
-                f"{', '.join(_NAMES)} must have compatible batch dimensions: "
-                f"{' vs. '.join(str(TensorShape(one.shape)) for one in parameters)}"
-            ) from None
-        sizes = _sizes(shape, dtype)
-        count = samples_per_parameter(sizes, columns[0].shape)
-        if 0 in sizes:
-            return allocate(sizes, dtype)
-        reader, flat = _Reader(of_seed(seed), dtype), [column.reshape(-1) for column in columns]
-        # The last dimensions run through the parameters.
-        output = allocate((count, flat[0].size), dtype)
-        for index in in_time(range(flat[0].size), SLOW):
-            output[:, index] = _between(reader, count, *(column[index] for column in flat))
-        return output.reshape(sizes)
+def register_truncated_normal(
+    choose: Choose,
+    types: Sequence[DataType] = _FLOATS,
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register the kernels of both ops with a function that chooses the numbers that are accepted."""
 
-    return drawn
+    class ParameterizedTruncatedNormal(StreamKernel):
+        """Numbers of the kernel's own stream."""
 
+        def compute(self, ctx: OpKernelContext) -> None:
+            """Draw them."""
+            sizes = _sizes(ctx.input(0), self.dtype)
+            require(sizes, "Shape tensor must not be empty")
+            output = allocate(sizes, self.dtype)
+            parameters = [ctx.input(i) for i in range(1, 5)]
+            batches, each = _batches(sizes, parameters)
+            random = self.generator.reserve(batches * 2 * MAX_REJECTED * (each + 3) // 4)
+            columns = [np.broadcast_to(one.reshape(-1), (batches,)) for one in parameters]
+            numbers = numbers_between(random, self.dtype, output.size, each, columns, choose)
+            ctx.set_output(0, numbers.reshape(sizes))
 
-class _Reader:
-    """Reads the blocks of a stream; what makes them may leave blocks over.
+    def make(*, dtype: DataType) -> Callable[..., Any]:
+        return lambda shape, seed, *parameters: _drawn(shape, seed, parameters, dtype, choose)
 
-    Attributes:
-        dtype: The type of the numbers.
-    """
-
-    def __init__(self, random: Philox, dtype: DataType) -> None:
-        self.dtype = dtype
-        self._next = random
-
-    def first_accepted(
-        self, count: int, blocks_each: int, propose: Callable[[Array], tuple[Array, Array]]
-    ) -> Array:
-        """The first `count` numbers that are accepted.
-
-        Args:
-            count: How many.
-            blocks_each: How many blocks are taken together.
-            propose: Of words [n, blocks_each, 4] the numbers, and whether each is accepted, [n, k] both.
-
-        Raises:
-            InternalError: a thousand in a row are rejected.
-        """
-        found: list[Array] = []
-        rejected = 0
-        while count:
-            groups = min(max(8, count // 2), _MOST_GROUPS)
-            check_time("drawing numbers")
-            words = self._next.blocks(groups * blocks_each).reshape(groups, blocks_each, 4)
-            numbers, accepted = propose(words)
-            places = np.flatnonzero(accepted.reshape(-1))[:count]
-            _check_rejected(places, rejected, accepted.size, done=len(places) == count)
-            rejected = (
-                accepted.size - 1 - int(places[-1]) if len(places) else rejected + accepted.size
-            )
-            found.append(numbers.reshape(-1)[places])
-            count -= len(places)
-            if not count:
-                groups = int(places[-1]) // accepted.shape[1] + 1
-            self._next = self._next.skip(groups * blocks_each)
-        return np.concatenate(found) if found else np.empty(0, self.dtype.numpy_dtype)
+    register = partial(register_kernel, types={"dtype": types}, registry=registry)
+    register("ParameterizedTruncatedNormal")(ParameterizedTruncatedNormal)
+    stateless = "StatelessParameterizedTruncatedNormal"
+    register(stateless, host_memory=["shape", "seed", *_NAMES], factory=True)(make)
 
 
-def _check_rejected(places: Array, before: int, size: int, *, done: bool) -> None:
-    """Refuse a thousand rejected numbers in a row."""
-    ends = [*places.tolist(), *([] if done else [size])]
-    longest, last = 0, -1 - before
-    for end in (ends[0], int(np.diff(places).max(initial=0)) + ends[0]) if ends else ():
-        longest = max(longest, end - last - 1)
-        last = ends[0]
-    if longest >= _MAX_REJECTED:
-        raise InternalError("TruncatedNormal rejection sampler failed to accept a sample.")
+def _drawn(
+    shape: Any, seed: Any, parameters: Sequence[Any], dtype: DataType, choose: Choose
+) -> Array:
+    """The numbers that a seed determines; the last dimensions run through the parameters."""
+    check_seed(seed)
+    try:
+        columns = np.broadcast_arrays(*parameters)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"{', '.join(_NAMES)} must have compatible batch dimensions: "
+            f"{' vs. '.join(str(TensorShape(one.shape)) for one in parameters)}"
+        ) from None
+    sizes = _sizes(shape, dtype)
+    count = samples_per_parameter(sizes, columns[0].shape)
+    output = allocate(sizes, dtype)
+    if 0 in sizes:
+        return output
+    flat = [column.reshape(-1) for column in columns]
+    numbers = numbers_between(of_seed(seed), dtype, output.size, count, flat, choose)
+    return np.ascontiguousarray(numbers.reshape(-1, count).T).reshape(sizes)
 
 
-def _between(reader: _Reader, count: int, mean: Any, deviation: Any, low: Any, high: Any) -> Any:
-    """Numbers between two bounds, computed in their own type step by step.
-
-    Raises:
-        InvalidArgumentError: the deviation is not positive, or no bound is finite, or they leave nothing.
-    """
-    if not (deviation > 0 and low < high and (np.isfinite(low) or np.isfinite(high))):
-        raise InvalidArgumentError("Invalid parameters")
-    if (
-        np.isinf(low) and low < 0
-    ) or high < mean:  # mirrored, so that the lower bound is the near one
-        low, high, deviation = high, low, -deviation
-    kind = type(mean)
-    least, most = (low - mean) / deviation, (high - mean) / deviation
-    root = np.sqrt(least * least + kind(4))
-    exponent = kind(0.5) + (least * (least - root)) / kind(4)
-    cutoff = kind(2) * np.exp(exponent) / (least + root)
-    wide = kind(_WIDE)
-    if (least < -wide and most >= 0) or (most > wide and least <= 0):
-        numbers = _of_normals(reader, count, least, most)
-    elif most - least < cutoff:
-        numbers = _of_uniforms(reader, count, least, most)
-    else:
-        numbers = _of_exponentials(reader, count, least, most, (least + root) / kind(2))
-    return numbers * deviation + mean
-
-
-def _of_normals(reader: _Reader, count: int, least: Any, most: Any) -> Array:
-    """Normal numbers that lie within the bounds."""
-
-    def propose(words: Array) -> tuple[Array, Array]:
-        numbers = normals_of_words(words.reshape(-1, 4), reader.dtype)
-        numbers = numbers.astype(reader.dtype.numpy_dtype)
-        return numbers, (numbers >= least) & (numbers <= most)
-
-    return reader.first_accepted(count, 1, propose)
-
-
-def _of_uniforms(reader: _Reader, count: int, least: Any, most: Any) -> Array:
-    """Uniform numbers, accepted as often as normal ones lie there: one block of them, one to decide."""
-    kind = type(least)
-    most_likely = kind(0) if least < 0 else least * least
-
-    def propose(words: Array) -> tuple[Array, Array]:
-        numbers, decisions = (
-            uniforms_of_words(np.ascontiguousarray(words[:, i]), reader.dtype) for i in (0, 1)
-        )
-        numbers = numbers * (most - least) + least
-        return numbers, decisions <= np.exp((most_likely - numbers * numbers) / kind(2))
-
-    return reader.first_accepted(count, 2, propose)
-
-
-def _of_exponentials(reader: _Reader, count: int, least: Any, most: Any, alpha: Any) -> Array:
-    """Exponential numbers beyond the lower bound: every first uniform number, every second to decide."""
-    kind = type(least)
-
-    def propose(words: Array) -> tuple[Array, Array]:
-        uniforms = uniforms_of_words(words.reshape(-1, 4), reader.dtype)
-        numbers = -_log(uniforms[:, ::2]) / alpha + least
-        distance = alpha - numbers if least < alpha else np.full_like(numbers, least - alpha)
-        likely = np.exp(-distance * distance / kind(2))
-        return numbers, (uniforms[:, 1::2] <= likely) & (numbers < most)
-
-    return reader.first_accepted(count, 1, propose)
-
-
-def _log(x: Array) -> Any:
-    """The logarithm of numbers from 0 on, of float as the C library rounds it."""
-    if x.dtype != np.float32:
-        return np.log(x)
-    return np.where(
-        x > 0, log_of_float(np.maximum(x, np.finfo(np.float32).tiny)), np.float32(-np.inf)
-    )
+register_truncated_normal(choose)
 
 
 # Gradient
