@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import Kind, shard
+from opkernel.kernel import KernelRegistry, Kind, shard
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_shape
 from opkernel.ops.registration import register_kernel
@@ -84,6 +84,7 @@ def register_body(
     *,
     in_float: bool = False,
     kind: Kind = "elementwise",
+    registry: KernelRegistry | None = None,
 ) -> None:
     """Register `body(*inputs, xp=...)` as the CPU kernel of `op` for `types`.
 
@@ -92,7 +93,7 @@ def register_body(
     float.
     """
 
-    @register_kernel(op, types={"T": types}, kind=kind, factory=True)
+    @register_kernel(op, types={"T": types}, kind=kind, factory=True, registry=registry)
     def make(*, T: DataType, xp: Any) -> Callable[..., Any]:
         return kernel_of_body(body, T, xp, in_float=in_float)
 

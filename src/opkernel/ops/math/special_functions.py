@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.kernel import KernelRegistry
 from opkernel.libraries import library
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
@@ -34,15 +35,8 @@ from opkernel.ops.math.error_functions import (
     erfc_float,
     ndtri,
 )
-from opkernel.ops.math.gamma_functions import (
-    digamma,
-    igamma,
-    igamma_grad_a,
-    igammac,
-    lgamma,
-    polygamma,
-    zeta,
-)
+from opkernel.ops.math.gamma_functions import digamma, lgamma, polygamma, zeta
+from opkernel.ops.math.incomplete_gamma import SUMS, Sums, Terms, igamma, igamma_grad_a, igammac
 from opkernel.ops.registration import FLOATS, register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -52,8 +46,8 @@ _DOUBLE = (DataType.DT_DOUBLE,)
 _WIDE = (DataType.DT_FLOAT, *_DOUBLE)
 _UP_TO_FLOAT = (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT)
 _ALL_BUT_BFLOAT16 = (DataType.DT_HALF, *_WIDE)
-_MAX_TERMS = {DataType.DT_FLOAT: 200, DataType.DT_DOUBLE: 2000}
-"""The number of terms after which TensorFlow's kernels give up on incomplete functions."""
+_TERMS = {DataType.DT_FLOAT: Terms(200, 1e-10), DataType.DT_DOUBLE: Terms(2000, 2.0**-52)}
+"""After so many terms TensorFlow's kernels give up on incomplete functions."""
 
 for _name, _doc in (
     ("Erf", "The error function of `x`."),
@@ -71,14 +65,16 @@ register_body("Erfc", erfc_float, _UP_TO_FLOAT, in_float=True)
 register_body("Erfc", erfc_double, _DOUBLE)
 
 
-def _register_in_double(op: Op, function: Callable[..., Any], types: Types) -> None:
+def _register_in_double(
+    op: Op, function: Callable[..., Any], types: Types, registry: KernelRegistry | None = None
+) -> None:
     """Register a function of double tensors for all of `types`."""
 
     def body(*inputs: Any, xp: Any) -> Any:
         wide = [flush_subnormals(tensor, xp).astype(np.float64) for tensor in inputs]
         return function(*wide).astype(inputs[0].dtype)
 
-    register_body(op, body, types)
+    register_body(op, body, types, registry=registry)
 
 
 def erfinv(x: Any, *, xp: Any) -> Any:
@@ -103,19 +99,28 @@ for _name, _function, _doc in (
     _op = binary_op(_name, "float, double", _doc, traits="cost=series")
     _register_in_double(_op, _function, _WIDE)
 
-for _name, _spec, _incomplete, _doc in (
-    ("Igamma", FLOATS_SPEC, igamma, "The lower regularised incomplete gamma function."),
+for _name, _spec, _doc in (
+    ("Igamma", FLOATS_SPEC, "The lower regularised incomplete gamma function."),
     (
         "Igammac",
         FLOATS_SPEC,
-        igammac,
         "The upper regularised incomplete gamma function, 1 less the lower one.",
     ),
-    ("IgammaGradA", "float, double", igamma_grad_a, "The derivative of Igamma by `a`."),
+    ("IgammaGradA", "float, double", "The derivative of Igamma by `a`."),
 ):
-    _op = binary_op(f"{_name}(a: T, x: T)", _spec, _doc, traits="cost=series")
-    for _type, _terms in _MAX_TERMS.items():
-        _register_in_double(_op, partial(_incomplete, max_terms=_terms), (_type,))
+    binary_op(f"{_name}(a: T, x: T)", _spec, _doc, traits="cost=series")
+
+
+def register_incomplete_gamma(sums: Sums, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels of Igamma, Igammac and IgammaGradA with functions that sum their series."""
+    functions = {"Igamma": igamma, "Igammac": igammac, "IgammaGradA": igamma_grad_a}
+    for name, function in functions.items():
+        for dtype, terms in _TERMS.items():
+            incomplete = partial(function, sums=sums, terms=terms)
+            _register_in_double(name, incomplete, (dtype,), registry)
+
+
+register_incomplete_gamma(SUMS)
 
 
 _BESSEL = {

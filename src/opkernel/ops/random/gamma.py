@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
-from opkernel.kernel import OpKernelContext, allocate
+from opkernel.kernel import KernelRegistry, OpKernelContext, allocate
 from opkernel.opdef import common_shapes, register_op
 from opkernel.ops.input_checks import require
-from opkernel.ops.math.elementwise import flush_subnormals
-from opkernel.ops.math.gamma_functions import gamma_sample_slope
+from opkernel.ops.math.elementwise import flush_subnormals, register_body
+from opkernel.ops.math.incomplete_gamma import SUMS, Sums, Terms, gamma_sample_slope
 from opkernel.ops.random.distributions import (
     Buffer,
     Streams,
@@ -34,6 +34,9 @@ from opkernel.types import Array, DataType
 _DOUBLE = DataType.DT_DOUBLE
 _SQUEEZE = 0.0331
 """Below this bound most numbers are accepted without a logarithm."""
+
+_TERMS_OF_SLOPE = {DataType.DT_FLOAT: Terms(2000, 1e-10), _DOUBLE: Terms(2000, 2.0**-52)}
+"""When the series of RandomGammaGrad end."""
 
 register_op(
     "RandomGamma(shape: S, alpha: T) -> output: T",
@@ -133,10 +136,19 @@ def _accepted(u: Array, x: Array, v: Array, d: Array) -> Any:
     return (u < 1 - _SQUEEZE * square * square) | (np.log(u) < bound)
 
 
-@register_kernel("RandomGammaGrad", types={"T": (DataType.DT_FLOAT, _DOUBLE)})
-def random_gamma_grad(alpha: Any, sample: Any) -> Any:
-    arguments = (flush_subnormals(one, np).astype(np.float64) for one in (alpha, sample))
-    return gamma_sample_slope(*arguments).astype(alpha.dtype)
+def register_gamma_grad(sums: Sums, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels of RandomGammaGrad with functions that sum series."""
+
+    def gamma_grad(alpha: Any, sample: Any, *, xp: Any, terms: Terms) -> Any:
+        a, x = (flush_subnormals(one, xp).astype(np.float64) for one in (alpha, sample))
+        return gamma_sample_slope(a, x, sums, terms).astype(alpha.dtype)
+
+    for dtype, terms in _TERMS_OF_SLOPE.items():
+        body = partial(gamma_grad, terms=terms)
+        register_body("RandomGammaGrad", body, (dtype,), registry=registry)
+
+
+register_gamma_grad(SUMS)
 
 
 # Gradients
