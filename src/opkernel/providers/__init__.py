@@ -21,6 +21,7 @@ LOOPS = KernelProvider(
             "RaggedCross",
         ),
         f"{__name__}.loops.web_base64": ("EncodeBase64", "DecodeBase64"),
+        f"{__name__}.loops.ctc_loss": ("CTCLoss",),
         f"{__name__}.loops.incomplete_gamma": ("Igamma", "RandomGammaGrad"),
         f"{__name__}.loops.normals_between": (
             "ParameterizedTruncatedNormal",

@@ -17,7 +17,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs, shape_rule
 from opkernel.ops.input_checks import require, require_rank, require_vector
 from opkernel.ops.libstdcxx_order import TopN
-from opkernel.ops.nn.losses import log_sum
+from opkernel.ops.nn.ctc_loss import log_sum
 from opkernel.ops.registration import WIDE_FLOATS, register_kernel
 from opkernel.types import DataType
 

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from opkernel.ops.random import normals_between, truncated_normal
 from opkernel.ops.random.normals_between import (
     BLOCK,
@@ -23,7 +25,7 @@ from opkernel.types import Array
 @part_of_loops
 def _likely(exponent: Any, kind: Any) -> Any:
     """As `rounded_exp`."""
-    return kind(math.exp(exponent))
+    return kind(math.exp(np.float64(exponent)))
 
 
 @part_of_loops
