@@ -27,6 +27,14 @@ LOOPS = KernelProvider(
             "ParameterizedTruncatedNormal",
             "StatelessParameterizedTruncatedNormal",
         ),
+        f"{__name__}.loops.rejection": (
+            "RandomGamma",
+            "RandomPoisson",
+            "StatefulRandomBinomial",
+            "StatelessRandomBinomial",
+            "StatelessRandomGamma",
+            "StatelessRandomPoisson",
+        ),
     },
 )
 """Kernels as loops in Python, which Numba compiles."""

@@ -5,6 +5,7 @@ core/kernels/random_op.cc, stateless_random_gamma_op.cc, random_ops.cc; Marsagli
 method for generating gamma variables (2000).
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,7 +33,7 @@ from opkernel.ops.registration import FLOATS, register_kernel
 from opkernel.types import Array, DataType
 
 _DOUBLE = DataType.DT_DOUBLE
-_SQUEEZE = 0.0331
+SQUEEZE = 0.0331
 """Below this bound most numbers are accepted without a logarithm."""
 
 _TERMS_OF_SLOPE = {DataType.DT_FLOAT: Terms(2000, 1e-10), _DOUBLE: Terms(2000, 2.0**-52)}
@@ -67,21 +68,35 @@ register_op(
 )
 
 
-@register_kernel("RandomGamma", types={"T": FLOATS})
-class RandomGamma(StreamKernel):
-    """Numbers of the kernel's own stream."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        """Draw them."""
-        alpha = ctx.input(1)
-        output = allocate(shape_of(ctx.input(0), self.dtype, alpha.shape), self.dtype)
-        if output.size:
-            random = self.generator.reserve_outputs(output.size)
-            output = gammas(random, output.shape, self.dtype, alpha)
-        ctx.set_output(0, output)
+DrawGammas = Callable[[Array, Array, Array], Array]
+"""A function as `draw_gammas`."""
 
 
-def gammas(random: Philox, shape: tuple[int, ...], dtype: DataType, alpha: Any) -> Array:
+def register_gammas(
+    draw: DrawGammas, types: Sequence[DataType] = FLOATS, registry: KernelRegistry | None = None
+) -> None:
+    """Register the kernels of RandomGamma, StatelessRandomGammaV2 and V3 with a function that draws the numbers."""
+
+    class RandomGamma(StreamKernel):
+        """Numbers of the kernel's own stream."""
+
+        def compute(self, ctx: OpKernelContext) -> None:
+            """Draw them."""
+            alpha = ctx.input(1)
+            output = allocate(shape_of(ctx.input(0), self.dtype, alpha.shape), self.dtype)
+            if output.size:
+                random = self.generator.reserve_outputs(output.size)
+                output = _gammas(random, output.shape, self.dtype, alpha, draw=draw)
+            ctx.set_output(0, output)
+
+    register_kernel("RandomGamma", types={"T": types}, registry=registry)(RandomGamma)
+    stateless = ("StatelessRandomGammaV2", "StatelessRandomGammaV3")
+    register_draws(stateless, partial(_gammas, draw=draw), types, registry=registry)
+
+
+def _gammas(
+    random: Philox, shape: tuple[int, ...], dtype: DataType, alpha: Any, *, draw: DrawGammas
+) -> Array:
     """Numbers of gamma distributions, of a shape that ends with that of `alpha`.
 
     Raises:
@@ -91,21 +106,23 @@ def gammas(random: Philox, shape: tuple[int, ...], dtype: DataType, alpha: Any) 
     require(alpha.size, "Input alpha should have non-zero element count, got: 0")
     alphas = alpha.reshape(-1).astype(np.float64)
 
-    def draw(random: Philox, parameters: Array, numbers: Array) -> Array:
-        return _gammas(random, alphas[parameters], starts_of(numbers))
+    def values(random: Philox, parameters: Array, numbers: Array) -> Array:
+        return draw(random.place(), alphas[parameters], starts_of(numbers))
 
-    return flush_subnormals(sampled(random, shape, dtype, count, draw), np)  # type: ignore[no-any-return]
-
-
-register_draws(("StatelessRandomGammaV2", "StatelessRandomGammaV3"), gammas, FLOATS)
+    return flush_subnormals(sampled(random, shape, dtype, count, values), np)  # type: ignore[no-any-return]
 
 
-def _gammas(random: Philox, alpha: Array, starts: Array) -> Array:
+def draw_gammas(place: Array, alpha: Array, starts: Array) -> Array:
     """A number for each alpha: cubes of normal numbers, some of which are rejected.
 
     NaN where TensorFlow would reject for ever.
+
+    Args:
+        place: The place in the stream, as `Philox.place` gives it.
+        alpha: [n].
+        starts: How many blocks after the place each number's own stream begins, [n].
     """
-    streams = Streams(random, starts)
+    streams = Streams(Philox.at(place), starts)
     uniform = Buffer(streams, partial(uniforms_of_words, dtype=_DOUBLE), len(alpha), 2)
     result = np.full(len(alpha), np.nan)
     ones = np.flatnonzero(alpha == 1)
@@ -133,7 +150,10 @@ def _gammas(random: Philox, alpha: Array, starts: Array) -> Array:
 def _accepted(u: Array, x: Array, v: Array, d: Array) -> Any:
     square = x * x
     bound = 0.5 * x * x + d * (1 - v + np.log(v))
-    return (u < 1 - _SQUEEZE * square * square) | (np.log(u) < bound)
+    return (u < 1 - SQUEEZE * square * square) | (np.log(u) < bound)
+
+
+register_gammas(draw_gammas)
 
 
 def register_gamma_grad(sums: Sums, registry: KernelRegistry | None = None) -> None:

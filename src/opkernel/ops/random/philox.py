@@ -56,6 +56,17 @@ class Philox:
         """As `PhiloxRandom(seed, seed2)`, also where both are 0."""
         return cls(seed % (1 << 64), seed2 % (1 << 64) << 64)
 
+    @classmethod
+    def at(cls, place: Array) -> Philox:
+        """The place that `place` gave."""
+        key, low, high = place.tolist()
+        return cls(key, low | high << 64)
+
+    def place(self) -> Array:
+        """The key, and the lower and the upper half of the counter: uint64 [3]."""
+        mask = (1 << 64) - 1
+        return np.array([self.key, self.counter & mask, self.counter >> 64], np.uint64)
+
     def skip(self, blocks: int) -> Philox:
         """The place so many blocks further on."""
         return Philox(self.key, (self.counter + blocks) % (1 << 128))

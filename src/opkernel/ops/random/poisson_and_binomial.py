@@ -6,12 +6,14 @@ Poisson random variables (1993), The generation of binomial random variates (199
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.kernel import (
+    KernelRegistry,
     OpKernel,
     OpKernelConstruction,
     OpKernelContext,
@@ -20,7 +22,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import register_op
 from opkernel.ops.input_checks import broadcast_shape, require_scalar, require_vector
-from opkernel.ops.math.gamma_functions import lgamma
+from opkernel.ops.math.gamma_functions import lgamma_of_positive
 from opkernel.ops.random.distributions import (
     Buffer,
     Streams,
@@ -46,7 +48,7 @@ from opkernel.types import Array, DataType
 _FLOATS = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
 _TYPES = (*_FLOATS, DataType.DT_INT32, DataType.DT_INT64)
 
-_SMALL_RATE = 10
+SMALL_RATE = 10
 """Numbers of smaller rates are counted event by event."""
 
 register_op(
@@ -84,22 +86,39 @@ register_op(
 )
 
 
-@register_kernel("RandomPoisson", types={"dtype": _FLOATS})
-@register_kernel("RandomPoissonV2", types={"R": _TYPES, "dtype": _TYPES})
-class RandomPoisson(StreamKernel):
-    """Numbers of the kernel's own stream."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        """Draw them."""
-        rate = ctx.input(1)
-        output = allocate(shape_of(ctx.input(0), self.dtype, rate.shape), self.dtype)
-        if output.size:
-            random = self.generator.reserve_outputs(output.size)
-            output = poissons(random, output.shape, self.dtype, rate)
-        ctx.set_output(0, output)
+DrawPoissons = Callable[[Array, Array, Array], Array]
+"""A function as `draw_poissons`."""
 
 
-def poissons(random: Philox, shape: tuple[int, ...], dtype: DataType, rate: Any) -> Array:
+def register_poissons(draw: DrawPoissons, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels of RandomPoisson and its kin with a function that draws the numbers."""
+
+    class RandomPoisson(StreamKernel):
+        """Numbers of the kernel's own stream."""
+
+        def compute(self, ctx: OpKernelContext) -> None:
+            """Draw them."""
+            rate = ctx.input(1)
+            output = allocate(shape_of(ctx.input(0), self.dtype, rate.shape), self.dtype)
+            if output.size:
+                random = self.generator.reserve_outputs(output.size)
+                output = _poissons(random, output.shape, self.dtype, rate, draw=draw)
+            ctx.set_output(0, output)
+
+    register = partial(register_kernel, registry=registry)
+    register("RandomPoisson", types={"dtype": _FLOATS})(RandomPoisson)
+    register("RandomPoissonV2", types={"R": _TYPES, "dtype": _TYPES})(RandomPoisson)
+    register(
+        "StatelessRandomPoisson",
+        types={"Rtype": _TYPES, "dtype": _TYPES},
+        host_memory=["shape", "seed", "lam"],
+        factory=True,
+    )(seeded(partial(_poissons, draw=draw)))
+
+
+def _poissons(
+    random: Philox, shape: tuple[int, ...], dtype: DataType, rate: Any, *, draw: DrawPoissons
+) -> Array:
     """Numbers of Poisson distributions, of a shape that ends with that of the rates.
 
     Raises:
@@ -108,27 +127,24 @@ def poissons(random: Philox, shape: tuple[int, ...], dtype: DataType, rate: Any)
     count = samples_per_parameter(shape, rate.shape)
     rates = rate.reshape(-1).astype(np.float64)
 
-    def draw(random: Philox, parameters: Array, numbers: Array) -> Array:
-        return _poissons(random, rates[parameters], starts_of(numbers))
+    def values(random: Philox, parameters: Array, numbers: Array) -> Array:
+        return draw(random.place(), rates[parameters], starts_of(numbers))
 
-    return sampled(random, shape, dtype, count, draw)
-
-
-register_kernel(
-    "StatelessRandomPoisson",
-    types={"Rtype": _TYPES, "dtype": _TYPES},
-    host_memory=["shape", "seed", "lam"],
-    factory=True,
-)(seeded(poissons))
+    return sampled(random, shape, dtype, count, values)
 
 
-def _poissons(random: Philox, rates: Array, starts: Array) -> Array:
-    """A number for each rate; NaN where there is none."""
-    streams = Streams(random, starts)
+def draw_poissons(place: Array, rates: Array, starts: Array) -> Array:
+    """A number for each rate; NaN where there is none.
+
+    Args:
+        place: The place in the stream, as `Philox.place` gives it.
+        rates: [n].
+        starts: How many blocks after the place each number's own stream begins, [n].
+    """
     values = partial(uniforms_of_words, dtype=DataType.DT_DOUBLE)
-    uniform = Buffer(streams, values, len(rates), 2)
+    uniform = Buffer(Streams(Philox.at(place), starts), values, len(rates), 2)
     result = np.full(len(rates), np.nan)
-    small = rates < _SMALL_RATE
+    small = rates < SMALL_RATE
     _count_events(uniform, rates, np.flatnonzero(small), result)
     _reject_rates(uniform, rates, np.flatnonzero(~small & np.isfinite(rates)), result)
     return result
@@ -159,9 +175,12 @@ def _reject_rates(uniform: Buffer, rates: Array, rows: Array, result: Array) -> 
         k = np.floor((2 * a_ / shifted + b_) * u + rate + 0.43)
         at_once = (shifted >= 0.07) & (v <= 0.9277 - 3.6224 / (b_ - 2))
         never = (k < 0) | ((shifted < 0.013) & (v > shifted))
-        s = np.log(v * inverse[rows] / (a_ / (shifted * shifted) + b_))
-        t = -rate + k * np.log(rate) - lgamma(k + 1)
-        accepted = at_once | (~never & (s <= t))
+        doubtful = np.flatnonzero(~at_once & ~never)
+        v, rate, a_, b_, shifted = (one[doubtful] for one in (v, rate, a_, b_, shifted))
+        s = np.log(v * inverse[rows[doubtful]] / (a_ / (shifted * shifted) + b_))
+        t = -rate + k[doubtful] * np.log(rate) - lgamma_of_positive(k[doubtful] + 1)
+        accepted = at_once
+        accepted[doubtful] = s <= t
         result[rows[accepted]] = k[accepted]
         rows = rows[~accepted]
 
@@ -175,7 +194,7 @@ _FEW_SUCCESSES = 10
 
 _BLOCKS_OF_FEW, _BLOCKS_OF_MANY = 42, 256
 
-_STIRLING_TAILS = np.array(
+STIRLING_TAILS = np.array(
     [
         0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
         0.0166446911898211, 0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
@@ -199,46 +218,46 @@ register_op(
 )
 
 
-@register_kernel(
-    "StatelessRandomBinomial",
-    types={"T": _FLOATS, "dtype": _TYPES},
-    host_memory=["shape", "seed", "counts", "probs"],
-)
-def stateless_random_binomial(
-    shape: Any, seed: Any, counts: Any, probs: Any, *, dtype: DataType
-) -> Any:
-    check_seed(seed)
-    sizes, count = _sizes(shape, counts, probs, dtype)
-    if 0 in sizes:
-        return allocate(sizes, dtype)
-    return _binomials(of_seed(seed), sizes, dtype, count, counts, probs)
+DrawSuccesses = Callable[[Array, Array, Array, Array, Array], Array]
+"""A function as `draw_successes`."""
 
 
-@register_kernel(
-    "StatefulRandomBinomial",
-    types={"T": _FLOATS, "dtype": _TYPES},
-    host_memory=["resource", "algorithm", "shape", "counts", "probs"],
-)
-class StatefulRandomBinomial(OpKernel):
-    """Numbers of a generator."""
+def register_binomials(draw: DrawSuccesses, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels of StatelessRandomBinomial and its kin with a function that draws the numbers."""
 
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self.dtype: DataType = construction.get_attr("dtype")
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        """Draw them."""
-        counts, probs = ctx.input(3), ctx.input(4)
-        sizes, count = _sizes(ctx.input(2), counts, probs, self.dtype)
-        algorithm = ctx.input(1)
-        require_scalar(algorithm, "algorithm must be of shape [], not {}")
-        parameters = math.prod(sizes) // count if count else 0
-        random = advanced_generator(ctx, int(algorithm), parameters * 200 * (count + 3) // 4)
+    def stateless(shape: Any, seed: Any, counts: Any, probs: Any, *, dtype: DataType) -> Any:
+        check_seed(seed)
+        sizes, count = _sizes(shape, counts, probs, dtype)
         if 0 in sizes:
-            output = allocate(sizes, self.dtype)
-        else:
-            output = _binomials(random, sizes, self.dtype, count, counts, probs)
-        ctx.set_output(0, output)
+            return allocate(sizes, dtype)
+        return _binomials(of_seed(seed), sizes, dtype, count, (counts, probs), draw)
+
+    class StatefulRandomBinomial(OpKernel):
+        """Numbers of a generator."""
+
+        def __init__(self, construction: OpKernelConstruction) -> None:
+            super().__init__(construction)
+            self.dtype: DataType = construction.get_attr("dtype")
+
+        def compute(self, ctx: OpKernelContext) -> None:
+            """Draw them."""
+            counts, probs = ctx.input(3), ctx.input(4)
+            sizes, count = _sizes(ctx.input(2), counts, probs, self.dtype)
+            algorithm = ctx.input(1)
+            require_scalar(algorithm, "algorithm must be of shape [], not {}")
+            parameters = math.prod(sizes) // count if count else 0
+            random = advanced_generator(ctx, int(algorithm), parameters * 200 * (count + 3) // 4)
+            if 0 in sizes:
+                output = allocate(sizes, self.dtype)
+            else:
+                output = _binomials(random, sizes, self.dtype, count, (counts, probs), draw)
+            ctx.set_output(0, output)
+
+    parameters = ["shape", "counts", "probs"]
+    register = partial(register_kernel, types={"T": _FLOATS, "dtype": _TYPES}, registry=registry)
+    register("StatelessRandomBinomial", host_memory=["seed", *parameters])(stateless)
+    stateful = "StatefulRandomBinomial"
+    register(stateful, host_memory=["resource", "algorithm", *parameters])(StatefulRandomBinomial)
 
 
 def _sizes(shape: Any, counts: Any, probs: Any, dtype: DataType) -> tuple[tuple[int, ...], int]:
@@ -255,33 +274,55 @@ def _sizes(shape: Any, counts: Any, probs: Any, dtype: DataType) -> tuple[tuple[
 
 
 def _binomials(
-    random: Philox, shape: tuple[int, ...], dtype: DataType, count: int, counts: Any, probs: Any
+    random: Philox,
+    shape: tuple[int, ...],
+    dtype: DataType,
+    count: int,
+    parameters: tuple[Any, Any],
+    draw: DrawSuccesses,
 ) -> Array:
-    counts, probs = (one.reshape(-1) for one in np.broadcast_arrays(counts, probs))
+    counts, probs = (one.reshape(-1) for one in np.broadcast_arrays(*parameters))
 
-    def draw(random: Philox, parameters: Array, numbers: Array) -> Array:
-        return _successes(random, counts[parameters], probs[parameters], numbers)
+    def values(random: Philox, parameters: Array, numbers: Array) -> Array:
+        return _successes(random, counts[parameters], probs[parameters], numbers, draw)
 
-    return sampled(random, shape, dtype, count, draw)
+    return sampled(random, shape, dtype, count, values)
 
 
-def _successes(random: Philox, counts: Array, probs: Array, numbers: Array) -> Array:
+def _successes(
+    random: Philox, counts: Array, probs: Array, numbers: Array, draw: DrawSuccesses
+) -> Array:
     """A number for each pair of parameters; NaN of a probability that is NaN."""
     one = probs.dtype.type(1)
     many = probs > 0.5
     rare = np.where(many, one - probs, probs)  # failures are counted where they are fewer
     few = ~(counts * rare >= _FEW_SUCCESSES)
     starts = numbers * np.where(few, np.uint64(_BLOCKS_OF_FEW), np.uint64(_BLOCKS_OF_MANY))
-    values = partial(uniforms_of_words, dtype=DataType.DT_DOUBLE)
-    uniform = Buffer(Streams(random, starts), values, len(counts), 2)
-    result = np.full(len(counts), np.nan)
     none, all_ = (counts <= 0) | (probs <= 0), probs >= 1
-    drawn = ~none & ~all_ & ~np.isnan(probs)
+    drawn = np.flatnonzero(~none & ~all_ & ~np.isnan(probs))
     count, prob = counts.astype(np.float64), rare.astype(np.float64)
-    _add_waits(uniform, count, prob, np.flatnonzero(drawn & few), result)
-    _reject_trials(uniform, count, prob, np.flatnonzero(drawn & ~few), result)
+    result = np.full(len(counts), np.nan)
+    result[drawn] = draw(random.place(), count[drawn], prob[drawn], few[drawn], starts[drawn])
     result = np.where(many, count - result, result)
     return np.where(none, 0.0, np.where(all_, count, result))
+
+
+def draw_successes(place: Array, counts: Array, probs: Array, few: Array, starts: Array) -> Array:
+    """How many trials succeed.
+
+    Args:
+        place: The place in the stream, as `Philox.place` gives it.
+        counts: How many trials there are, [n].
+        probs: How probable success is, at most half, [n].
+        few: Whether so few are expected that they are summed from waiting times, [n].
+        starts: How many blocks after the place each number's own stream begins, [n].
+    """
+    values = partial(uniforms_of_words, dtype=DataType.DT_DOUBLE)
+    uniform = Buffer(Streams(Philox.at(place), starts), values, len(counts), 2)
+    result = np.full(len(counts), np.nan)
+    _add_waits(uniform, counts, probs, np.flatnonzero(few), result)
+    _reject_trials(uniform, counts, probs, np.flatnonzero(~few), result)
+    return result
 
 
 def _add_waits(uniform: Buffer, count: Array, prob: Array, rows: Array, result: Array) -> None:
@@ -335,6 +376,10 @@ def _bound(count: Array, prob: Array, k: Array) -> Any:
 def _stirling_tail(k: Array) -> Array:
     square = (k + 1) * (k + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)
-    known = k < len(_STIRLING_TAILS)
-    table = _STIRLING_TAILS.take(np.where(known, k, 0).astype(np.intp), mode="clip")
+    known = k < len(STIRLING_TAILS)
+    table = STIRLING_TAILS.take(np.where(known, k, 0).astype(np.intp), mode="clip")
     return np.where(known, table, series)
+
+
+register_poissons(draw_poissons)
+register_binomials(draw_successes)

@@ -10,11 +10,12 @@ core/kernels/stateless_random_ops_v2.cc.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import OpKernelContext, allocate
+from opkernel.kernel import KernelRegistry, OpKernelContext, allocate
 from opkernel.opdef import InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.random.distributions import (
@@ -152,12 +153,17 @@ def keyed(draw: Draw) -> Callable[..., Draw]:
 
 
 def register_draws(
-    names: tuple[str, str], draw: Draw, types: Sequence[DataType], *parameters: str
+    names: tuple[str, str],
+    draw: Draw,
+    types: Sequence[DataType],
+    *parameters: str,
+    registry: KernelRegistry | None = None,
 ) -> None:
     """Register the kernels of two ops, one by a seed and one by a key; inputs that are parameters are on the host."""
     for name, host, make in ((names[0], "seed", seeded), (names[1], "alg", keyed)):
         memory = ["shape", host, *parameters]
-        register_kernel(name, types={"dtype": types}, host_memory=memory, factory=True)(make(draw))
+        register = partial(register_kernel, types={"dtype": types}, registry=registry)
+        register(name, host_memory=memory, factory=True)(make(draw))
 
 
 for _name, _draw in {
