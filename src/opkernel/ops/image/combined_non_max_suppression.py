@@ -3,26 +3,28 @@
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/non_max_suppression_op.cc.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import KernelRegistry, check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks, shape_rule
-from opkernel.ops.image.non_max_suppression import (
-    SelectionLimits,
+from opkernel.ops.image.box_selection import (
+    SelectByClass,
     box_corners,
-    box_overlap,
-    check_scalars,
+    select_by_class,
+    select_by_matrix,
     select_by_queue,
-    select_by_sorting,
     select_in_turn,
+    select_of_each_class,
 )
+from opkernel.ops.image.non_max_suppression import check_scalars
 from opkernel.ops.input_checks import require, require_equal, require_rank
-from opkernel.ops.libstdcxx_order import priority_queue_order, sort_order
+from opkernel.ops.libstdcxx_order import Partition, partition_by_numpy, sort_order
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import Array, DataType
 
 
@@ -113,73 +115,83 @@ def _check_boxes(boxes: Any, scores: Any) -> None:
         raise _other_scores(scores, boxes.shape[1])
 
 
-@register_kernel(COMBINED_NMS)
-def combined_nms(
-    boxes: Any,
-    scores: Any,
-    max_output_size_per_class: Any,
-    max_total_size: Any,
-    iou_threshold: Any,
-    score_threshold: Any,
-    *,
-    pad_per_class: bool,
-    clip_boxes: bool,
-) -> Any:
-    require_equal(boxes.shape[:1], scores.shape[:1], "boxes and scores must have same batch size")
-    per_class, total = _sizes(max_output_size_per_class, max_total_size)
-    check_scalars(iou_threshold=iou_threshold, score_threshold=score_threshold)
-    require(0 <= iou_threshold <= 1, "iou_threshold must be in [0, 1]")
-    _check_boxes(boxes, scores)
-    length = min(total, per_class * scores.shape[2]) if pad_per_class else total
-    check_allocation((scores.shape[0], length, 4), DataType.DT_FLOAT)
-    images = [
-        _detect(*image, length, per_class, iou_threshold, score_threshold)
-        for image in zip(boxes, scores, strict=True)
-    ]
-    result = np.zeros((len(images), length, 6), np.float32)
-    for row, found in zip(result, images, strict=True):
-        row[: len(found)] = found
-    nmsed_boxes = result[..., 2:]
-    if clip_boxes:
-        nmsed_boxes = np.clip(nmsed_boxes, 0, 1)
-    counts = np.array([len(found) for found in images], np.int32)
-    return nmsed_boxes.copy(), result[..., 1].copy(), result[..., 0].copy(), counts
+class CombinedSelecting(NamedTuple):
+    """The functions that select boxes, and that divide all those selected by their scores."""
+
+    select: SelectByClass
+    partition: Partition
 
 
-def _detect(
-    boxes: Array,
-    scores: Array,
-    limit: int,
-    per_class: int,
-    iou_threshold: Any,
-    score_threshold: Any,
-) -> Array:
+class _Limits(NamedTuple):
+    total: int
+    per_class: int
+    iou_threshold: Any
+    score_threshold: Any
+
+
+def register_combined_suppression(
+    by: CombinedSelecting, registry: KernelRegistry | None = None
+) -> None:
+    """Register the kernel of CombinedNonMaxSuppression with functions that select the boxes."""
+
+    def combined_nms(
+        boxes: Any,
+        scores: Any,
+        max_output_size_per_class: Any,
+        max_total_size: Any,
+        iou_threshold: Any,
+        score_threshold: Any,
+        *,
+        pad_per_class: bool,
+        clip_boxes: bool,
+    ) -> Any:
+        require_equal(
+            boxes.shape[:1], scores.shape[:1], "boxes and scores must have same batch size"
+        )
+        per_class, total = _sizes(max_output_size_per_class, max_total_size)
+        check_scalars(iou_threshold=iou_threshold, score_threshold=score_threshold)
+        require(0 <= iou_threshold <= 1, "iou_threshold must be in [0, 1]")
+        _check_boxes(boxes, scores)
+        length = min(total, per_class * scores.shape[2]) if pad_per_class else total
+        check_allocation((scores.shape[0], length, 4), DataType.DT_FLOAT)
+        limits = _Limits(length, per_class, np.float32(iou_threshold), score_threshold)
+        images = [_detect(by, *image, limits) for image in zip(boxes, scores, strict=True)]
+        result = np.zeros((len(images), length, 6), np.float32)
+        for row, found in zip(result, images, strict=True):
+            row[: len(found)] = found
+        nmsed_boxes = result[..., 2:]
+        if clip_boxes:
+            nmsed_boxes = np.clip(nmsed_boxes, 0, 1)
+        counts = np.array([len(found) for found in images], np.int32)
+        return nmsed_boxes.copy(), result[..., 1].copy(), result[..., 0].copy(), counts
+
+    register_kernel(COMBINED_NMS, registry=registry)(combined_nms)
+
+
+def _detect(by: CombinedSelecting, boxes: Array, scores: Array, limits: _Limits) -> Array:
     """The best boxes of one image, best first: class, score and coordinates of each."""
     count, classes = scores.shape
-    places = min(per_class, count)
+    places = min(limits.per_class, count)
     check_allocation((classes, places, 6), DataType.DT_FLOAT)
+    corners = box_corners(boxes.reshape(-1, 4)).reshape(5, *boxes.shape[:2]).transpose(2, 0, 1)
+    thresholds = np.array([limits.iou_threshold, limits.score_threshold], np.float32)
+    of_classes = np.ascontiguousarray(scores.T)
+    selected = select_of_each_class(
+        np.ascontiguousarray(corners), of_classes, places, thresholds, by.select
+    )
+    is_found = selected >= 0
+    numbers, found = selected[is_found], np.nonzero(is_found)[0]
     rows = np.zeros((classes, places, 6), np.float32)
-    rows[
-        ..., :2
-    ] = -1  # the class and the score of places that no box takes: TensorFlow sorts these, too
-    found = 0
-    for index in range(classes):
-        of_class = boxes[:, index if boxes.shape[1] > 1 else 0]
-        corners, scores_of_class = box_corners(of_class), scores[:, index]
-
-        def keeps(best: int, others: Array, corners: Array = corners) -> Any:
-            return ~(box_overlap(corners[:, others], corners[:, best]) > iou_threshold)
-
-        candidates = np.flatnonzero(scores_of_class > score_threshold)
-        in_turn = candidates[priority_queue_order(scores_of_class[candidates])]
-        kept = select_in_turn(in_turn, places, keeps)
-        found += len(kept)
-        rows[index, : len(kept), 0] = index
-        rows[index, : len(kept), 1] = scores_of_class[kept]
-        rows[index, : len(kept), 2:] = of_class[kept]
+    rows[..., :2] = -1  # places that no box takes: TensorFlow sorts these, too
+    rows[is_found, 0] = found
+    rows[is_found, 1] = of_classes[found, numbers]
+    rows[is_found, 2:] = boxes[numbers, np.minimum(found, len(corners) - 1)]
     rows = rows.reshape(-1, 6)
-    best: Array = rows[sort_order(rows[:, 1])[: min(found, limit)]]
+    best: Array = rows[sort_order(rows[:, 1], min(len(found), limits.total), by.partition)]
     return best
+
+
+register_combined_suppression(CombinedSelecting(select_by_class, partition_by_numpy))
 
 
 @register_kernel(NMS_WITH_OVERLAPS)
@@ -194,21 +206,23 @@ def nms_with_overlaps(
     if scores.shape != overlaps.shape[:1]:
         raise _other_scores(scores, overlaps.shape[0])
     require(max_output_size >= 0, "output size must be non-negative")
-    if np.isnan(overlap_threshold) or np.isnan(overlaps).any():
+    candidates = np.flatnonzero(scores > score_threshold)
+    most = min(len(candidates), int(max_output_size))
+    check_allocation((most,), DataType.DT_INT32)
+    if np.isnan(overlap_threshold) or np.isnan(overlaps.max(initial=0)):
         # What cannot be compared is not too much, but makes a score 0.
-        limits = SelectionLimits(max_output_size, overlap_threshold, score_threshold)
-        candidates = np.flatnonzero(scores > score_threshold)
-        selected, _ = select_by_queue(
-            scores, candidates, limits, lambda box, others: overlaps[box, others]
-        )
-    else:
-        candidates = np.flatnonzero(scores > score_threshold)
-        most = int(max_output_size)
-        check_allocation((min(len(candidates), most),), DataType.DT_INT32)
-        selected = select_by_sorting(
-            scores,
-            candidates,
+        limits = np.array([overlap_threshold, score_threshold, 0], np.float32)
+        numbers = select_by_queue(
+            scores[candidates],
             most,
-            lambda best, others: ~(overlaps[others, best] > overlap_threshold),
+            limits,
+            lambda some, others: overlaps[candidates[some][:, np.newaxis], candidates[others]],
         )
-    return np.array(selected, np.int32)
+        return candidates[numbers].astype(np.int32)
+
+    def strikes_out(boxes: Array, others: Array) -> Any:
+        return overlaps[boxes[:, np.newaxis], others] > overlap_threshold
+
+    in_turn = candidates[stable_order(-scores[candidates])]
+    selected = select_in_turn(in_turn, most, lambda *part: select_by_matrix(*part, strikes_out))
+    return selected.astype(np.int32)

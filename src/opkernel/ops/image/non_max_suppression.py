@@ -5,12 +5,10 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/non_max_suppression
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import KernelRegistry, check_allocation
 from opkernel.opdef import (
@@ -21,6 +19,15 @@ from opkernel.opdef import (
     register_op,
 )
 from opkernel.opdef.common_shapes.rules import check_ranks
+from opkernel.ops.image.box_selection import (
+    SelectPart,
+    SelectSoftly,
+    box_corners,
+    select_as_scores_change,
+    select_in_turn,
+    select_part,
+    select_softly,
+)
 from opkernel.ops.image.crop_and_resize import check_one_for_each_box
 from opkernel.ops.input_checks import require
 from opkernel.ops.math.elementwise import flush_subnormals
@@ -29,7 +36,7 @@ from opkernel.ops.stable_order import stable_order
 from opkernel.types import Array, DataType
 
 _TYPES = (DataType.DT_HALF, DataType.DT_FLOAT)
-MAX_COORDINATE = 1e9  # below it, no area is infinite and no overlap undefined
+_MAX_COORDINATE = 1e9  # below it, no area is infinite and no overlap undefined
 _FLOATS = "{half, float} = DT_FLOAT"
 _DOC = """Indices of boxes, best score first, none of which overlaps a better one too much.
 
@@ -143,6 +150,10 @@ class SelectionLimits(NamedTuple):
         require(0 <= self.iou_threshold <= 1, "iou_threshold must be in [0, 1]")
         require(self.soft_nms_sigma >= 0, "soft_nms_sigma_val must be non-negative")
 
+    def numbers(self, dtype: Any) -> Array:
+        """The limits other than the size, `[3]`."""
+        return np.array(self[1:], dtype)
+
 
 class _Selection(NamedTuple):
     indices: Array
@@ -159,11 +170,14 @@ class _Selection(NamedTuple):
         return _Selection(np.pad(self.indices, missing), np.pad(self.scores, missing))
 
 
-SelectBoxes = Callable[[Array, Array, int, Any], Any]
-"""A function as `select_boxes`."""
+class Selecting(NamedTuple):
+    """The functions that select boxes."""
+
+    part: SelectPart
+    softly: SelectSoftly
 
 
-def _select(select: SelectBoxes, boxes: Any, scores: Any, limits: SelectionLimits) -> _Selection:
+def _select(by: Selecting, boxes: Any, scores: Any, limits: SelectionLimits) -> _Selection:
     """The best box, then the best of the boxes left, and so on; the first of equal ones."""
     limits = SelectionLimits(*(flush_subnormals(np.asarray(limit), np) for limit in limits))
     limits.check()
@@ -174,149 +188,44 @@ def _select(select: SelectBoxes, boxes: Any, scores: Any, limits: SelectionLimit
     corners = box_corners(boxes.astype(np.float32))
     scores = flush_subnormals(scores, np)
     candidates = np.flatnonzero(scores > limits.score_threshold)
-
-    def overlap(box: int, others: Any) -> Array:
-        return box_overlap(corners[:, others], corners[:, box]).astype(scores.dtype)
-
-    if limits.soft_nms_sigma == 0 and np.abs(corners).max(initial=0) < MAX_COORDINATE:
-        in_turn = candidates[stable_order(-scores[candidates])]
-        selected = select(corners, in_turn, most, scores.dtype.type(limits.iou_threshold))
-        selected_scores: Any = scores[selected]
+    of_candidates = scores[candidates]
+    if limits.soft_nms_sigma == 0 and np.abs(corners).max(initial=0) < _MAX_COORDINATE:
+        threshold = scores.dtype.type(limits.iou_threshold)
+        selected = select_in_turn(
+            candidates[stable_order(-of_candidates)],
+            most,
+            lambda *part: by.part(corners, *part, threshold),
+        )
+        selected_scores = scores[selected]
     else:
-        selected, selected_scores = select_by_queue(scores, candidates, limits, overlap)
-    return _Selection(np.asarray(selected, np.int32), np.asarray(selected_scores, scores.dtype))
-
-
-def select_by_sorting(
-    scores: Array, candidates: Array, most: int, keeps: Callable[[int, Array], Array]
-) -> list[int]:
-    """For scores that do not change: as `select_in_turn`, the highest score first."""
-    return select_in_turn(candidates[stable_order(-scores[candidates])], most, keeps)
-
-
-def select_in_turn(left: Array, most: int, keeps: Callable[[int, Array], Array]) -> list[int]:
-    """The first of the boxes left, and so on: each box selected strikes out those left, all at once.
-
-    `keeps(box, others)` tells which of the others the box does not strike out.
-    """
-    selected: list[int] = []
-    while len(selected) < most and left.size:
-        check_time("selecting boxes")
-        best, left = int(left[0]), left[1:]
-        selected.append(best)
-        left = left[keeps(best, left)]
-    return selected
-
-
-def select_by_queue(
-    scores: Array,
-    candidates: Array,
-    limits: SelectionLimits,
-    overlap: Callable[[int, list[int]], Array],
-) -> tuple[list[int], list[Any]]:
-    """For scores that may change: a box is compared when it is the best of the queue.
-
-    A score may rise, if it is below 0; so it counts that a box is not compared any earlier. Where
-    its score changed it goes back into the queue, with the number of boxes it was compared to.
-
-    `overlap(box, others)` is how much a box overlaps each of the others.
-    """
-    queue = [(-scores[i], i, scores[i], 0) for i in candidates]
-    heapify(queue)
-    selected: list[int] = []
-    selected_scores = []
-    while len(selected) < limits.max_output_size and queue:
-        check_time("selecting boxes")
-        _, box, score, compared = heappop(queue)
-        overlaps = overlap(box, selected[compared:][::-1]).astype(scores.dtype)
-        new_score = _reduced(score, overlaps, limits)
-        if new_score == score:
-            selected.append(box)
-            selected_scores.append(score)
-        elif new_score > limits.score_threshold:
-            heappush(queue, (-new_score, box, new_score, len(selected)))
-    return selected, selected_scores
-
-
-def _reduced(score: Any, overlaps: Array, limits: SelectionLimits) -> Any:
-    """The score of a box that overlaps so much with those selected; -inf to drop the box."""
-    sigma = limits.soft_nms_sigma
-    if sigma > 0:
-        decay = score.dtype.type(-0.5) / score.dtype.type(sigma)
-        weights = np.exp(decay * overlaps * overlaps)
-    else:
-        weights = (overlaps <= limits.iou_threshold).astype(score.dtype)
-    running = np.multiply.accumulate(np.concatenate([[score], weights]), dtype=score.dtype)
-    is_dropped = (running[1:] <= limits.score_threshold).any()
-    if sigma == 0:
-        is_dropped |= (overlaps > limits.iou_threshold).any()
-    return -np.inf if is_dropped else running[-1]
-
-
-def box_corners(boxes: Array, *, xp: Any = np) -> Array:
-    """y, x of the lower corner, y, x of the upper one, and the area; a row each."""
-    first, second = boxes[:, :2].T, boxes[:, 2:].T
-    lower = xp.where(second < first, second, first)
-    upper = xp.where(first < second, second, first)
-    corners: Array = xp.concatenate([lower, upper, xp.prod(upper - lower, axis=0, keepdims=True)])
-    return corners
-
-
-def select_boxes(corners: Array, in_turn: Array, most: int, iou_threshold: Any) -> Any:
-    """The first box, then the first of those left that it does not overlap too much, and so on.
-
-    Args:
-        corners: [5, boxes]: as `box_corners` gives them; finite.
-        in_turn: [candidates]: the numbers of the boxes to choose from, the best first.
-        most: At most so many are selected.
-        iou_threshold: How much two boxes may overlap, in the type that overlaps are rounded to.
-
-    Returns:
-        The numbers of the boxes, `[selected]`.
-    """
-    round_to = type(iou_threshold)
-
-    def keeps(best: int, others: Array) -> Array:
-        overlap = box_overlap(corners[:, others], corners[:, best])
-        kept: Array = overlap.astype(round_to) <= iou_threshold
-        return kept
-
-    return select_in_turn(in_turn, most, keeps)
-
-
-def box_overlap(boxes: Array, box: Array, *, xp: Any = np) -> Array:
-    """The intersection of each box with one, as a part of their union; 0 for empty boxes."""
-    height = xp.minimum(boxes[2], box[2]) - xp.maximum(boxes[0], box[0])
-    width = xp.minimum(boxes[3], box[3]) - xp.maximum(boxes[1], box[1])
-    intersection = xp.maximum(height, 0) * xp.maximum(width, 0)
-    is_empty = (boxes[4] <= 0) | (box[4] <= 0)
-    parts: Array = xp.where(
-        is_empty, np.float32(0), intersection / (boxes[4] + box[4] - intersection)
-    )
-    return parts
+        numbers, selected_scores = select_as_scores_change(
+            corners[:, candidates], of_candidates, most, limits.numbers(scores.dtype), by.softly
+        )
+        selected = candidates[numbers]
+    return _Selection(selected.astype(np.int32), selected_scores)
 
 
 def register_suppression(
-    select: SelectBoxes,
+    by: Selecting,
     types: Sequence[DataType] = _TYPES,
     registry: KernelRegistry | None = None,
 ) -> None:
-    """Register the kernels of NonMaxSuppression to V5 with a function that selects the boxes."""
+    """Register the kernels of NonMaxSuppression to V5 with functions that select the boxes."""
 
     def nms(boxes: Any, scores: Any, max_output_size: Any, *, iou_threshold: float) -> Any:
         limits = SelectionLimits(max_output_size, np.float32(iou_threshold))
-        return _select(select, boxes, scores, limits).indices
+        return _select(by, boxes, scores, limits).indices
 
     def nms_by_thresholds() -> Callable[..., Any]:
         return lambda boxes, scores, *limits: (
-            _select(select, boxes, scores, SelectionLimits(*limits)).indices
+            _select(by, boxes, scores, SelectionLimits(*limits)).indices
         )
 
     def nms_padded(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
         """The scores are outputs where there is a limit for them to change by, `soft_nms_sigma`."""
 
         def selected(boxes: Any, scores: Any, *limits: Any) -> Any:
-            selection = _select(select, boxes, scores, SelectionLimits(*limits))
+            selection = _select(by, boxes, scores, SelectionLimits(*limits))
             result = selection.padded(int(limits[0])) if pad_to_max_output_size else selection
             if len(limits) < len(SelectionLimits._fields):
                 return result.indices, selection.count
@@ -330,4 +239,4 @@ def register_suppression(
     of_types(NMS_V4, NMS_V5)(nms_padded)
 
 
-register_suppression(select_boxes)
+register_suppression(Selecting(select_part, select_softly))

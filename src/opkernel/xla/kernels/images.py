@@ -12,8 +12,8 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
+from opkernel.ops.image.box_selection import box_corners, box_overlap
 from opkernel.ops.image.crop_and_resize import check_one_for_each_box
-from opkernel.ops.image.non_max_suppression import box_corners, box_overlap
 from opkernel.ops.image.resize import check_alignment, cubic, linear, nearest
 from opkernel.ops.image.resize_grad import check_gradient, check_nearest_gradient
 from opkernel.ops.registration import NARROW_FLOATS
