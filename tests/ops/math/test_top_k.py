@@ -133,3 +133,20 @@ def test_a_recall_of_nan_is_let_pass_where_it_is_not_used():
             1,
             2,
         ]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64, np.uint8])
+@pytest.mark.parametrize("levels", [1, 3, 10**6], ids=["all equal", "many equal", "different"])
+@pytest.mark.parametrize("k", [1, 7, 300, 3000])
+def test_long_rows(dtype, levels, k):
+    draw = np.random.default_rng(k)
+    x = (draw.integers(0, levels, (2, 5000)) % 60_000).astype(dtype)
+    x[1].sort()
+    if x.dtype.kind == "f":
+        x[:, 1000:1100] = np.nan
+        x[:, ::3] = -np.inf
+    keys = np.where(np.isnan(x), -np.inf, x) if x.dtype.kind == "f" else x.astype(np.int64)
+    expected = [sorted(range(5000), key=lambda i: (-row[i], i))[:k] for row in keys.tolist()]
+    values, places = raw_ops.TopKV2(input=x, k=np.int32(k))
+    np.testing.assert_array_equal(places, np.int32(expected), strict=True)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, places, 1), strict=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
-from opkernel.device.work_clock import in_time
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import by_rows
 from opkernel.opdef import InferenceContext, register_op
@@ -33,6 +33,8 @@ from opkernel.ops.registration import INDEX, REAL_NUMBERS, WIDE_INDEX, register_
 from opkernel.types import Array, DataType
 
 _SORT_ALL_BELOW = 64  # so few columns are sorted faster than parted
+_LONG = 4096  # rows of so many columns are gone through one by one
+_SETS, _FEWEST_SETS = 16, 512  # into how many sets their columns are divided, four for each of `k`
 
 
 def top_k_shape(c: InferenceContext) -> None:
@@ -126,20 +128,46 @@ def top_indices(x: Array, k: int) -> Array:
 
     Of equal elements the leftmost comes first; NaN counts as -inf (`_as_compared` has its place in TensorFlow).
     """
-    if x.dtype.kind not in "iuf":  # bfloat16: NumPy does not sort it
+    if x.dtype.kind not in "iuf" or x.dtype == np.float16:  # slower, or not sorted by NumPy
         x = x.astype(np.float32)
-    if x.dtype.kind == "f":
+    if x.dtype.kind == "f" and x.size and np.isnan(x.max()):
         x = np.fmax(x, x.dtype.type(-np.inf))
     rows, columns = x.shape
+    if k == 1:
+        return x.argmax(axis=1)[:, np.newaxis]
     if k == columns or columns < _SORT_ALL_BELOW:
         return _descending(x)[:, :k]
     if k == 0:
         return np.empty((rows, 0), np.intp)
+    if _is_long(columns, k):
+        return np.stack([_top_of_long_row(row, k) for row in in_time(x, SLOW)])
     least = np.partition(x, columns - k)[:, columns - k, None]
     above, equal = x > least, x == least
     room = k - np.count_nonzero(above, axis=1, keepdims=True)
     chosen = np.nonzero(above | (equal & (np.cumsum(equal, axis=1) <= room)))[1].reshape(rows, k)
     return np.take_along_axis(chosen, _descending(np.take_along_axis(x, chosen, 1)), 1)
+
+
+def _is_long(columns: int, k: int) -> bool:
+    return columns >= _LONG and columns >= _SETS * k
+
+
+def _top_of_long_row(row: Array, k: int) -> Array:
+    """As `top_indices`, of one row without NaN, most of which is dropped at first glance.
+
+    The columns are divided into some sets. The `k`-th largest of the largest elements of sets is a bound: at least `k` elements
+    reach it, and few exceed it.
+    """
+    sets = max(_SETS * k // 4, _FEWEST_SETS)
+    depth = len(row) // sets
+    largest = row[: depth * sets].reshape(depth, sets).max(axis=0)
+    bound = np.partition(largest, sets - k)[sets - k]
+    places = np.flatnonzero(row > bound)
+    if len(places) < k:
+        at_bound = np.flatnonzero(row == bound)[: k - len(places)]
+        places = np.sort(np.concatenate([places, at_bound]))
+    chosen: Array = places[top_indices(row[places][np.newaxis], k)[0]]
+    return chosen
 
 
 def _descending(x: Array) -> Array:
