@@ -244,7 +244,8 @@ def _divide(scores: Array, order: Array) -> int:
     left, right = low[:count], high[:count]
     for one in (scores, order):
         one[left], one[right] = one[right], one[left]
-    return min([*low[count : count + 1].tolist(), *right[-1:].tolist()])
+    stops: list[int] = [*low[count : count + 1].tolist(), *right[-1:].tolist()]
+    return min(stops)
 
 
 def _partition_few(scores: list[float], order: list[int], first: int, depth: int) -> None:

@@ -35,6 +35,7 @@ LOOPS = KernelProvider(
             "StatelessRandomGamma",
             "StatelessRandomPoisson",
         ),
+        f"{__name__}.loops.crops": ("CropAndResize",),
     },
 )
 """Kernels as loops in Python, which Numba compiles."""

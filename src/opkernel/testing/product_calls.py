@@ -303,6 +303,16 @@ def _einsum(draw: _Draw) -> _Case:
     return {"T": draw.choice(_TYPES), "N": 2, "equation": equation}, [first, second]
 
 
+def _crop_gradient(draw: _Draw) -> _Case:
+    """Boxes that reach beyond images, and a few places in each."""
+    count, batch, depth = _size(draw, 1, 3, 20), draw.choice([1, 4]), draw.choice([1, 3, 20])
+    rows, columns, height, width = (draw.choice([1, 2, 5, 9]) for _ in range(4))
+    box_index = np.array([draw.randrange(batch) for _ in range(count)], np.int32)
+    image_size = np.array([batch, height, width, depth], np.int32)
+    attrs = {"T": DataType.DT_FLOAT, "method": draw.choice(["bilinear", "nearest"])}
+    return attrs, [[count, rows, columns, depth], [count, 4], box_index, image_size]
+
+
 _CASES: dict[str, Callable[[_Draw], _Case]] = {
     "BatchMatMulV2": _batch_matmul,
     "Conv": _conv(2),
@@ -314,6 +324,7 @@ _CASES: dict[str, Callable[[_Draw], _Case]] = {
     "Conv3DBackpropFilterV2": _conv(3, "by_filter"),
     "Conv3DBackpropInput": _conv(3, "like_both"),
     "Conv3DBackpropInputV2": _conv(3, "by_input"),
+    "CropAndResizeGradImage": _crop_gradient,
     "DepthwiseConv2dNative": _depthwise(),
     "DepthwiseConv2dNativeBackpropFilter": _depthwise("by_filter"),
     "DepthwiseConv2dNativeBackpropInput": _depthwise("by_input"),

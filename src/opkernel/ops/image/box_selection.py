@@ -337,5 +337,7 @@ def _weights(overlaps: Array, limits: Array) -> Array:
     if sigma > 0:
         decay = overlaps.dtype.type(-0.5) / sigma
         weights = np.exp((decay * overlaps * overlaps).astype(np.float64))
-        return weights.astype(overlaps.dtype)
-    return np.where(overlaps > iou_threshold, -1, overlaps <= iou_threshold)
+        soft: Array = weights.astype(overlaps.dtype)
+        return soft
+    hard: Array = np.where(overlaps > iou_threshold, -1, overlaps <= iou_threshold)
+    return hard

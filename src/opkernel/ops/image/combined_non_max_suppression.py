@@ -224,5 +224,9 @@ def nms_with_overlaps(
         return overlaps[boxes[:, np.newaxis], others] > overlap_threshold
 
     in_turn = candidates[stable_order(-scores[candidates])]
-    selected = select_in_turn(in_turn, most, lambda *part: select_by_matrix(*part, strikes_out))
+    selected = select_in_turn(
+        in_turn,
+        most,
+        lambda left, chosen, count: select_by_matrix(left, chosen, count, strikes_out),
+    )
     return selected.astype(np.int32)

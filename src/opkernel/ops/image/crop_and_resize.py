@@ -3,23 +3,21 @@
 A box is [y1, x1, y2, x2], where 0 and 1 are the centers of the first and the last pixel; it may lie
 outside of the image, and y2 may be less than y1, which flips the crop.
 
-CropAndResizeGradImage and CropAndResizeGradBoxes: gradients by the images and by the boxes.
-
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/crop_and_resize_op.cc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, OutOfRangeError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import KernelRegistry, check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.common_shapes.rules import outputs_as_inputs, shape_held_by
 from opkernel.ops.image.resize import sized_image_shape
 from opkernel.ops.input_checks import require, require_equal, require_rank, require_vector
 from opkernel.ops.registration import REAL_NUMBERS, register_kernel
@@ -77,8 +75,8 @@ class Samples(NamedTuple):
     is_inside: Any
 
 
-def samples(starts: Any, ends: Any, size: int, crop: int, xp: Any) -> Samples:
-    """Where boxes that reach from `starts` to `ends` are sampled in an image of `size` pixels.
+def sampled_places(starts: Any, ends: Any, size: int, crop: int, xp: Any) -> Any:
+    """The places `[boxes, crop]` that boxes from `starts` to `ends` are sampled at; -1 outside of the `size` pixels.
 
     Raises:
         InvalidArgumentError: a place is NaN; TensorFlow would read beyond the image.
@@ -90,7 +88,12 @@ def samples(starts: Any, ends: Any, size: int, crop: int, xp: Any) -> Samples:
         places = (0.5 * (starts + ends) * (size - 1))[:, None]
     are_numbers = xp is not np or not np.isnan(places).any()
     require(are_numbers, "Boxes are too large, or contain an element that is not a number")
-    is_inside = (places >= 0) & (places <= size - 1)
+    return xp.where((places >= 0) & (places <= size - 1), places, np.float32(-1))
+
+
+def samples(places: Any, xp: Any) -> Samples:
+    """The pixels around `sampled_places`."""
+    is_inside = places >= 0
     places = xp.where(is_inside, places, xp.zeros_like(places))
     floor = xp.floor(places)
     fraction = places - floor
@@ -157,33 +160,115 @@ def _bilinear(image: Any, index: Any, rows: Samples, columns: Samples) -> Any:
     return top + (bottom - top) * rows.fraction[:, :, None, None]
 
 
-@register_kernel(
-    CROP_AND_RESIZE, types={"T": REAL_NUMBERS}, host_memory=["crop_size"], factory=True
-)
-def crop_and_resize(
-    *, method: str, extrapolation_value: float, xp: Any
-) -> Callable[[Any, Any, Any, Any], Any]:
-    interpolate = _bilinear if method == "bilinear" else _nearest
-    outside = np.float32(extrapolation_value)
+Crop = Callable[[Any, Any, Any, Any, Any, Any], Any]
+"""A function as `crop_bilinear`."""
 
-    def kernel(image: Any, boxes: Any, box_ind: Any, crop_size: Any) -> Any:
-        check_images("input image", image, "image")
-        count = check_boxes(boxes, box_ind)
-        size = _crop_size(crop_size)
-        batch, height, width, depth = image.shape
-        shape = check_allocation((count, *size, depth), DataType.DT_FLOAT)
-        if count == 0:
-            return xp.zeros(shape, dtype=np.float32)
-        check_box_index(box_ind, batch)
-        if xp is np and not np.isfinite(boxes).all():
-            raise InvalidArgumentError("Boxes contains at least one element that is not finite")
-        rows = samples(boxes[:, 0], boxes[:, 2], height, size[0], xp)
-        columns = samples(boxes[:, 1], boxes[:, 3], width, size[1], xp)
-        crops = interpolate(image, box_ind[:, None, None], rows, columns)
-        is_inside = rows.is_inside[:, :, None] & columns.is_inside[:, None, :]
-        return xp.where(is_inside[..., None], crops, outside)
 
-    return kernel
+def crop_bilinear(
+    image: Array, box_index: Array, rows: Array, columns: Array, outside: Any, crops: Array
+) -> None:
+    """Fill the crops of some boxes.
+
+    Args:
+        image: [batch, height, width, channels].
+        box_index: [boxes].
+        rows: [boxes, crop height]: as `sampled_places` gives them.
+        columns: [boxes, crop width].
+        outside: float32: what there is outside of the image.
+        crops: [boxes, crop height, crop width, channels], float32.
+    """
+    _crop(_bilinear, image, box_index, rows, columns, outside, crops)
+
+
+def crop_nearest(*arguments: Any) -> None:
+    """As `crop_bilinear`, from the nearest pixels."""
+    _crop(_nearest, *arguments)
+
+
+def _crop(
+    interpolate: Callable[..., Any],
+    image: Any,
+    box_index: Any,
+    rows: Any,
+    columns: Any,
+    *outside_and_crops: Any,
+) -> None:
+    outside, crops = outside_and_crops
+    crops[...] = _cropped(interpolate, image, box_index, rows, columns, outside, np)
+
+
+def _cropped(
+    interpolate: Callable[..., Any],
+    image: Any,
+    box_index: Any,
+    row_places: Any,
+    column_places: Any,
+    *outside_and_xp: Any,
+) -> Any:
+    outside, xp = outside_and_xp
+    rows, columns = samples(row_places, xp), samples(column_places, xp)
+    crops = interpolate(image, box_index[:, None, None], rows, columns)
+    is_inside = rows.is_inside[:, :, None] & columns.is_inside[:, None, :]
+    return xp.where(is_inside[..., None], crops, outside)
+
+
+def some_boxes(count: int, of_one: int) -> Iterable[slice]:
+    """Parts of so many boxes, each with `of_one` elements, with looks at the clock between them."""
+    step = max(_AT_ONCE // max(of_one, 1), 1)
+    starts = in_time(range(0, count, step), SLOW, "cropping images")
+    return (slice(start, start + step) for start in starts)
+
+
+_AT_ONCE = 1 << 17
+"""About so many elements are computed at a time: the arrays stay in the processor's cache."""
+
+
+def register_crop_and_resize(
+    bilinear: Crop,
+    types: Sequence[DataType] = REAL_NUMBERS,
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register the kernel of CropAndResize with a function that crops."""
+
+    def crop_and_resize(
+        *, method: str, extrapolation_value: float, xp: Any
+    ) -> Callable[[Any, Any, Any, Any], Any]:
+        is_bilinear = method == "bilinear"
+        crop, interpolate = (bilinear, _bilinear) if is_bilinear else (crop_nearest, _nearest)
+        outside = np.float32(extrapolation_value)
+
+        def kernel(image: Any, boxes: Any, box_ind: Any, crop_size: Any) -> Any:
+            check_images("input image", image, "image")
+            count = check_boxes(boxes, box_ind)
+            size = _crop_size(crop_size)
+            batch, height, width, depth = image.shape
+            shape = check_allocation((count, *size, depth), DataType.DT_FLOAT)
+            if count == 0:
+                return xp.zeros(shape, dtype=np.float32)
+            check_box_index(box_ind, batch)
+            if xp is np and not np.isfinite(boxes).all():
+                raise InvalidArgumentError("Boxes contains at least one element that is not finite")
+            rows = sampled_places(boxes[:, 0], boxes[:, 2], height, size[0], xp)
+            columns = sampled_places(boxes[:, 1], boxes[:, 3], width, size[1], xp)
+            if xp is not np:
+                return _cropped(interpolate, image, box_ind, rows, columns, outside, xp)
+            crops = np.empty(shape, np.float32)
+            for some in some_boxes(count, size[0] * size[1] * depth):
+                crop(image, box_ind[some], rows[some], columns[some], outside, crops[some])
+            return crops
+
+        return kernel
+
+    register_kernel(
+        CROP_AND_RESIZE,
+        types={"T": types},
+        host_memory=["crop_size"],
+        factory=True,
+        registry=registry,
+    )(crop_and_resize)
+
+
+register_crop_and_resize(crop_bilinear)
 
 
 @g.register_gradient("CropAndResize", not_derivative="boxes have the gradient of method 'bilinear'")
@@ -197,136 +282,3 @@ def crop_and_resize_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
         )
     for_boxes = g.nodes.CropAndResizeGradBoxes(grad, image, boxes, box_index)
     return for_image, for_boxes, None, None
-
-
-CROP_AND_RESIZE_GRAD_IMAGE = register_op(
-    "CropAndResizeGradImage(grads: float, boxes: float, box_ind: int32, image_size: int32) -> output: T",
-    attrs=["T: {float, half, double}", "method: {'bilinear', 'nearest'} = 'bilinear'"],
-    shape_fn=shape_held_by(3, rank=4),
-    doc="The gradient of CropAndResize by its images, whose shape is `image_size`.",
-)
-
-CROP_AND_RESIZE_GRAD_BOXES = register_op(
-    "CropAndResizeGradBoxes(grads: float, image: T, boxes: float, box_ind: int32) -> output: float",
-    attrs=[f"T: {{{TYPES_SPEC}}}", "method: {'bilinear'} = 'bilinear'"],
-    shape_fn=outputs_as_inputs(2),
-    doc="The gradient of CropAndResize by its boxes.",
-)
-
-
-def _check_grads(grads: Any, boxes: Any, box_index: Any) -> int:
-    """The number of boxes."""
-    count = check_boxes(boxes, box_index)
-    if grads.shape[0] != count:
-        raise InvalidArgumentError(
-            f"boxes and grads have incompatible shape: {count} boxes, grads of {list(grads.shape)}"
-        )
-    return count
-
-
-def _image_size(image_size: Any, depth: int) -> tuple[int, ...]:
-    require_vector(image_size, "image_size must be 1-D{}")
-    require_equal(image_size.shape, (4,), "image_size must have 4 elements{}")
-    size = tuple(int(v) for v in image_size)
-    if size[1] <= 0 or size[2] <= 0:
-        raise InvalidArgumentError(f"image dimensions must be positive, got {list(size)}")
-    require_equal(size[3], depth, "image_size and grads are incompatible: {} and {} channels")
-    return size
-
-
-def _shares(
-    grads: Array, rows: Samples, columns: Samples, method: str
-) -> Iterator[tuple[Array, Array, Array]]:
-    """To which rows and columns a share of the gradient goes, and the share."""
-    if method == "nearest":
-        yield rows.nearest, columns.nearest, grads
-        return
-    row_fraction = rows.fraction[:, :, None, None]
-    column_fraction = columns.fraction[:, None, :, None]
-    for row, of_row in (
-        (rows.lower, (1 - row_fraction) * grads),
-        (rows.upper, row_fraction * grads),
-    ):
-        yield row, columns.lower, (1 - column_fraction) * of_row
-        yield row, columns.upper, column_fraction * of_row
-
-
-@register_kernel(
-    CROP_AND_RESIZE_GRAD_IMAGE,
-    types={"T": (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)},
-    host_memory=["image_size"],
-)
-def grad_image(
-    grads: Any, boxes: Any, box_ind: Any, image_size: Any, *, method: str, T: DataType
-) -> Any:
-    """Shares are rounded to the type of the images before they are added up."""
-    check_images("grads image", grads, "grads")
-    count = _check_grads(grads, boxes, box_ind)
-    size = _image_size(image_size, grads.shape[3])
-    output = np.zeros(check_allocation(size, T), T.numpy_dtype)
-    if count == 0:
-        return output
-    check_box_index(box_ind, size[0])
-    rows = samples(boxes[:, 0], boxes[:, 2], size[1], grads.shape[1], np)
-    columns = samples(boxes[:, 1], boxes[:, 3], size[2], grads.shape[2], np)
-    shares = list(_shares(grads, rows, columns, method))
-    # TensorFlow's loops round the sums in this order: one share of a pixel after the other, then the
-    # next pixel.
-    row = np.stack([share[0] for share in shares], axis=-1)[:, :, np.newaxis]
-    column = np.stack([share[1] for share in shares], axis=-1)[:, np.newaxis]
-    values = np.stack([share[2] for share in shares], axis=3)
-    index = np.broadcast_arrays(box_ind.reshape(-1, 1, 1, 1), row, column)
-    is_inside = rows.is_inside[:, :, np.newaxis] & columns.is_inside[:, np.newaxis]
-    np.add.at(output, tuple(i[is_inside] for i in index), values[is_inside].astype(output.dtype))
-    return output
-
-
-def _end_gradients(of_places: Array, size: int, crop: int) -> tuple[Array, Array]:
-    """From the gradients by the places `[boxes, crop]`, those by the start and the end of boxes."""
-    if crop == 1:
-        half = of_places[:, 0] * np.float32(0.5 * (size - 1))
-        return half, half
-    ratio = np.float32(size - 1) / np.float32(crop - 1)
-    to_end = np.arange(crop, dtype=np.float32) * ratio
-    return (of_places * (size - 1 - to_end)).sum(axis=1), (of_places * to_end).sum(axis=1)
-
-
-def _slopes(image: Any, box_ind: Any, rows: Samples, columns: Samples) -> tuple[Array, Array]:
-    """How much the crops change where their places move down, and to the right, by a pixel."""
-
-    def pixels(row: Array, column: Array) -> Array:
-        index = box_ind[:, None, None], row[:, :, None], column[:, None, :]
-        return np.asarray(image[index], np.float32)
-
-    def mixed(first: Array, second: Array, fraction: Array) -> Any:
-        return (1 - fraction) * first + fraction * second
-
-    top_left, top_right = (pixels(rows.lower, c) for c in (columns.lower, columns.upper))
-    bottom_left, bottom_right = (pixels(rows.upper, c) for c in (columns.lower, columns.upper))
-    row_fraction = rows.fraction[:, :, None, None]
-    column_fraction = columns.fraction[:, None, :, None]
-    return (
-        mixed(bottom_left - top_left, bottom_right - top_right, column_fraction),
-        mixed(top_right - top_left, bottom_right - bottom_left, row_fraction),
-    )
-
-
-@register_kernel(CROP_AND_RESIZE_GRAD_BOXES, types={"T": REAL_NUMBERS})
-def grad_boxes(grads: Any, image: Any, boxes: Any, box_ind: Any) -> Any:
-    check_images("grads image", grads, "grads")
-    check_images("input image", image, "image")
-    batch, height, width, depth = image.shape
-    require_equal(depth, grads.shape[3], "image, grads depth differ: {} and {} channels")
-    if _check_grads(grads, boxes, box_ind) == 0:
-        return np.zeros((0, 4), np.float32)
-    check_box_index(box_ind, batch)
-    rows = samples(boxes[:, 0], boxes[:, 2], height, grads.shape[1], np)
-    columns = samples(boxes[:, 1], boxes[:, 3], width, grads.shape[2], np)
-
-    down, across = _slopes(image, box_ind, rows, columns)
-    is_inside = (rows.is_inside[:, :, None] & columns.is_inside[:, None, :])[..., None]
-    of_rows = np.where(is_inside, down * grads, np.float32(0)).sum(axis=(2, 3))
-    of_columns = np.where(is_inside, across * grads, np.float32(0)).sum(axis=(1, 3))
-    y1, y2 = _end_gradients(of_rows, height, grads.shape[1])
-    x1, x2 = _end_gradients(of_columns, width, grads.shape[2])
-    return np.stack([y1, x1, y2, x2], axis=1)

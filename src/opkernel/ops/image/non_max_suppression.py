@@ -194,7 +194,7 @@ def _select(by: Selecting, boxes: Any, scores: Any, limits: SelectionLimits) -> 
         selected = select_in_turn(
             candidates[stable_order(-of_candidates)],
             most,
-            lambda *part: by.part(corners, *part, threshold),
+            lambda left, chosen, count: by.part(corners, left, chosen, count, threshold),
         )
         selected_scores = scores[selected]
     else:

@@ -134,7 +134,8 @@ def top_indices(x: Array, k: int) -> Array:
         x = np.fmax(x, x.dtype.type(-np.inf))
     rows, columns = x.shape
     if k == 1:
-        return x.argmax(axis=1)[:, np.newaxis]
+        best: Array = x.argmax(axis=1)
+        return best[:, np.newaxis]
     if k == columns or columns < _SORT_ALL_BELOW:
         return _descending(x)[:, :k]
     if k == 0:
