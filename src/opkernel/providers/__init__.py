@@ -36,6 +36,7 @@ LOOPS = KernelProvider(
             "StatelessRandomPoisson",
         ),
         f"{__name__}.loops.crops": ("CropAndResize",),
+        f"{__name__}.loops.pools": ("FractionalAvgPool", "FractionalMaxPool"),
     },
 )
 """Kernels as loops in Python, which Numba compiles."""

@@ -13,6 +13,7 @@ import itertools
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import KernelRegistry, check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.input_checks import require, require_equal, require_rank, require_vector
+from opkernel.ops.nn.pooling import lowest
 from opkernel.ops.random.philox import Philox, words_one_by_one
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
@@ -199,28 +201,51 @@ def _steps(firsts: Any, lasts: Any) -> Iterator[tuple[Any, Any]]:
         yield np.minimum(firsts + step, lasts), firsts + step <= lasts
 
 
-def _largest(value: Any, rows: tuple[Any, Any], columns: tuple[Any, Any]) -> Any:
-    """The largest numbers; TensorFlow's begin with the lowest finite one, and pass over NaN."""
-    if value.dtype.kind == "f":
-        value = np.fmax(value, np.finfo(value.dtype).min)
-    for axis, (firsts, lasts) in ((1, rows), (2, columns)):
-        parts = (value.take(index, axis) for index, _ in _steps(firsts, lasts))
-        value = np.fmax.reduce([*parts])
-    return value
+PoolWindows = Callable[[Any, Any, Any, Any], Any]
+"""A function as `sum_of_windows`."""
 
 
-def _mean(value: Any, rows: tuple[Any, Any], columns: tuple[Any, Any]) -> Any:
-    dtype = value.dtype
-    for axis, (firsts, lasts) in ((1, rows), (2, columns)):
-        total = np.zeros_like(value.take(firsts, axis))
-        for index, has in _steps(firsts, lasts):
-            has = has.reshape([-1 if i == axis else 1 for i in range(4)])
-            total += np.where(has, value.take(index, axis), 0).astype(dtype)
-        value = total
-    counts = _sizes(rows)[:, None, None] * _sizes(columns)[None, :, None]
+def sum_of_windows(image: Any, rows: Any, columns: Any, out: Any) -> None:
+    """Add up windows row by row.
+
+    Args:
+        image: [height, width, channels].
+        rows: [2, windows], int64: the first and the last row of each window.
+        columns: [2, windows], int64.
+        out: [windows, windows, channels], of the type of the image: what to begin with, which is changed.
+    """
+    for row, has_row in _steps(*rows):
+        line = image.take(row, 0)
+        for column, has_column in _steps(*columns):
+            is_part = (has_row[:, np.newaxis] & has_column)[..., np.newaxis]
+            out += np.where(is_part, line.take(column, 1), out.dtype.type(0))
+
+
+def largest_of_windows(image: Any, rows: Any, columns: Any, out: Any) -> None:
+    """As `sum_of_windows`, with the largest numbers; TensorFlow begins with the lowest finite one, and passes over NaN."""
+    parts = [image.take(row, 0) for row, _ in _steps(*rows)]
+    lines = np.fmax.reduce(parts)
+    for column, _ in _steps(*columns):
+        np.fmax(out, lines.take(column, 1), out=out)
+
+
+def _pooled_images(
+    pool: PoolWindows, least: Any, value: Any, rows: tuple[Any, Any], columns: tuple[Any, Any]
+) -> Any:
+    rows_of, columns_of = np.stack(rows), np.stack(columns)
+    shape = (len(value), rows_of.shape[1], columns_of.shape[1], value.shape[3])
+    out = np.full(shape, least, value.dtype)
+    for image, pooled in in_time(list(zip(value, out, strict=True)), SLOW, "pooling images"):
+        pool(image, rows_of, columns_of, pooled)
+    return out
+
+
+def _mean(total: Any, rows: tuple[Any, Any], columns: tuple[Any, Any]) -> Any:
+    dtype = total.dtype
+    counts = (_sizes(rows)[:, None, None] * _sizes(columns)[None, :, None]).astype(dtype)
     if dtype.kind == "f":
-        return value / counts.astype(dtype)
-    return ((value - np.fmod(value, counts.astype(dtype))) // counts).astype(dtype)
+        return total / counts
+    return ((total - np.fmod(total, counts)) // counts).astype(dtype)
 
 
 def _sizes(windows: tuple[Any, Any]) -> Any:
@@ -228,8 +253,23 @@ def _sizes(windows: tuple[Any, Any]) -> Any:
     return lasts - firsts + 1
 
 
-register_kernel(FRACTIONAL_AVG_POOL, types={"T": _TYPES}, factory=True)(_pool(_mean))
-register_kernel(FRACTIONAL_MAX_POOL, types={"T": _TYPES}, factory=True)(_pool(_largest))
+def register_fractional_pools(
+    add: PoolWindows, largest: PoolWindows, registry: KernelRegistry | None = None
+) -> None:
+    """Register the kernels of FractionalAvgPool and FractionalMaxPool with functions that pool one image."""
+
+    def mean(value: Any, *windows: tuple[Any, Any]) -> Any:
+        return _mean(_pooled_images(add, 0, value, *windows), *windows)
+
+    def maximum(value: Any, *windows: tuple[Any, Any]) -> Any:
+        return _pooled_images(largest, lowest(value.dtype), value, *windows)
+
+    of_types = partial(register_kernel, types={"T": _TYPES}, factory=True, registry=registry)
+    of_types(FRACTIONAL_AVG_POOL)(_pool(mean))
+    of_types(FRACTIONAL_MAX_POOL)(_pool(maximum))
+
+
+register_fractional_pools(sum_of_windows, largest_of_windows)
 
 
 _Windows = tuple[Any, Any]
