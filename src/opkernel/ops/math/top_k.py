@@ -200,17 +200,17 @@ def _heap_of_least(ranks: list[int], k: int) -> list[int]:
 
 
 class _Place:
-    """A column of a row: it comes before another if its element is larger, or if it is to the left of no smaller one."""
+    """A column of a row, as an element of TopN: less is a smaller value, or a column to the right of no smaller one."""
 
-    __slots__ = ("column", "element")
+    __slots__ = ("element", "value")
 
-    def __init__(self, element: float, column: int) -> None:
-        self.element, self.column = element, column
+    def __init__(self, value: float, column: int) -> None:
+        self.value, self.element = value, column
 
     def __lt__(self, other: _Place) -> bool:
-        if other.element < self.element or other.element > self.element:
-            return other.element < self.element
-        return self.column < other.column
+        if self.value < other.value or self.value > other.value:
+            return self.value < other.value
+        return other.element < self.element
 
 
 def _as_compared(row: Array, k: int, is_sorted: bool) -> list[int]:
@@ -220,8 +220,8 @@ def _as_compared(row: Array, k: int, is_sorted: bool) -> list[int]:
     if k == len(row):
         return _equal_by_column(row, sort_order(row).tolist())
     held = TopN[int](k)
-    for column, element in enumerate(in_time(row.tolist(), _OF_RANK)):
-        held.push_by(_Place(element, column), column)
+    for column, value in enumerate(in_time(row.tolist(), _OF_RANK)):
+        held.push_entry(_Place(value, column))
     return held.sorted() if is_sorted else held.unsorted()
 
 
@@ -258,9 +258,9 @@ def top_k_of_rows(x: Any, k: int, is_sorted: bool, index_type: DataType) -> tupl
             indices = top_indices(some, k)
         else:
             indices = _unsorted(top_indices(some, columns), k)
-        has_nan = (some != some).any(axis=1) if k and some.dtype.kind not in "iu" else ()
-        for row in np.flatnonzero(has_nan):
-            indices[row] = _as_compared(some[row], k, is_sorted)
+        if k and some.dtype.kind not in "iu":
+            for row in np.flatnonzero(np.isnan(some.max(axis=1))):
+                indices[row] = _as_compared(some[row], k, is_sorted)
         values = np.take_along_axis(some, indices, 1)
         return values, indices.astype(index_type.numpy_dtype)
 
