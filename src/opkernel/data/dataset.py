@@ -89,14 +89,14 @@ class Dataset(SavedElements):
     # Sources
 
     @classmethod
-    def from_tensors(cls, tensors: Any, name: str | None = None) -> Self:
+    def from_tensors(cls, tensors: Any, name: str | None = None) -> Dataset:
         """A dataset with one element."""
         element = normalized(tensors)
         spec = spec_of_value(element)
         return cls._made("TensorDataset", spec, components=tensors_of(element))
 
     @classmethod
-    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Self:
+    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Dataset:
         """A dataset whose elements are the rows of tensors.
 
         Raises:
@@ -109,7 +109,7 @@ class Dataset(SavedElements):
     @classmethod
     def range(
         cls, *args: Any, output_type: Any = DataType.DT_INT64, name: str | None = None
-    ) -> Self:
+    ) -> Dataset:
         """The numbers of a range: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`."""
         if not 1 <= len(args) <= 3:
             raise ValueError(f"Dataset.range takes one to three numbers, not {len(args)}")
@@ -124,7 +124,7 @@ class Dataset(SavedElements):
         seed: int | None = None,
         rerandomize_each_iteration: bool | None = None,
         name: str | None = None,
-    ) -> Self:
+    ) -> Dataset:
         """Random numbers from 0 to 2^32, without end."""
         seeds = {key: np.int64(value) for key, value in seeds_of(seed).items()}
         return cls._made(
@@ -146,7 +146,7 @@ class Dataset(SavedElements):
         args: Sequence[Any] | None = None,
         output_signature: Any = None,
         name: str | None = None,
-    ) -> Self:
+    ) -> Dataset:
         """The elements that a Python generator gives; outside of graphs only.
 
         Args:
@@ -176,7 +176,7 @@ class Dataset(SavedElements):
         for one in flatten(spec):
             if not isinstance(one, TensorSpec):
                 raise TypeError(f"`output_signature` has TensorSpecs, not {short_repr(one)}")
-        return cls(PythonGeneratorDataset(generator, tuple(args or ()), spec), spec)
+        return Dataset(PythonGeneratorDataset(generator, tuple(args or ()), spec), spec)
 
     @classmethod
     def list_files(
@@ -206,7 +206,7 @@ class Dataset(SavedElements):
         return found.shuffle(-2 if isinstance(names, Tensor) else names.size, seed)
 
     @classmethod
-    def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Self:
+    def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         """The elements of several datasets side by side, nested as the datasets are."""
         given = datasets if datasets is not None else args[0] if len(args) == 1 else args
         parts = flatten(given)
@@ -237,7 +237,7 @@ class Dataset(SavedElements):
         datasets: Sequence[Dataset],
         choice_dataset: Dataset,
         stop_on_empty_dataset: bool = True,
-    ) -> Self:
+    ) -> Dataset:
         """An element of that dataset whose number another one gives, each time.
 
         Raises:
@@ -259,8 +259,8 @@ class Dataset(SavedElements):
         )
 
     @classmethod
-    def _made(cls, op: str, spec: Any, **arguments: Any) -> Self:
-        return cls(call_op(op, **arguments, spec=spec), spec)
+    def _made(cls, op: str, spec: Any, **arguments: Any) -> Dataset:
+        return Dataset(call_op(op, **arguments, spec=spec), spec)
 
     @classmethod
     def make(cls, variant_tensor: Any, element_spec: Any) -> Dataset:  # type: ignore[override]

@@ -7,7 +7,7 @@ import pytest
 
 import opkernel
 from opkernel import errors, raw_ops
-from opkernel.data import Dataset, TextLineDataset
+from opkernel.data import Dataset
 
 NUMBER: dict[str, Any] = {"output_types": [opkernel.int64], "output_shapes": [[]]}
 
@@ -48,11 +48,6 @@ def test_elements_are_dealt_to_workers(policy: int, expected: list[int]) -> None
 def test_wrong_workers(arguments: tuple[int, int, int], error: type[Exception]) -> None:
     with pytest.raises(error):
         sharded(Dataset.range(10), *arguments)
-
-
-def test_files_are_not_dealt_to_workers() -> None:
-    with pytest.raises(errors.UnimplementedError, match="choose the policy DATA"):
-        sharded(TextLineDataset(["a", "b"]).map(lambda line: 1), 2, 0, 0)
 
 
 @pytest.mark.parametrize(

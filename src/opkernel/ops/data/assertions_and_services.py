@@ -1,9 +1,9 @@
-"""Datasets of the elements of another one that check or split a pipeline, and resources that serve TensorFlow's threads.
+"""Datasets of the elements of another one that check a pipeline or choose a branch of it, and resources that serve TensorFlow's threads.
 
 Pools of threads and collectors of statistics can be made and passed; they change nothing, and collect nothing.
 
 Source: TensorFlow core/kernels/data/experimental/assert_next_dataset_op.cc, assert_prev_dataset_op.cc,
-auto_shard_dataset_op.cc, choose_fastest_branch_dataset_op.cc, threadpool_dataset_op.cc, stats_aggregator_ops.cc,
+choose_fastest_branch_dataset_op.cc, threadpool_dataset_op.cc, stats_aggregator_ops.cc,
 stats_dataset_ops.cc.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from opkernel.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import (
     FunctionRunOptions,
     OpKernelConstruction,
@@ -21,13 +21,10 @@ from opkernel.kernel import (
     tensor_of_handle,
 )
 from opkernel.messages import short_repr
-from opkernel.opdef import full_type
-from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.data.dataset import DatasetBase, dataset_of
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op, declare
 from opkernel.ops.data.iterator_resource import check_types
 from opkernel.ops.data.passed_on import SameDataset
-from opkernel.ops.data.selections import ShardedDataset
 from opkernel.ops.input_checks import require
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import (
@@ -38,12 +35,9 @@ from opkernel.ops.resource_op_kernel import (
 from opkernel.proto import NameAttrList
 from opkernel.types import object_scalar
 
-__all__ = ["AssertPrevDataset", "auto_shard_dataset"]
+__all__ = ["AssertPrevDataset"]
 
-_SHARDED = full_type.container_map(FullTypeId.TFT_DATASET, 0, full_type.shard_tensor)
 _MAX_THREADS = 1 << 16
-_OFF, _AUTO, _FILE, _DATA, _HINT = -1, 0, 1, 2, 3
-_OF_FILES = re.compile(r"(TFRecord|TextLine|FixedLengthRecord|CSV|SSTable|ArrayRecord)Dataset")
 
 
 @dataset_op(
@@ -100,50 +94,6 @@ def _transformation(text: bytes) -> NameAttrList:
         raise InvalidArgumentError(
             f"Could not parse the transformation {short_repr(text)}"
         ) from error
-
-
-@dataset_op(
-    "AutoShardDataset",
-    "ExperimentalAutoShardDataset",
-    forward_type_fns={"AutoShardDataset": _SHARDED},
-    doc="The part of the elements for one of several workers, as a policy says.",
-)
-def auto_shard_dataset(node: DatasetNode) -> DatasetBase:
-    """The dataset of one worker: every n-th element, or all where the policy asks for no shards.
-
-    Raises:
-        InvalidArgumentError: there is no such worker or policy.
-        NotFoundError: files are to be dealt out, and the pipeline reads none.
-        UnimplementedError: files are to be dealt out.
-    """
-    workers, index = node.scalar("num_workers"), node.scalar("index")
-    policy = node.attr("auto_shard_policy")
-    if workers <= 0:
-        raise InvalidArgumentError("num_workers must be greater than zero.")
-    if not 0 <= index < workers:
-        raise InvalidArgumentError(f"index must be between 0 and {workers - 1}")
-    if not _OFF <= policy <= _HINT:
-        raise InvalidArgumentError("auto_shard_policy is invalid.")
-    reads = _reads_files(node.dataset())
-    if policy == _FILE and not reads and workers > 1:
-        raise NotFoundError("Found an unshardable source dataset: the pipeline reads no files")
-    if policy in (_AUTO, _FILE) and reads and workers > 1:
-        raise UnimplementedError("Files are not dealt out to workers: choose the policy DATA")
-    if policy in (_OFF, _HINT) or workers == 1:
-        return SameDataset(node)
-    return ShardedDataset(node, workers, index)
-
-
-def _reads_files(dataset: DatasetBase) -> bool:
-    """Whether a pipeline has a stage that reads files, also in a function that makes datasets."""
-    made_by = dataset.made_by
-    ops = set[str]()
-    if made_by is not None:
-        ops.add(made_by.node.op)
-        if made_by.library is not None:
-            definitions = made_by.library.get_function_library_definition()
-            ops |= definitions.ops_reached([made_by.node])
-    return any(map(_OF_FILES.match, ops)) or any(map(_reads_files, dataset.inputs))
 
 
 @dataset_op(

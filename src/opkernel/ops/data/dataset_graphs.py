@@ -9,11 +9,12 @@ DatasetGraphDefBuilder in core/framework/dataset.cc.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from opkernel.device.permissions import without_origins
+from opkernel.device.permissions import ORIGIN_ATTR, mark_of, without_origins
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from opkernel.graph import Graph, import_graph_def
 from opkernel.graph.functions.graph_to_function import graph_to_function_def
@@ -49,57 +50,85 @@ for _name, _doc in {
     declare(_name, doc=_doc, forward_type_fn=_TYPE_FNS.get(_name))
 
 
-class _GraphOfDataset:
-    """The graph of a dataset, which is built from its inputs on."""
+class GraphOfDataset:
+    """The graph of a dataset, which is built from its inputs on.
 
-    def __init__(self, *, allows_state: bool) -> None:
+    Args:
+        allows_state: Whether functions may have state.
+        takes_arguments: Whether tensors become arguments (`_Arg`) of the graph, and not constants in it. Such a graph is
+            for this process: it can hold resources and datasets that no node has made, and its nodes keep their
+            permissions.
+
+    Attributes:
+        graph_def: The graph.
+        nodes: Its nodes, by name.
+        arguments: The values of its arguments.
+    """
+
+    def __init__(self, *, allows_state: bool = True, takes_arguments: bool = False) -> None:
         self.graph_def = GraphDef()
         self.graph_def.versions.producer = GRAPH_DEF_VERSION
-        self._allows_state = allows_state
+        self.nodes: dict[str, NodeDef] = {}
+        self.arguments: list[Any] = []
+        self._allows_state, self._takes_arguments = allows_state, takes_arguments
         self._names: dict[int, str] = {}
-        self._count = 0
 
     def add_dataset(self, dataset: DatasetBase) -> str:
         """The name of the node of a dataset, which is added with all that it needs.
 
         Raises:
-            UnimplementedError: no node has made it, or it needs a resource.
+            UnimplementedError: no node has made it, or it needs a resource, and the graph takes no arguments.
             FailedPreconditionError: it calls a function with state.
         """
         if id(dataset) in self._names:
             return self._names[id(dataset)]
         made_by = dataset.made_by
-        if made_by is None:
+        if made_by is None and self._takes_arguments:
+            name = self.add_tensor(object_scalar(dataset), DataType.DT_VARIANT)
+        elif made_by is None:
             raise UnimplementedError(f"{dataset} cannot be written as a graph: no node has made it")
-        names = [self._add_input(made_by, index) for index in range(len(made_by.inputs))]
-        node = NodeDef(op=made_by.node.op, input=names)
-        for attr, value in made_by.node.attr.items():
-            node.attr[attr].CopyFrom(value)
-        self._add_functions(made_by, node)
-        self._names[id(dataset)] = self._add(node)
-        return self._names[id(dataset)]
+        else:
+            names = [self._add_input(made_by, index) for index in range(len(made_by.inputs))]
+            node = NodeDef(op=made_by.node.op, input=names)
+            for attr, value in made_by.node.attr.items():
+                node.attr[attr].CopyFrom(value)
+            if self._takes_arguments:
+                node.attr[ORIGIN_ATTR].s = mark_of(made_by.permissions)
+            self._add_functions(made_by, node)
+            name = self.add(node)
+        self._names[id(dataset)] = name
+        return name
 
     def _add_input(self, made_by: MadeBy, index: int) -> str:
         name, value = made_by.input_names[index], made_by.inputs[index]
         dtype = made_by.input_types[index]
-        if dtype is DataType.DT_RESOURCE:
-            dummy = _DUMMIES.get(name)
-            if dummy is None:
-                raise UnimplementedError(
-                    f"The resource {name!r} of {made_by.node.op} cannot be written in a graph"
-                )
-            return self._add(NodeDef(op=dummy))
         content = value[()] if dtype is DataType.DT_VARIANT and not np.ndim(value) else None
         if isinstance(content, DatasetBase):
             return self.add_dataset(content)
+        if dtype is not DataType.DT_RESOURCE or self._takes_arguments:
+            return self.add_tensor(value, dtype)
+        dummy = _DUMMIES.get(name)
+        if dummy is None:
+            raise UnimplementedError(
+                f"The resource {name!r} of {made_by.node.op} cannot be written in a graph"
+            )
+        return self.add(NodeDef(op=dummy))
+
+    def add_tensor(self, value: Any, dtype: DataType) -> str:
+        """The name of a new node that gives a tensor."""
+        if self._takes_arguments:
+            attrs = {"T": AttrValue(type=int(dtype)), "index": AttrValue(i=len(self.arguments))}
+            self.arguments.append(value)
+            return self.add(NodeDef(op="_Arg", attr=attrs))
         proto = tensor_to_proto(np.asarray(value), dtype)
         attrs = {"dtype": AttrValue(type=int(dtype)), "value": AttrValue(tensor=proto)}
-        return self._add(NodeDef(op="Const", attr=attrs))
+        return self.add(NodeDef(op="Const", attr=attrs))
 
-    def _add(self, node: NodeDef) -> str:
-        node.name = f"{node.op}/_{self._count}"
-        self._count += 1
-        self.graph_def.node.append(node)
+    def add(self, node: NodeDef) -> str:
+        """The name of a node, which is added."""
+        node.name = f"{node.op.lstrip('_')}/_{len(self.nodes)}"
+        self.nodes[node.name] = self.graph_def.node.add()
+        self.nodes[node.name].CopyFrom(node)
         return node.name
 
     def _add_functions(self, made_by: MadeBy, node: NodeDef) -> None:
@@ -116,11 +145,11 @@ class _GraphOfDataset:
             if name not in known:
                 self.graph_def.library.function.append(reached[name])
 
-    def finished(self, result: str) -> GraphDef:
-        """The graph that gives the dataset of a node."""
+    def finish(self, result: str) -> NodeDef:
+        """The node that is added for the result, which is the dataset of a node."""
         attrs = {"T": AttrValue(type=int(DataType.DT_VARIANT)), "index": AttrValue(i=0)}
         self.graph_def.node.append(NodeDef(name=_RESULT, op="_Retval", input=[result], attr=attrs))
-        return without_origins(self.graph_def)
+        return self.graph_def.node[-1]
 
 
 def graph_of_dataset(dataset: DatasetBase, *, allows_state: bool = True) -> GraphDef:
@@ -130,8 +159,9 @@ def graph_of_dataset(dataset: DatasetBase, *, allows_state: bool = True) -> Grap
         UnimplementedError: a dataset that it is made from was not made by a node, or needs a resource.
         FailedPreconditionError: it calls a function with state, where that is not allowed.
     """
-    graph = _GraphOfDataset(allows_state=allows_state)
-    return graph.finished(graph.add_dataset(dataset))
+    graph = GraphOfDataset(allows_state=allows_state)
+    graph.finish(graph.add_dataset(dataset))
+    return without_origins(graph.graph_def)
 
 
 def fingerprint_of(dataset: DatasetBase) -> int:
@@ -179,17 +209,30 @@ class DatasetFromGraphOp(OpKernel):
         Raises:
             InvalidArgumentError: it is no GraphDef, or gives no dataset.
         """
-        graph, library = _graph_of(ctx.input(0)), ctx.function_library
-        function = graph_to_function_def(graph, "DatasetFromGraph", append_hash_to_fn_name=True)
-        if [arg.type for arg in function.signature.output_arg] != [int(DataType.DT_VARIANT)]:
-            raise InvalidArgumentError("The graph of a dataset has one `_Retval`, of a variant")
-        functions = graph.function_library
-        functions.add_function(function)
-        options = InstantiateOptions(lib_def=functions)
-        handle = library.instantiate(function.signature.name, {}, options)
-        (made,) = library.run(FunctionRunOptions(step=ctx.step), handle, [])
-        dataset_of(made)
-        ctx.set_output(0, made)
+        ctx.set_output(0, run_graph(ctx, _graph_of(ctx.input(0)), []))
+
+
+def run_graph(ctx: OpKernelContext, graph: Graph, arguments: Sequence[Any]) -> Any:
+    """The tensor of the dataset that a graph makes.
+
+    Args:
+        ctx: The computation that asks for it.
+        graph: The graph.
+        arguments: The values of its `_Arg` nodes.
+
+    Raises:
+        InvalidArgumentError: it gives no dataset.
+    """
+    function = graph_to_function_def(graph, "DatasetFromGraph", append_hash_to_fn_name=True)
+    if [arg.type for arg in function.signature.output_arg] != [int(DataType.DT_VARIANT)]:
+        raise InvalidArgumentError("The graph of a dataset has one `_Retval`, of a variant")
+    library, functions = ctx.function_library, graph.function_library
+    functions.add_function(function)
+    options = InstantiateOptions(lib_def=functions)
+    handle = library.instantiate(function.signature.name, {}, options)
+    (made,) = library.run(FunctionRunOptions(step=ctx.step), handle, arguments)
+    dataset_of(made)
+    return made
 
 
 def _graph_of(tensor: Any) -> Graph:

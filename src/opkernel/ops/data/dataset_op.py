@@ -55,6 +55,7 @@ class MadeBy(NamedTuple):
         input_names: The input of the op that each belongs to.
         input_types: Their types.
         library: Has the functions of its attrs.
+        permissions: Which files the node could read and write.
     """
 
     node: NodeDef
@@ -62,6 +63,7 @@ class MadeBy(NamedTuple):
     input_names: Sequence[str]
     input_types: Sequence[DataType]
     library: Any
+    permissions: Permissions
 
 
 class KernelOfDatasets(OpKernel):
@@ -153,7 +155,8 @@ class DatasetNode:
         names = [name for name, count in _input_counts(kernel) for _ in range(count)]
         inputs = [self._own[i] if i in self._own else np.copy(given[i]) for i in range(len(given))]
         library = self._ctx.function_library if kernel.has_functions else None
-        return MadeBy(kernel.node_def, inputs, names, kernel.input_types, library)
+        types = kernel.input_types
+        return MadeBy(kernel.node_def, inputs, names, types, library, self.permissions)
 
     def scalar(self, name: str) -> Any:
         """The Python value of an input: an int, float, bool or bytes.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from opkernel.device.budget import check_time
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import Step
 from opkernel.ops.data.dataset import (
     INFINITE_CARDINALITY,
@@ -67,14 +67,14 @@ class TakeDataset(SelectionDataset):
         return self.count if size == INFINITE_CARDINALITY else min(size, self.count)
 
 
-def _skip(source: DatasetIterator, step: Step, count: int) -> bool:
-    """Read so many elements; False if the pass ends before."""
-    for _ in range(count):
+def _skip(source: DatasetIterator, step: Step, count: int) -> int:
+    """Read so many elements, or all where the pass ends before; the number of those that were read."""
+    for number in range(count):
         if source.next(step) is None:
-            return False
+            return number
         step.check()
         check_time("skipping elements")
-    return True
+    return max(count, 0)
 
 
 class _SkipIterator(InputIterator):
@@ -161,10 +161,18 @@ class RepeatDataset(SelectionDataset):
         return size * self.count if size >= 0 or not self.count else size
 
 
+SHARD_HINT = -1
+"""The number of shards that asks AutoShardDataset to put in the right one."""
+
+
 class _ShardIterator(InputIterator):
     state = ("input", "index")
 
     def start(self) -> None:
+        if self.dataset.num_shards == SHARD_HINT:
+            raise FailedPreconditionError(
+                f"The number of shards is {SHARD_HINT}, a hint: apply AutoShardDataset with the policy HINT"
+            )
         super().start()
         self.index = 0
 
@@ -172,29 +180,26 @@ class _ShardIterator(InputIterator):
         shards = self.dataset.num_shards
         others = (self.dataset.index - self.index) % shards
         # Where another shard's element fails, those before it are forgotten, as in TensorFlow.
-        if not _skip(self.input, step, others):
+        if _skip(self.input, step, others) < others:
             return None
         self.index += others
         element = self.input.next(step)
         if element is not None:
             self.index += 1
-            if self.dataset.require_non_empty and self.index <= shards:
-                self._check_others(step)
+            if self.dataset.require_non_empty and self.index < shards:
+                self._read_first_of_others(step)
         return element
 
-    def _check_others(self, step: Step) -> None:
-        """Raise InvalidArgumentError unless all shards have an element: the first one of this shard was just found."""
+    def _read_first_of_others(self, step: Step) -> None:
+        """Go on to this shard's next turn; an InvalidArgumentError where a shard behind it has no element."""
         shards = self.dataset.num_shards
-        missing, probe = shards - self.index, self.dataset.input.iterator()
-        found = 0
-        while found < shards and probe.next(step) is not None:
-            found += 1
-        probe.close()
-        if missing > 0 and found < shards:
+        found = self.index + _skip(self.input, step, shards - self.index)
+        if found < shards:
             raise InvalidArgumentError(
                 "Could not apply FILE based sharding: the dataset only has "
                 f"{found} file(s), which is not enough for the required {shards} shards/workers."
             )
+        self.index = shards
 
 
 class ShardedDataset(SelectionDataset):
@@ -215,6 +220,8 @@ class ShardedDataset(SelectionDataset):
         super().__init__(node)
         self.num_shards, self.index = num_shards, index
         self.require_non_empty = require_non_empty
+        if self.num_shards == SHARD_HINT:
+            return
         if self.num_shards <= 0:
             raise InvalidArgumentError(
                 "Number of shards must be greater than zero (currently num_shards = "
@@ -228,7 +235,7 @@ class ShardedDataset(SelectionDataset):
 
     def cardinality(self) -> int:
         size = self.input.cardinality()
-        if size < 0:
+        if size < 0 or self.num_shards == SHARD_HINT:
             return size
         return size // self.num_shards + (self.index < size % self.num_shards)
 
