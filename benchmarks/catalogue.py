@@ -2,11 +2,13 @@
 
     python benchmarks/catalogue.py --tensorflow PYTHON_WITH_TENSORFLOW [--rows WORD ...]
                                    [--rounds N] [--json FILE]
+    python benchmarks/catalogue.py --every --tensorflow PYTHON [--ops NAME ...] [--json FILE]
 
 Both run the same raw ops on the same inputs (`catalogue_rows.py`), eagerly. Prints, for each row, the
 time of each, TensorFlow's time divided by ours, on the clock and as the processors count it, and the ratio
 that is aimed at. Other work on the machine makes long steps wait more than short ones; the processors' time
 does not tell that, but it counts all threads. `--rows` chooses the rows whose names hold one of the words.
+`--every` measures calls of single ops instead (`every_op.py`).
 """
 
 import argparse
@@ -31,8 +33,10 @@ def measure(
 ) -> dict[str, Any]:
     """For each system the median seconds of a row: on the clock, and of the processors."""
     path.write_bytes(pickle.dumps(row.inputs()))
-    for worker in workers.values():
-        worker.ask("load", name, str(path))
+    for system, worker in workers.items():
+        error = worker.ask("load", name, str(path))
+        if error:
+            raise RuntimeError(f"{name} by {system}: {error}")
     times: dict[str, list[Any]] = {system: [] for system in workers}
     for _ in range(rounds):
         for system, worker in workers.items():
@@ -79,4 +83,8 @@ def compare(module: str, about: str | None) -> None:
 
 
 if __name__ == "__main__":
-    compare("catalogue_rows", __doc__)
+    if "--every" in sys.argv[1:]:
+        sys.path.append(str(Path(__file__).parents[1]))  # of the package `tools`
+        importlib.import_module("every_op").main()
+    else:
+        compare("catalogue_rows", __doc__)

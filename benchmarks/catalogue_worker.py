@@ -2,10 +2,10 @@
 
     python benchmarks/catalogue_worker.py ROWS opkernel|tensorflow
 
-ROWS is the module of the rows, `catalogue_rows` or `pipeline_rows`. `catalogue.py` starts it. It answers each line of its
-input, a JSON list, with one line: `["load", row, path]` reads the inputs of a row and takes its first step;
-`["time", seconds]` tells the median of as many steps as take that long, one at least: the seconds on the clock, and those of
-the processors.
+ROWS is the module of the rows: `catalogue_rows`, `pipeline_rows` or `call_rows`. `catalogue.py` starts it. It answers each line
+of its input, a JSON list, with one line: `["load", row, path]` reads the inputs of a row, takes its first step and tells the
+error, null if none; `["time", seconds]` tells the median of as many steps as take that long, one at least: the seconds on the
+clock, and those of the processors.
 """
 
 import importlib
@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
@@ -44,6 +45,18 @@ def median_seconds(step: Callable[[], object], at_least_s: float) -> tuple[float
     return wall, processors
 
 
+def loaded(
+    rows: ModuleType, system: Any, prepare: Callable[[Any], Any], row: str, path: str
+) -> Callable[[], object]:
+    """The step of a row, taken once."""
+    inputs = pickle.loads(Path(path).read_bytes())
+    # Serialized graphs stay as they are.
+    inputs = [one if isinstance(one, bytes) else prepare(one) for one in inputs]
+    step: Callable[[], object] = rows.step_of(row, system, inputs)
+    step()
+    return step
+
+
 def main() -> None:
     rows, name = importlib.import_module(sys.argv[1]), sys.argv[2]
     system, prepare = by_opkernel() if name == "opkernel" else by_tensorflow()
@@ -52,11 +65,11 @@ def main() -> None:
         command, *arguments = json.loads(line)
         answer = None
         if command == "load":
-            row, path = arguments
             step = tuple  # lets go of the inputs before
-            inputs = [prepare(array) for array in pickle.loads(Path(path).read_bytes())]
-            step = rows.step_of(row, system, inputs)
-            step()
+            try:
+                step = loaded(rows, system, prepare, *arguments)
+            except Exception as error:
+                answer = f"{type(error).__name__}: {error}"
         else:
             answer = median_seconds(step, *arguments)
         print(json.dumps(answer), flush=True)

@@ -54,6 +54,10 @@ class Worker:
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+
     def close(self) -> None:
         """End the process."""
         self._process.communicate()

@@ -68,7 +68,7 @@ def _made(build: Callable[[], Any]) -> GraphDef:
 
 def _of_variables() -> Iterator[GraphDef]:
     for op, module in MODULE_OF_OP.items():
-        if module.startswith(("variables.", "training.")):
+        if module.startswith(("variables.", "training")):
             op_def = global_op_registry().look_up_op_def(op)
             with suppress(OpError, TypeError, ValueError):
                 yield _made(functools.partial(_call_on_variables, op_def))

@@ -15,12 +15,13 @@ from opkernel.opdef import global_op_registry
 from opkernel.proto import AttrValue, GraphDef, NodeDef
 from opkernel.types import tensor_from_proto
 
-__all__ = ["Arrays", "scale"]
+__all__ = ["FEW", "Arrays", "repeated", "scale", "size_in_bytes", "strings_of", "tell_size"]
 
 Arrays = dict[str, Any]
 """The values of constants, by name."""
 
-_FEW = 16
+FEW = 16
+"""An array of fewer elements may tell sizes."""
 _ATTR_BYTES, _BYTES_AN_INPUT = 1 << 20, 1 << 9
 """So long an attr becomes at most; so many bytes count as an input, or an output."""
 
@@ -43,8 +44,8 @@ class _Call:
 
     def times(self, names: list[str], factor: float) -> int:
         """How many times as large some arrays may become, at most `factor`."""
-        size = sum(_size(self.arrays[name]) for name in names) or 1
-        left = self.most_bytes - sum(map(_size, self.arrays.values()))
+        size = sum(size_in_bytes(self.arrays[name]) for name in names) or 1
+        left = self.most_bytes - sum(map(size_in_bytes, self.arrays.values()))
         return int(min(factor, max(1 + left / size, 1)))
 
 
@@ -58,7 +59,7 @@ def scale(graph_def: GraphDef, most_bytes: int, rng: random.Random) -> Arrays:
     return call.arrays
 
 
-def _size(array: Any) -> int:
+def size_in_bytes(array: Any) -> int:
     """The bytes of an array, with those of its strings."""
     if array.dtype != object:
         return int(array.nbytes)
@@ -79,10 +80,14 @@ def _lengthen(call: _Call, factor: float) -> None:
     times = int(call.times(names, factor) ** (1 / max(map(len, axes.values()))))
     arrange = rng.choice(_ARRANGEMENTS)
     for name in names:
-        repeats = [times if axis in axes[name] else 1 for axis in range(arrays[name].ndim)]
-        arrays[name] = arrange(np.tile(arrays[name], repeats), rng)
+        arrays[name] = arrange(repeated(arrays[name], axes[name], times), rng)
     if rng.random() < 0.7:
-        _tell_size(arrays, size, size * times)
+        tell_size(arrays, size, size * times)
+
+
+def repeated(array: Any, axes: list[int], times: int) -> Any:
+    """An array repeated along some axes."""
+    return np.tile(array, [times if axis in axes else 1 for axis in range(array.ndim)])
 
 
 def _axes(array: Any, size: int, everywhere: bool, rng: random.Random) -> list[int]:
@@ -90,10 +95,10 @@ def _axes(array: Any, size: int, everywhere: bool, rng: random.Random) -> list[i
     return found if everywhere else [rng.choice(found)]
 
 
-def _tell_size(arrays: Arrays, size: int, new_size: int) -> None:
+def tell_size(arrays: Arrays, size: int, new_size: int) -> None:
     """Where small constants may tell a size, make them tell the new one."""
     for name, array in arrays.items():
-        if array.dtype.kind == "i" and array.size < _FEW and (array == size).any():
+        if array.dtype.kind == "i" and array.size < FEW and (array == size).any():
             new = min(new_size, np.iinfo(array.dtype).max)
             arrays[name] = np.where(array == size, new, array).astype(array.dtype)
 
@@ -123,7 +128,7 @@ def _drawn(array: Any, rng: random.Random) -> Any:
 def _different(array: Any, rng: random.Random) -> Any:
     """Elements of which no two are equal."""
     if array.dtype == object:
-        return _strings([text + b"%d" % at for at, text in enumerate(array.flat)], array.shape)
+        return strings_of([text + b"%d" % at for at, text in enumerate(array.flat)], array.shape)
     if array.dtype.kind not in "iuf":
         return array
     top = 2**24 if array.dtype.kind == "f" else min(np.iinfo(array.dtype).max, 2**62)
@@ -133,7 +138,8 @@ def _different(array: Any, rng: random.Random) -> Any:
 _ARRANGEMENTS = [_as_it_is, _as_it_is, _sorted, _drawn, _different]
 
 
-def _strings(texts: list[bytes], shape: tuple[int, ...]) -> Any:
+def strings_of(texts: list[bytes], shape: tuple[int, ...]) -> Any:
+    """An array of strings."""
     array = np.empty(len(texts), object)
     array[:] = texts
     return array.reshape(shape)
@@ -148,9 +154,9 @@ def _longer_strings(call: _Call, factor: float) -> None:
     name = rng.choice(names)
     texts = list(arrays[name].flat)
     times = int(min(factor, call.most_bytes / (sum(map(len, texts)) + len(texts))))
-    chosen, make = rng.choice([*range(min(len(texts), _FEW)), None]), rng.choice(_LONGER)
+    chosen, make = rng.choice([*range(min(len(texts), FEW)), None]), rng.choice(_LONGER)
     texts = [make(text, times) if chosen in (None, at) else text for at, text in enumerate(texts)]
-    arrays[name] = _strings(texts, arrays[name].shape)
+    arrays[name] = strings_of(texts, arrays[name].shape)
 
 
 _LONGER: list[Callable[[bytes, int], bytes]] = [
@@ -169,7 +175,7 @@ def _larger_numbers(call: _Call, factor: float) -> None:
     numbers = {n: a for n, a in call.arrays.items() if a.dtype.kind in "iuf" and a.size}
     if not numbers:
         return
-    few = [name for name, array in numbers.items() if array.size < _FEW]
+    few = [name for name, array in numbers.items() if array.size < FEW]
     name = call.rng.choice(few or [*numbers])
     array = numbers[name].copy()
     top = 1e30 if array.dtype.kind == "f" else np.iinfo(array.dtype).max
