@@ -57,6 +57,23 @@ def test_narrower(kind, attrs, width, expected):
     assert row(kind, width, **attrs) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("attrs", "expected"),
+    [
+        ({}, [0, 4.5]),
+        ({"align_corners": True}, [0, 8]),
+        ({"half_pixel_centers": True}, [1.75, 6.25]),
+    ],
+)
+def test_few_rows_of_many(attrs, expected):
+    """Of a ramp: the numbers of the rows, between which the new ones lie."""
+    image = np.broadcast_to(np.arange(9, dtype=np.float32).reshape(1, 9, 1, 1), (2, 9, 3, 4))
+    result = resize("Bilinear", image, [2, 5], **attrs)
+    assert result == pytest.approx(
+        np.broadcast_to(np.reshape(expected, (1, 2, 1, 1)), (2, 2, 5, 4))
+    )
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float16, np.float64, ml_dtypes.bfloat16])
 def test_types(kind, dtype):

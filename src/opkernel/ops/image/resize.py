@@ -33,7 +33,7 @@ __all__ = [
     "check_alignment",
     "check_size",
     "cubic",
-    "interpolated",
+    "interpolated_at",
     "linear",
     "nearest",
     "output_size",
@@ -314,7 +314,16 @@ def _between(lower: Any, upper: Any, fraction: Any, xp: Any) -> Any:
     return upper
 
 
-def interpolated(x: Any, at: Linear, axis: int, *, xp: Any = np) -> Any:
+def interpolated_at(x: Any, rows: Linear, columns: Linear, *, xp: Any = np) -> Any:
+    """Images of floats with other pixels, each between four old ones; computed in their type."""
+    if xp is np and 2 * len(rows.lower) < x.shape[1]:  # the rest of the rows is not read
+        read, places = np.unique([rows.lower, rows.upper], return_inverse=True)
+        x = x.take(read, axis=1)
+        rows = Linear(*places.reshape(2, -1), rows.fraction)
+    return _interpolated(_interpolated(x, columns, 2, xp), rows, 1, xp)
+
+
+def _interpolated(x: Any, at: Linear, axis: int, xp: Any) -> Any:
     """Images of floats with other pixels along an axis, each between two old ones; computed in their type."""
 
     def part(some: slice) -> Any:
@@ -337,10 +346,11 @@ def resize_bilinear(
         result = images.astype(np.float32)
         if images.shape[1:3] == (height, width):
             return result
-        for axis, output in ((2, width), (1, height)):
-            at = linear(images.shape[axis], output, align_corners, half_pixel_centers)
-            result = interpolated(result, at, axis, xp=xp)
-        return result
+        rows, columns = (
+            linear(images.shape[axis], output, align_corners, half_pixel_centers)
+            for axis, output in ((1, height), (2, width))
+        )
+        return interpolated_at(result, rows, columns, xp=xp)
 
     return kernel
 

@@ -100,8 +100,11 @@ def _zeta_of_positive(x: Any, q: Any) -> Any:
 
 def polygamma(n: Any, x: Any) -> Any:
     """Derivative number `n` of `digamma`; NaN unless `n` is a natural number."""
-    order = n + 1
+    n, x = np.broadcast_arrays(n, x)
+    result = np.full(n.shape, np.nan)
+    is_first, is_later = n == 0, (n > 0) & (n == np.floor(n))
+    result[is_first] = digamma(x[is_first])
+    order = n[is_later] + 1
     sign = np.where(order % 2 == 1, -1.0, 1.0)
-    result = sign * np.exp(lgamma(order)) * zeta(order, x)
-    result = np.where(n == 0, digamma(x), result)
-    return np.where((n < 0) | (n != np.floor(n)), np.nan, result)
+    result[is_later] = sign * np.exp(lgamma(order)) * zeta(order, x[is_later])
+    return result

@@ -21,7 +21,7 @@ from opkernel.opdef.common_shapes.rules import check_ranks
 from opkernel.ops.image.resize import (
     ALIGNMENT_ATTRS,
     Linear,
-    interpolated,
+    interpolated_at,
     linear,
     output_size,
     resize_shape,
@@ -197,7 +197,7 @@ def quantized_resize_bilinear(
             message = "With align_corners, half_pixel_centers would read pixels beyond the images"
             require(line.lower.max(initial=0) < pixels, message)
         if x.dtype.kind == "f":
-            result = interpolated(interpolated(x, columns, 2), rows, 1)
+            result = interpolated_at(x, rows, columns)
         else:
             result = _between_integers(x, rows, columns)
         return result, low.copy(), high.copy()

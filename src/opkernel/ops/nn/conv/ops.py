@@ -335,7 +335,7 @@ def fused_resize_and_pad_conv2d(
 ) -> Callable[[Array, Array, Array, Array], Array]:
     """The images are resized in their own type, as the convolution takes them."""
     from opkernel.ops.image.resize import (  # few convolutions resize
-        interpolated,
+        interpolated_at,
         linear,
         output_size,
     )
@@ -346,9 +346,10 @@ def fused_resize_and_pad_conv2d(
 
     def fused(images: Array, size: Array, paddings: Array, filters: Array) -> Array:
         height, width = output_size(images, size, T)
-        for axis, pixels in ((2, width), (1, height)):
-            at = linear(images.shape[axis], pixels, resize_align_corners, half_pixel_centers=False)
-            images = interpolated(images, at, axis)
-        return convolve(images, paddings, filters)
+        rows, columns = (
+            linear(images.shape[axis], pixels, resize_align_corners, half_pixel_centers=False)
+            for axis, pixels in ((1, height), (2, width))
+        )
+        return convolve(interpolated_at(images, rows, columns), paddings, filters)
 
     return fused
