@@ -6,6 +6,7 @@ long as the larger call is accepted.
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from tools.campaigns.scaling import FEW, Arrays, repeated, size_in_bytes, strings_of, tell_size
@@ -53,6 +54,8 @@ def _ways(arrays: Arrays) -> Iterator[Way]:
         for name, array in arrays.items()
         if array.dtype.kind == "i" and 0 < array.size < FEW
     )
+    if any(map(_are_indices, arrays.values())):
+        yield _more_rows
     seen: list[Axes] = []
     for axes in (*_equal_sizes(arrays), *_first_axes(arrays), *_single_axes(arrays)):
         if axes not in seen:
@@ -96,6 +99,29 @@ def _longer(axes: Axes, tells: bool, arrays: Arrays) -> Arrays:
     if tells:
         for size in {arrays[name].shape[axis] for name, chosen in axes.items() for axis in chosen}:
             tell_size(larger, size, size * FACTOR)
+    return larger
+
+
+def _are_indices(array: Any) -> bool:
+    return bool(array.dtype == np.int64 and array.ndim == 2 and array.size)
+
+
+def _more_rows(arrays: Arrays) -> Arrays:
+    """Sparse tensors with more rows: the indices go on where they end, in a larger first dimension."""
+    larger = {**arrays}
+    indices = {name: array for name, array in arrays.items() if _are_indices(array)}
+    counts = {len(array) for array in indices.values()}
+    height = 1 + max(int(array[:, 0].max()) for array in indices.values())
+    shapes = [a for a in arrays.values() if a.dtype == np.int64 and a.ndim == 1 and a.size]
+    columns = {array.shape[1] for array in indices.values()}
+    height = max([height, *(int(shape[0]) for shape in shapes if shape.size in columns)])
+    for name, array in arrays.items():
+        if array.ndim and len(array) in counts:
+            larger[name] = repeated(array, [0], FACTOR)
+        elif array.dtype == np.int64 and array.ndim == 1 and array.size in columns:
+            larger[name] = array * np.where(np.arange(array.size) == 0, FACTOR, 1)
+    for name, array in indices.items():
+        larger[name][:, 0] += np.repeat(np.arange(FACTOR), len(array)) * height
     return larger
 
 

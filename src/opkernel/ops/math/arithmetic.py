@@ -333,9 +333,9 @@ for _op in (DIV, REAL_DIV):
 for _op in (RECIPROCAL, INV):
     register_ufunc(_op, np.reciprocal, FLOATS)
     register_body(_op, complex_reciprocal, COMPLEX)
-register_body(DIV_NO_NAN, div_no_nan, FLOATS)
+register_body(DIV_NO_NAN, div_no_nan, FLOATS, in_float=True)
 register_body(DIV_NO_NAN, complex_div_no_nan, COMPLEX)
-register_body(XDIVY, xdivy, FLOATS)
+register_body(XDIVY, xdivy, FLOATS, in_float=True)
 register_body(XDIVY, complex_xdivy, COMPLEX)
 
 
