@@ -63,7 +63,7 @@ def main() -> None:
     step: Callable[[], object] = tuple
     for line in sys.stdin:
         command, *arguments = json.loads(line)
-        answer = None
+        answer: object = None
         if command == "load":
             step = tuple  # lets go of the inputs before
             try:

@@ -271,6 +271,17 @@ def test_concatenated_tensors_get_one_range() -> None:
     assert values(outputs) == [[64, 128, 0, 128, 255], -1.0, 3.0]
 
 
+def test_many_concatenated_bytes_get_one_range() -> None:
+    levels = np.arange(0, 256, 2).repeat(3)
+    output, *_ = raw_ops.QuantizedConcat(
+        concat_dim=0,
+        values=[bytes_of(levels), bytes_of([255])],
+        input_mins=[f32(0), f32(0)],
+        input_maxes=[f32(1), f32(2)],
+    )
+    assert plain(output).tolist() == [*(levels // 2), 255]
+
+
 def test_means_are_rounded_towards_zero() -> None:
     output, *_ = raw_ops.QuantizedAvgPool(
         input=quantized("qint8", [[[[-3], [-4], [5], [6]]]]),

@@ -319,7 +319,8 @@ def interpolated_at(x: Any, rows: Linear, columns: Linear, *, xp: Any = np) -> A
     if xp is np and 2 * len(rows.lower) < x.shape[1]:  # the rest of the rows is not read
         read, places = np.unique([rows.lower, rows.upper], return_inverse=True)
         x = x.take(read, axis=1)
-        rows = Linear(*places.reshape(2, -1), rows.fraction)
+        lower, upper = places.reshape(2, -1)
+        rows = Linear(lower, upper, rows.fraction)
     return _interpolated(_interpolated(x, columns, 2, xp), rows, 1, xp)
 
 

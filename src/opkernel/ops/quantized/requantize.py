@@ -114,18 +114,22 @@ def quantized_concat(
         )
     ranges = _ranges(input_mins, input_maxes)
     check_concat([value.shape for value in values], axis)
-    dtype = values[0].dtype
-    common = _common_range(ranges, dtype.kind == "i")
-    with np.errstate(all="ignore"):
-        parts = [
-            value
-            if given == common
-            else in_pieces(
-                lambda v, given=given: quantize(dequantize(v, given), common, dtype), value
-            )
-            for value, given in zip(values, ranges, strict=True)
-        ]
+    common = _common_range(ranges, values[0].dtype.kind == "i")
+    parts = [
+        value if given == common else _moved(value, given, common)
+        for value, given in zip(values, ranges, strict=True)
+    ]
     return np.concatenate(parts, axis=axis), common.low, common.high
+
+
+def _moved(value: Any, given: Range, common: Range) -> Any:
+    """The levels in `common` of levels in `given`; of many bytes, by a table of all 256."""
+    dtype = value.dtype
+    with np.errstate(all="ignore"):
+        if dtype.itemsize > 1 or value.size < 256:
+            return in_pieces(lambda v: quantize(dequantize(v, given), common, dtype), value)
+        levels = np.arange(256, dtype=np.uint8).view(dtype)
+        return quantize(dequantize(levels, given), common, dtype)[value.view(np.uint8)]
 
 
 QUANTIZED_RELU, QUANTIZED_RELU6 = (
