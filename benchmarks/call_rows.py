@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-_MEMORY_BYTES = 4 << 30
-
 
 def step_of(name: str, system: Any, inputs: list[Any]) -> Callable[[], object]:
     """The step that runs the last node of a serialized graph, by `opkernel` or `tensorflow`.
@@ -48,7 +46,7 @@ def _by_opkernel(serialized: bytes, form: Any) -> Callable[[], object]:
 
     graph, graph_def = Graph(), GraphDef.FromString(serialized)
     import_graph_def(graph_def, name="", graph=graph)
-    session = Session(graph, optimize=False, memory_limit_bytes=_MEMORY_BYTES)
+    session = Session(graph, optimize=False)
     run = session.make_callable(graph.get_operation_by_name(graph_def.node[-1].name))
 
     def step() -> object:
