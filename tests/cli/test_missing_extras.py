@@ -150,7 +150,7 @@ def test_what_may_be_needed_does_not_stop_a_model(tmp_path: Path) -> None:
 def test_an_extra_for_speed_is_named_by_doctor_and_explain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opkernel.libraries.is_installed", lambda module: module != "numba")
+    monkeypatch.setattr("opkernel.providers.LOOPS.is_available", lambda: False)
     monkeypatch.setattr("opkernel.kernel.registry.provider._default", None)
     graph = opkernel.Graph()
     with graph.as_default():

@@ -11,7 +11,7 @@ __all__ = ["BLAS", "LOOPS"]
 LOOPS = KernelProvider(
     "loops",
     priority=20,
-    extra="numba",
+    library="numba",
     modules={
         f"{__name__}.loops.boxes": ("NonMaxSuppression", "CombinedNonMax"),
         f"{__name__}.loops.hashes": (

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import opkernel
 from opkernel.errors import UnimplementedError
 from opkernel.providers.loops import Loop, loop, loops_run, part_of_loops
-from opkernel.providers.loops import loop as loop_package
 
 pytest.importorskip("numba")
 
@@ -168,9 +168,7 @@ def test_what_is_compiled_is_kept_for_other_processes(tmp_path: Path) -> None:
 
     def run() -> str:
         environment = {**os.environ, "OPKERNEL_CACHE": str(cache), "PYTHONPATH": str(tmp_path)}
-        environment["PYTHONPATH"] += os.pathsep + str(
-            Path(loop_package.__code__.co_filename).parents[3]
-        )
+        environment["PYTHONPATH"] += os.pathsep + str(Path(opkernel.__file__).parents[1])
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],
             env=environment,

@@ -11,7 +11,7 @@ The reference alone decides a node's meaning, its validity, and where its tensor
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import sys
 import threading
@@ -23,7 +23,6 @@ from opkernel.kernel.node_properties import NodeProperties
 from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
 from opkernel.kernel.registry.lookup import NodeForm
 from opkernel.kernel.registry.registration import KernelRegistration
-from opkernel.libraries import is_extra_missing
 from opkernel.messages import short_repr
 from opkernel.proto import NodeDef
 from opkernel.registrations import declaring_site, load_plugins
@@ -44,12 +43,13 @@ class KernelProvider:
     Args:
         name: Its name.
         priority: Providers of a higher priority are asked first; the reference has 0.
-        extra: The extra of opkernel that brings the library which its kernels need, if they need one.
+        library: The module that its kernels need besides NumPy, if they need one.
         modules: The modules that register its kernels, by full name, each with the beginnings of its ops' names.
             A module is imported when a node first needs it.
 
     Attributes:
         kernels: Its kernels.
+        has_modules: Whether modules register them when nodes need them.
         owner: The module that registered it.
     """
 
@@ -58,20 +58,28 @@ class KernelProvider:
         name: str,
         priority: int = 0,
         *,
-        extra: str = "",
+        library: str = "",
         modules: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.name = name
         self.priority = priority
-        self.extra = extra
+        self.library = library
         self.owner = ""
         self.kernels = KernelRegistry(beside=global_kernel_registry())
+        self.has_modules = bool(modules)
         if modules:
             self.kernels.set_loader(_Importer(modules))
 
     def is_available(self) -> bool:
         """Whether it can be used in this process; asked when providers are chosen."""
-        return not (self.extra and is_extra_missing(self.extra))
+        return not self.library or importlib.util.find_spec(self.library) is not None
+
+    @property
+    def extra(self) -> str:
+        """The extra of opkernel that brings its library; empty where none does."""
+        from opkernel.libraries import EXTRA_OF  # for messages
+
+        return EXTRA_OF.get(self.library, ("", ""))[1]
 
     def supports(self, node: NodeProperties, shapes: Sequence[PartialTensorShape]) -> bool:
         """Whether it computes a node that one of its kernels is for; asked when the kernel is made.
@@ -85,7 +93,8 @@ class KernelProvider:
 
     def registration(self, device_type: str, node: NodeDef) -> KernelRegistration | None:
         """The kernel that it has for a node on devices of a type; None if it has none."""
-        return self.kernels.choices(node.op).match(device_type, node)[0]
+        choices = self.kernels.choices(node.op)
+        return choices.match(device_type, node)[0] if choices.has_any else None
 
     def prepare(self, input: Hashable, value: Any, version: int) -> Any:
         """The prepared form of an input that stays from step to step, such as weights.
@@ -148,6 +157,8 @@ def register_provider(provider: KernelProvider) -> KernelProvider:
         known = _providers.get(provider.name)
         if known not in (None, provider) and known.owner != provider.owner:
             raise AlreadyExistsError(f"There is a kernel provider {provider.name!r} already")
+        if provider.has_modules and known is not None:
+            provider.kernels = known.kernels  # of modules that are imported once
         _providers[provider.name] = provider
         _default = None
     _note_changes(provider)

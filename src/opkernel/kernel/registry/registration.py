@@ -180,6 +180,11 @@ class Choices:
         self._found: Found[KernelRegistration] = Found()
         self.forms: Found[Any] = Found()
 
+    @property
+    def has_any(self) -> bool:
+        """Whether the op has kernels at all."""
+        return bool(self._registrations)
+
     def match(
         self, device_type: str, node_def: NodeDef
     ) -> tuple[KernelRegistration | None, list[Mismatch]]:

@@ -4,6 +4,6 @@
 `opkernel.ops` with a loop in the place of a function of NumPy. `docs/loops.md` shows how to write one.
 """
 
-from opkernel.providers.loops.loop import Loop, loop, loops_run, part_of_loops
+from opkernel.providers.loops.compiled_loop import Form, Loop, loop, loops_run, part_of_loops
 
-__all__ = ["Loop", "loop", "loops_run", "part_of_loops"]
+__all__ = ["Form", "Loop", "loop", "loops_run", "part_of_loops"]

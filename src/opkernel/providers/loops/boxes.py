@@ -5,7 +5,7 @@ import numpy as np
 from opkernel.ops import libstdcxx_order
 from opkernel.ops.image import box_selection, combined_non_max_suppression, non_max_suppression
 from opkernel.providers import LOOPS
-from opkernel.providers.loops.loop import loop, part_of_loops
+from opkernel.providers.loops.compiled_loop import loop, part_of_loops
 from opkernel.types import Array, DataType
 
 _PAIRS = 1 << 20

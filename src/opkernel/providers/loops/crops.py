@@ -5,7 +5,7 @@ import numpy as np
 from opkernel.ops.image import crop_and_resize, crop_and_resize_grad
 from opkernel.ops.registration import REAL_NUMBERS
 from opkernel.providers import LOOPS
-from opkernel.providers.loops.loop import loop
+from opkernel.providers.loops.compiled_loop import loop
 from opkernel.types import Array, DataType
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from opkernel.ops.nn import ctc_loss
 from opkernel.ops.nn.ctc_loss import LN2_HIGH, LN2_LOW, LOG1P_COEFFICIENTS, SQRT2_LESS_1
 from opkernel.providers import LOOPS
-from opkernel.providers.loops.loop import loop, part_of_loops
+from opkernel.providers.loops.compiled_loop import loop, part_of_loops
 from opkernel.types import Array
 
 _ONE, _TWO, _NONE = np.float32(1), np.float32(2), np.float32(0)

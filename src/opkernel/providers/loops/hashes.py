@@ -8,7 +8,7 @@ import numpy as np
 from opkernel.ops.sparse import cross, ragged_cross
 from opkernel.ops.strings import hash_columns, hashes
 from opkernel.providers import LOOPS
-from opkernel.providers.loops.loop import loop, part_of_loops
+from opkernel.providers.loops.compiled_loop import loop, part_of_loops
 from opkernel.types import Array
 
 _Word = np.uint64

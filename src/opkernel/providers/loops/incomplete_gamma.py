@@ -6,7 +6,7 @@ from opkernel.ops.math import incomplete_gamma, special_functions
 from opkernel.ops.math.incomplete_gamma import TERMS_AT_ONCE, Sums
 from opkernel.ops.random import gamma
 from opkernel.providers import LOOPS
-from opkernel.providers.loops.loop import loop
+from opkernel.providers.loops.compiled_loop import loop
 from opkernel.types import Array
 
 

@@ -18,7 +18,7 @@ from opkernel.ops.random.normals_between import (
 )
 from opkernel.ops.registration import WIDE_FLOATS
 from opkernel.providers import LOOPS
-from opkernel.providers.loops.loop import loop, part_of_loops
+from opkernel.providers.loops.compiled_loop import loop, part_of_loops
 from opkernel.types import Array
 
 

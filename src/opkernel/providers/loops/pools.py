@@ -2,7 +2,7 @@
 
 from opkernel.ops.nn import fractional_pool
 from opkernel.providers import LOOPS
-from opkernel.providers.loops.loop import loop
+from opkernel.providers.loops.compiled_loop import loop
 from opkernel.types import Array
 
 

@@ -11,7 +11,7 @@ from opkernel.ops.random.gamma import SQUEEZE
 from opkernel.ops.random.philox import MULTIPLIERS, ROUNDS, WEYL
 from opkernel.ops.random.poisson_and_binomial import SMALL_RATE, STIRLING_TAILS
 from opkernel.providers import LOOPS
-from opkernel.providers.loops.loop import loop, part_of_loops
+from opkernel.providers.loops.compiled_loop import loop, part_of_loops
 from opkernel.types import Array
 
 _M0, _M1 = MULTIPLIERS

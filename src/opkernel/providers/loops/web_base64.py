@@ -4,7 +4,7 @@ import numpy as np
 
 from opkernel.ops.strings import web_base64
 from opkernel.providers import LOOPS
-from opkernel.providers.loops.loop import loop, part_of_loops
+from opkernel.providers.loops.compiled_loop import loop, part_of_loops
 from opkernel.types import Array
 
 _DIGITS = np.frombuffer(web_base64.DIGITS, np.uint8).copy()
