@@ -44,7 +44,7 @@ WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", 
     *("CheckPinned", "DebugNanCount", "DebugNumericSummary"),
     # TensorFlow's passes and eager calls make them of other ops.
     *("_EagerConst", "_HostCast", "_If", "_ParallelConcatStart", "_ParallelConcatUpdate"),
-    *("_TensorToHashBucketFast", "_UnaryOpsComposition", "_While"),
+    *("_TensorToHashBucketFast", "_UnaryOpsComposition", "_While", "_QuantizedMaxPool3D"),
     *("_ScopedAllocator", "_ScopedAllocatorConcat", "_ScopedAllocatorSplit"),
     *(
         f"{order}Map{deed}"

@@ -12,7 +12,7 @@ _PIECE = 1 << 12
 """Strings whose objects stay in the cache from one look to the next."""
 
 
-_BATCH_BYTES = 1 << 22
+_BATCH_BYTES = 1 << 20
 """So many bytes of strings are computed on at once."""
 
 
