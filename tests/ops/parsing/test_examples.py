@@ -189,6 +189,37 @@ def test_sequences() -> None:
         parse_sequences([sequence([[1, 2, 3]])])
 
 
+def in_order(order: str, c: float, steps: list[list[int]]) -> bytes:
+    """A SequenceExample with its fields in an order: context, lists, a field nobody asks for, a number, nothing."""
+    whole = SequenceExample()
+    _fill(whole.context.feature["c"], [c])
+    for values in steps:
+        _fill(whole.feature_lists.feature_list["d"].feature.add(), values)
+    context, lists = whole.context.SerializeToString(), whole.feature_lists.SerializeToString()
+    parts = {
+        "c": b"\x0a" + bytes([len(context)]) + context,
+        "l": b"\x12" + bytes([len(lists)]) + lists,
+        "u": b"\x1a\x01x",
+        "n": b"\x20\x05",
+        "e": b"\x0a\x00",
+    }
+    return b"".join([parts[part] for part in order])
+
+
+@pytest.mark.parametrize("count", [3, 50])  # few records are read one by one, many in step
+def test_fields_in_any_order(count: int) -> None:
+    orders = ["cl", "lc", "ucl", "clu", "cnl", "ecl", "cle"] * 8
+    steps = [[[i, n] for n in range(1 + i % 3)] for i in range(count)]
+    records = [
+        in_order(order, float(i), own)
+        for i, (order, own) in enumerate(zip(orders, steps, strict=False))
+    ]
+    found = parse_sequences(records)
+    assert found.context_dense_values[0].tolist() == [[i] for i in range(count)]
+    assert found.feature_list_dense_lengths[0].tolist() == [1 + i % 3 for i in range(count)]
+    assert found.feature_list_ragged_values[0].tolist() == np.concatenate(steps).ravel().tolist()
+
+
 def test_a_number_that_does_not_end_is_refused() -> None:
     number = b"\x83" + b"\xff" * 9 + b"\1"
     feature = b"\x1a\x0d\x0a\x0b" + number

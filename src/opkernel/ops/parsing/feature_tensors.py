@@ -20,14 +20,8 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
 from opkernel.opdef.common_shapes.rules import check_input_ranks, defined_shape, set_outputs
 from opkernel.ops.input_checks import require, require_equal
-from opkernel.ops.parsing.features import (
-    Column,
-    Spans,
-    column_of,
-    message_spans,
-    spans_of_features,
-    text_of,
-)
+from opkernel.ops.parsing.feature_spans import Spans, message_spans, spans_of_features
+from opkernel.ops.parsing.features import Column, column_of, text_of
 from opkernel.ops.parsing.few_records import columns_one_by_one
 from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
 from opkernel.types import DataType, PartialTensorShape, TensorShape

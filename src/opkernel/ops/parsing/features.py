@@ -4,7 +4,7 @@ Source: TensorFlow core/example/feature.proto, core/util/example_proto_fast_pars
 """
 
 from array import array as array_of
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -19,6 +19,7 @@ from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.interrupts import contextmanager
 from opkernel.kernel import check_allocation
+from opkernel.ops.parsing.feature_spans import MANY_TURNS, TAG_OF_BYTES, Spans
 from opkernel.ops.parsing.wire import Buffer, WireError, buffer_of, fields, read_lengths, varints
 from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
 from opkernel.ops.stable_order import stable_order
@@ -27,33 +28,20 @@ from opkernel.types.varints import varint
 
 KIND_OF = {DataType.DT_STRING: 1, DataType.DT_FLOAT: 2, DataType.DT_INT64: 3}
 _NAMES = {1: "string", 2: "float", 3: "int64"}
-_TAG_OF_BYTES = 0x0A
-_TAG_OF_FEATURE = 0x12
 Part = tuple[int, int, int, int]
 """A field: its number and wire type, and where the value begins and ends."""
 
-_MANY_TURNS = 64
-"""After so many turns, what is left of few records is read one by one."""
-_COMPARED_AT_ONCE = 32
-"""So many bytes of a key are compared for all records at once."""
 _AT_ONCE = 1 << 18
 """So many bytes are gathered at once."""
 _OF_FEATURE = 96
 """The bytes that the feature of an example takes while its values are found."""
+_OF_PLACE = 64
+"""The bytes that a string or message takes while its place is found."""
 
 
 def text_of(key: bytes) -> str:
     """A key as it is shown."""
     return key.decode(errors="backslashreplace")
-
-
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """Where Feature messages stand in a buffer, one for each example; -1 where there is none."""
-
-    buffer: Buffer
-    starts: Any
-    ends: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,140 +55,6 @@ class Column:
     def lengths(self) -> Any:
         """The counts, 0 where the feature is missing."""
         return np.maximum(self.counts, 0)
-
-
-def message_spans(
-    records: Sequence[bytes], number: int, made: MadeBytes
-) -> tuple[Buffer, Any, Any]:
-    """All records in one buffer, and where their message in the field of this number stands.
-
-    The parts of a message that stands in several fields are joined, as protocol buffers say.
-
-    Args:
-        records: The records.
-        number: The number of the field.
-        made: Counts the bytes of the buffer.
-    """
-    sizes = np.fromiter(map(len, records), np.int64, len(records))
-    stops = np.cumsum(sizes)
-    begins = stops - sizes
-    total = int(sizes.sum())
-    made.add(total)
-    buffer = buffer_of(records)
-    array = buffer.array
-    size, starts, fine = read_lengths(array, np.minimum(begins + 1, array.size - 1))
-    fine &= (array[begins] == number << 3 | 2) & (starts + size == stops)
-    odd = np.flatnonzero(~fine & (sizes > 0))
-    starts[sizes == 0] = stops[sizes == 0]
-    ends, messages = stops.copy(), []
-    for i in in_time(odd.tolist(), SLOW):
-        messages.append(joined_message(records[i], number))
-        made.add(len(messages[-1]))
-        starts[i], ends[i] = total, total + len(messages[-1])
-        total += len(messages[-1])
-    if messages:
-        made.add(total)
-        buffer = buffer_of([*records, *messages])
-    return buffer, starts, ends
-
-
-def joined_message(record: bytes, number: int) -> bytes:
-    try:
-        found = [
-            record[a:b]
-            for n, w, a, b in in_time(fields(record, 0, len(record)))
-            if (n, w) == (number, 2)
-        ]
-    except WireError as error:
-        raise InvalidArgumentError(f"Could not parse example input: {error}") from None
-    return b"".join(found)
-
-
-def spans_of_features(buffer: Buffer, starts: Any, ends: Any, keys: Sequence[bytes]) -> list[Spans]:
-    """Where the features of these keys stand in Features messages.
-
-    Raises:
-        InvalidArgumentError: a message is damaged.
-    """
-    found = [np.full((2, starts.size), -1, np.int64) for _ in keys]
-    odd = _scan(buffer.array, starts, ends, keys, found)
-    for i in in_time(np.flatnonzero(odd), SLOW):
-        entries = entries_of(buffer.data, int(starts[i]), int(ends[i]))
-        for key, places in in_time(zip(keys, found, strict=True)):
-            places[:, i] = entries.get(key, (-1, -1))
-    return [Spans(buffer, *places) for places in found]
-
-
-def _scan(data: Any, starts: Any, ends: Any, keys: Sequence[bytes], found: list[Any]) -> Any:
-    """Go through the maps in step, one entry of each at a time; tells which have another form."""
-    odd = np.zeros(starts.size, np.bool_)
-    cursor = starts.copy()
-    active = np.flatnonzero(cursor < ends)
-    patterns: dict[int, list[tuple[Any, Any]]] = {}
-    for key, places in zip(keys, found, strict=True):
-        patterns.setdefault(len(key), []).append((np.frombuffer(key, np.uint8), places))
-    for turn in in_time(count(), SLOW):
-        if not active.size:
-            break
-        if turn > _MANY_TURNS and active.size < _MANY_TURNS:
-            odd[active] = True
-            break
-        at, stop = cursor[active], ends[active]
-        size, key_tag, fine = read_lengths(data, at + 1)
-        entry_end = key_tag + size
-        fine &= (data[at] == _TAG_OF_BYTES) & (entry_end <= stop)
-        inside = np.minimum(key_tag, data.size - 1)
-        key_size, key_at, ends_well = read_lengths(data, np.minimum(inside + 1, data.size - 1))
-        key_end = key_at + key_size
-        fine &= ends_well & (data[inside] == _TAG_OF_BYTES) & (key_end < entry_end)
-        inside = np.minimum(key_end, data.size - 1)
-        size, begin, ends_well = read_lengths(data, np.minimum(inside + 1, data.size - 1))
-        fine &= ends_well & (data[inside] == _TAG_OF_FEATURE) & (begin + size == entry_end)
-        odd[active[~fine]] = True
-        rows, key_at, key_size, begin, entry_end = (
-            one[fine] for one in (active, key_at, key_size, begin, entry_end)
-        )
-        for size in patterns.keys() & {*key_size.tolist()}:
-            of_size = np.flatnonzero(key_size == size)
-            for pattern, places in in_time(patterns[size], SLOW):
-                some = _with_key(data, key_at, of_size, pattern)
-                places[0, rows[some]], places[1, rows[some]] = begin[some], entry_end[some]
-        cursor[rows] = entry_end
-        active = rows[entry_end < ends[rows]]
-    return odd
-
-
-def _with_key(data: Any, key_at: Any, some: Any, pattern: Any) -> Any:
-    """Those of some places where a key stands; the first bytes are compared for all places at once."""
-    for i in range(min(pattern.size, _COMPARED_AT_ONCE)):
-        some = some[data[key_at[some] + i] == pattern[i]]
-    if pattern.size <= _COMPARED_AT_ONCE:
-        return some
-    ends = [data[at : at + pattern.size] for at in key_at[some].tolist()]
-    return some[[np.array_equal(end, pattern) for end in ends]]
-
-
-def entries_of(data: bytes, start: int, end: int) -> dict[bytes, tuple[int, int]]:
-    """Where the values of a map of messages stand, by their keys; the last of a key counts.
-
-    Raises:
-        InvalidArgumentError: the message is damaged.
-    """
-    entries = {}
-    try:
-        for number, wire, begin, stop in in_time(fields(data, start, end)):
-            if (number, wire) != (1, 2):
-                continue
-            key, value = b"", (stop, stop)
-            for part, kind, a, b in in_time(fields(data, begin, stop)):
-                if (part, kind) == (1, 2):
-                    key = data[a:b]
-                elif (part, kind) == (2, 2):
-                    value = a, b
-            entries[key] = value
-    except WireError as error:
-        raise InvalidArgumentError(f"Could not parse example input: {error}") from None
-    return entries
 
 
 def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
@@ -276,7 +130,7 @@ def _lists(data: Any, starts: Any, ends: Any, kind: int) -> tuple[tuple[Any, Any
     is_full = begin < ends
     inside = np.minimum(begin, data.size - 2)
     size, payload, ends_well = read_lengths(data, inside + 1)
-    is_packed = ends_well & (data[inside] == _TAG_OF_BYTES) & (payload + size == ends)
+    is_packed = ends_well & (data[inside] == TAG_OF_BYTES) & (payload + size == ends)
     if kind == 2:
         is_packed &= size % 4 == 0
     else:
@@ -292,13 +146,13 @@ def _are_strings(data: Any, starts: Any, ends: Any, fine: Any) -> Any:
     for turn in in_time(count(), SLOW):
         if not active.size:
             break
-        if turn > _MANY_TURNS and active.size < _MANY_TURNS:
+        if turn > MANY_TURNS and active.size < MANY_TURNS:
             good[active] = [_ends_well(data, int(cursor[row]), int(ends[row])) for row in active]
             break
         at = cursor[active]
         size, begin, ends_well = read_lengths(data, at + 1)
         stop = begin + size
-        right = ends_well & (data[at] == _TAG_OF_BYTES) & (stop <= ends[active])
+        right = ends_well & (data[at] == TAG_OF_BYTES) & (stop <= ends[active])
         good[active[~right]] = False
         cursor[active] = stop
         active = active[right & (stop < ends[active])]
@@ -315,6 +169,31 @@ def _ends_well(data: Any, at: int, end: int) -> bool:
 
 def _strings(buffer: Buffer, starts: Any, ends: Any) -> tuple[Any, Any]:
     """How many strings each list has, and all of them."""
+    data = buffer.data
+    counts, begins, stops = _places_of_strings(buffer, starts, ends)
+    spans = in_time(zip(begins.tolist(), stops.tolist(), strict=True))
+    check_allocation(begins.shape, DataType.DT_STRING)
+    return counts, string_tensor(begins.shape, (data[a:b] for a, b in spans))
+
+
+def places_in_lists(spans: Spans, made: MadeBytes) -> tuple[Any, Any, Any] | None:
+    """How many messages each list has, and where they begin and end; None unless all lists hold only these.
+
+    Args:
+        spans: The lists.
+        made: Counts the bytes of the places.
+    """
+    array = spans.buffer.array
+    fine = _are_strings(array, spans.starts, spans.ends, np.ones(spans.starts.size, np.bool_))
+    if not fine.all():
+        return None
+    return _places_of_strings(spans.buffer, spans.starts, spans.ends, made)
+
+
+def _places_of_strings(
+    buffer: Buffer, starts: Any, ends: Any, made: MadeBytes | None = None
+) -> tuple[Any, Any, Any]:
+    """How many strings each list has, and where these begin and end."""
     data, array = buffer
     counts = np.zeros(starts.size, np.int64)
     places: list[tuple[Any, Any, Any, Any]] = []
@@ -322,23 +201,23 @@ def _strings(buffer: Buffer, starts: Any, ends: Any) -> tuple[Any, Any]:
     for turn in in_time(count(), SLOW):
         if not active.size:
             break
-        if turn > _MANY_TURNS and active.size < _MANY_TURNS:
+        if turn > MANY_TURNS and active.size < MANY_TURNS:
             places += [_rest(data, row, turn, cursor, ends) for row in active.tolist()]
             for rows, *_ in places[-active.size :]:
                 counts[rows[0]] += rows.size
             break
+        if made is not None:
+            made.add(_OF_PLACE * active.size)
         size, begin, _ = read_lengths(array, cursor[active] + 1)
         places.append((active, np.full(active.size, turn), begin, begin + size))
         counts[active] += 1
         cursor[active] = begin + size
         active = active[cursor[active] < ends[active]]
     if not places:
-        return counts, np.zeros(0, object)
+        return counts, *np.zeros((2, 0), np.int64)
     rows, turns, begins, stops = (np.concatenate(part) for part in zip(*places, strict=True))
     order = stable_order(rows, turns) if len(places) > 1 else slice(None)
-    spans = in_time(zip(begins[order].tolist(), stops[order].tolist(), strict=True))
-    check_allocation((rows.size,), DataType.DT_STRING)
-    return counts, string_tensor((rows.size,), (data[a:b] for a, b in spans))
+    return counts, begins[order], stops[order]
 
 
 def _rest(data: bytes, row: int, turn: int, cursor: Any, ends: Any) -> tuple[Any, Any, Any, Any]:

@@ -11,11 +11,10 @@ import numpy as np
 
 from opkernel.device.string_tensors import string_tensor
 from opkernel.kernel import check_allocation
+from opkernel.ops.parsing.feature_spans import entries_of, joined_message
 from opkernel.ops.parsing.features import (
     KIND_OF,
     Column,
-    entries_of,
-    joined_message,
     packed_numbers,
     parsing,
     parts_of_list,

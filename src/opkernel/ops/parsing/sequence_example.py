@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.device.made_bytes import making_bytes
+from opkernel.device.made_bytes import MadeBytes, making_bytes
 from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import defined_shape
 from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
+from opkernel.ops.parsing.feature_spans import Spans
 from opkernel.ops.parsing.feature_tensors import (
     Features,
     Outputs,
@@ -34,7 +35,7 @@ from opkernel.ops.parsing.feature_tensors import (
     sparse_of,
     transposed,
 )
-from opkernel.ops.parsing.features import Column, Spans, column_of
+from opkernel.ops.parsing.features import Column, column_of, places_in_lists
 from opkernel.ops.parsing.wire import WireError, fields
 from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
 from opkernel.ops.registration import register_kernel
@@ -67,23 +68,31 @@ class StepColumn:
 
 
 def _steps_of(spans: Spans, dtype: DataType, name: str) -> StepColumn:
-    steps, found = [], array("q")
+    with making_bytes("feature lists") as made:
+        places = places_in_lists(spans, made) or _places_one_by_one(spans, name, made)
+    counts, begins, stops = places
+    steps = np.where(spans.starts >= 0, counts, -1)
+    features = Spans(spans.buffer, begins, stops)
+    return StepColumn(name, steps, column_of(features, dtype, name))
+
+
+def _places_one_by_one(spans: Spans, name: str, made: MadeBytes) -> tuple[Any, Any, Any]:
+    """As `places_in_lists`, of lists that may have other fields, too."""
+    counts, found = [], array("q")
     clock = WorkClock("reading feature lists")
     try:
-        with making_bytes("feature lists") as made:
-            for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True):
-                before = len(found)
-                for number, wire, a, b in fields(spans.buffer.data, start, end):
-                    clock.spend(_OF_STEP)
-                    if (number, wire) == (1, 2):
-                        found.extend((a, b))
-                made.add(8 * (len(found) - before))
-                steps.append((len(found) - before) // 2 if start >= 0 else -1)
+        for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True):
+            before = len(found)
+            for number, wire, a, b in fields(spans.buffer.data, start, end):
+                clock.spend(_OF_STEP)
+                if (number, wire) == (1, 2):
+                    found.extend((a, b))
+            made.add(8 * (len(found) - before))
+            counts.append((len(found) - before) // 2)
     except WireError as error:
         raise InvalidArgumentError(f"Could not parse feature list {name}: {error}") from None
-    places = np.array(found, np.int64).reshape(-1, 2)
-    features = Spans(spans.buffer, places[:, 0], places[:, 1])
-    return StepColumn(name, np.array(steps, np.int64), column_of(features, dtype, name))
+    begins, stops = np.array(found, np.int64).reshape(-1, 2).T
+    return np.array(counts, np.int64), begins, stops
 
 
 @dataclass(frozen=True, slots=True)
