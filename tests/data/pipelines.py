@@ -228,10 +228,7 @@ def account(library: Any, seed: int) -> Account:
     drawing = Drawing(library, seed)
     names, dataset = drawing.pipeline()
     cardinality = int(dataset.cardinality())
-    if library.__name__ == "tensorflow":
-        options = library.data.Options()
-        options.experimental_optimization.apply_default_optimizations = False  # it joins stages
-        dataset = dataset.with_options(options)
+    dataset = as_written(library, dataset)
     elements, errors = iter(dataset), library.errors
     head = outcomes(elements, errors, drawing.number(0, 11))
     state = _saved(elements, errors)
@@ -241,6 +238,28 @@ def account(library: Any, seed: int) -> Account:
         _restore(elements, state)
         restored = outcomes(elements, errors)
     return Account(names, cardinality, head, rest, restored, second)
+
+
+def passes(library: Any, stage: str, seed: int) -> list[list[Any]]:
+    """Three passes over a stage whose input has a new order in each.
+
+    `outcomes` asks again after the end. A stage that then asks its input takes the seeds of the next pass from it.
+    """
+    drawing = Drawing(library, seed)
+    dataset = drawing.datasets.range(6).shuffle(4, 7, True)
+    if stage in ("rebatch", "unbatch"):
+        dataset = dataset.batch(2)
+    dataset = as_written(library, STAGES[stage](drawing, dataset.repeat(2)))
+    return [outcomes(iter(dataset), library.errors) for _ in range(3)]
+
+
+def as_written(library: Any, dataset: Any) -> Any:
+    """The pipeline; TensorFlow joins no stages."""
+    if library.__name__ != "tensorflow":
+        return dataset
+    options = library.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    return dataset.with_options(options)
 
 
 def _saved(elements: Any, errors: Any) -> Any:

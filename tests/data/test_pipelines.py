@@ -1,7 +1,7 @@
 """Drawn pipelines: the first cases of their campaigns find nothing, and their graphs give the same elements."""
 
 import pytest
-from tests.data.pipelines import Drawing, outcomes
+from tests.data.pipelines import STAGES, Drawing, outcomes, passes
 from tools.campaigns import pipelines, pipelines_tensorflow
 from tools.campaigns.campaign import run_campaign
 
@@ -37,3 +37,19 @@ def test_elements_orders_and_errors_are_tensorflows():
     report = run_campaign("pipelines_tensorflow", case, 0, 600, iter(range(150)), 5)
     assert report.findings == {}
     assert report.outcomes.total() == 150
+
+
+def test_a_zip_that_is_over_asks_its_inputs_for_nothing():
+    assert passes(opkernel, "zip", 4) == [  # recorded from TensorFlow 2.21
+        [3, 1, 4, 0, 5, 2, 3, 4, 2, 1, 0, "END"],
+        [1, 2, 5, 0, 3, 4, 0, 3, 5, 4, 2, "END"],
+        [2, 4, 3, 0, 1, 5, 2, 0, 5, 4, 1, "END"],
+    ]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("stage", STAGES)
+def test_orders_of_later_passes_are_tensorflows(stage):
+    tensorflow = pytest.importorskip("tensorflow")
+    for seed in range(5):
+        assert passes(opkernel, stage, seed) == passes(tensorflow, stage, seed)

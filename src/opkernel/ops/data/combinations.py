@@ -90,7 +90,7 @@ class ConcatenateDataset(DatasetBase):
 
 
 class _ZipIterator(_SeveralIterator):
-    """Where one input fails, the others go on, too: their elements stay side by side."""
+    """Where one input fails, the others go on, too: their elements stay side by side. The first end ends them all."""
 
     def next(self, step: Step) -> Element | None:
         found: Element = ()
@@ -102,6 +102,8 @@ class _ZipIterator(_SeveralIterator):
                 failure = failure or error
                 continue
             if element is None:
+                self.close()
+                self.passes = []
                 return None
             found += element
         if failure is not None:
