@@ -6,7 +6,7 @@
     python3 dev.py tensorflow        compare with a real TensorFlow, in an environment of its own
     python3 dev.py lowest            part of the tests with the oldest dependencies that are allowed
     python3 dev.py wheel             the documents' examples with the wheel, without the checkout
-    python3 dev.py campaigns         ten minutes of seeded random attacks (tools/campaigns)
+    python3 dev.py campaigns         six minutes of seeded random attacks (tools/campaigns)
 
 Environments stand in `.venv*` and are filled from the `requirements*.lock` files. A second call
 finds them up to date and starts at once. With `uv` on the PATH it does the installing.
@@ -235,7 +235,7 @@ def campaigns() -> bool:
     environment, judge = Environment(), Environment("-tensorflow")
     environment.install(*_requirement_files(RUNTIME, DEV), name="dev")
     judge.install(*_requirement_files("requirements-tensorflow.lock"), name="tensorflow")
-    attack = ["-m", "tools.campaigns", "--seconds", "80", "--cases", "8000"]
+    attack = ["-m", "tools.campaigns", "--seconds", "40", "--cases", "4000"]
     done = _stage("campaigns", environment, attack)
     for name in ("tensorflow", "pipelines_tensorflow"):
         done = _stage(f"campaign {name}", judge, [*attack, name]) and done
