@@ -266,6 +266,34 @@ def test_the_state_can_be_read() -> None:
         optimizer.slot(w, "m")
 
 
+def addresses(variables: list[Variable]) -> list[int]:
+    """Where the arrays of the variables are."""
+    resources = [variable.resource_handle.resource for variable in variables]
+    return [one.tensor_ref.tensor.ctypes.data for one in resources]
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize(("name", "arguments", "formula", "constants"), CASES, ids=NAMES)
+def test_steps_change_variables_and_slots_in_place(
+    name: str, arguments: Any, formula: Any, constants: Any, rows: bool
+) -> None:
+    optimizer = getattr(optimizers, name)(RATE, **arguments)
+    weights, index = Variable(np.ones((50, 4), np.float32)), np.array([1, 3, 1])
+
+    def loss(x: Any) -> Any:
+        used = weights
+        if rows:
+            used = raw_ops.GatherV2(params=weights, indices=index, axis=0)
+        return total(used * used * x)
+
+    def minimize() -> list[int]:
+        optimizer.minimize(loss, [weights], np.float32(2))
+        return addresses([weights, *optimizer.variables])
+
+    first = [minimize() for _ in range(2)][-1]
+    assert [minimize() for _ in range(3)] == [first] * 3
+
+
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))])
 def test_a_model_and_its_optimizer_are_copied_together(copied: Any) -> None:
     w, optimizer = Variable(np.float32(1)), optimizers.SGD(0.25, momentum=0.5)

@@ -16,7 +16,13 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars, shape_rule
-from opkernel.ops.input_checks import require, require_equal, require_rank, require_scalar
+from opkernel.ops.input_checks import (
+    int32_attr,
+    require,
+    require_equal,
+    require_rank,
+    require_scalar,
+)
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -147,6 +153,7 @@ def _format(file: _File) -> tuple[int, int]:
 def decode_wav(contents: Any, *, desired_channels: int, desired_samples: int) -> tuple[Any, Any]:
     require_scalar(contents, "contents must be scalar, got shape {}")
     for name, number in (("channels", desired_channels), ("samples", desired_samples)):
+        int32_attr(f"desired_{name}", number)
         require(number >= -1, f"desired_{name} must be >= -1, got {number}")
     found, rate = _decoded(contents.item())
     count, channels = found.shape
@@ -196,7 +203,7 @@ _WINDOWS_AT_ONCE = 1 << 16
 def _spectrogram_shape(c: InferenceContext) -> None:
     """[samples, channels] -> [channels, windows, frequencies]."""
     sound = c.with_rank(c.input(0), 2)
-    window, stride = c.get_attr("window_size"), c.get_attr("stride")
+    window, stride = (int32_attr(name, c.get_attr(name)) for name in ("window_size", "stride"))
     require(window > 1, f"window size must be > 1, got {window}")
     require(stride > 0, f"stride must be strictly positive, got {stride}")
     length, channels = c.dim(sound, 0), c.dim(sound, 1)
@@ -224,6 +231,8 @@ AUDIO_SPECTROGRAM = register_op(
 def audio_spectrogram(
     tensor: Any, *, window_size: int, stride: int, magnitude_squared: bool
 ) -> Any:
+    int32_attr("window_size", window_size)
+    int32_attr("stride", stride)
     require_rank(tensor, 2, "input must be 2-dimensional{}")
     what = f"window size {window_size} and stride {stride}"
     require(window_size >= 2 and stride >= 1, f"Spectrogram initialization failed for {what}")

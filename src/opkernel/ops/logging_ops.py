@@ -46,7 +46,7 @@ def print_(
     *, U: list[DataType], message: str, first_n: int, summarize: int
 ) -> Callable[[Any, list[Any]], Any]:
     int32_attr("summarize", summarize)
-    turns = iter(range(int32_attr("first_n", first_n)))
+    turns = iter(range(first_n))
     lock = threading.Lock()
 
     def tell(tensor: Any, data: list[Any]) -> Any:

@@ -117,7 +117,7 @@ class Optimizer(abc.ABC):
         self, step: OptimizerStep, variable: Variable, slices: IndexedSlicesValue
     ) -> None:
         """The same, for the gradient of some rows."""
-        rows = raw_ops.Shape(input=variable.value)[0]
+        rows = raw_ops.VariableShape(input=variable.handle)[0]  # without a reference to the value
         dense = raw_ops.UnsortedSegmentSum(
             data=slices.values, segment_ids=slices.indices, num_segments=rows
         )

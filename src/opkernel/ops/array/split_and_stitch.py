@@ -22,7 +22,13 @@ from opkernel.opdef.common_shapes import unknown_shape
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.array.concat import pack_axis
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.input_checks import require, require_equal, require_scalar, require_vector
+from opkernel.ops.input_checks import (
+    int32_attr,
+    require,
+    require_equal,
+    require_scalar,
+    require_vector,
+)
 from opkernel.ops.registration import ALL, FLOAT8, INDEX, POD_OR_STRING, QUANTIZED, register_kernel
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape, as_dtype
@@ -207,6 +213,7 @@ UNPACK = register_op(
 
 @register_kernel(UNPACK, types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True)
 def unpack(*, num: int, axis: int) -> Callable[[Any], list[Any]]:
+    int32_attr("axis", axis)
     if num == 0:
         return lambda value: []
 

@@ -106,9 +106,9 @@ class DebugIdentityV3(DebugIdentity):
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
-        get = construction.get_attr
+        get, index = construction.get_attr, construction.get_attr("io_index", "int32")
         if node := get("io_of_node"):
-            io = f"{node}:{'in' if get('is_input') else 'out'}:{get('io_index')}"
+            io = f"{node}:{'in' if get('is_input') else 'out'}:{index}"
             self.watched = replace(self.watched, io=io)
 
 
@@ -129,8 +129,13 @@ class DebugIdentityV2(OpKernel):
                 "tensors in memory until TensorFlow's debugger in Python writes them. Set the size to 0"
             )
         self._roots = [url.removeprefix(FILE_URL) for url in urls]
-        names = ("tfdbg_context_id", "op_name", "output_slot", "tensor_debug_mode", "tfdbg_run_id")
-        self._watched = WatchedOutput(*map(get, names))
+        self._watched = WatchedOutput(
+            get("tfdbg_context_id"),
+            get("op_name"),
+            get("output_slot", "int32"),
+            get("tensor_debug_mode", "int32"),
+            get("tfdbg_run_id"),
+        )
 
     def compute(self, ctx: OpKernelContext) -> None:
         tensor, device = ctx.input(0), ctx.device.name

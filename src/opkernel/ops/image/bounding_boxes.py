@@ -19,6 +19,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unchanged_shape_with_rank_at_least
 from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.input_checks import (
+    int32_attr,
     require,
     require_equal,
     require_rank,
@@ -141,6 +142,7 @@ def _limits(
             raise InvalidArgumentError(f"{name} range must be non-negative: {list(pair)}")
     if not (areas[0] <= 1 and areas[1] <= 1):
         raise InvalidArgumentError(f"Area range must be less then or equal to 1.0: {list(areas)}")
+    int32_attr("max_attempts", max_attempts)
     require(max_attempts > 0, f"Max attempts must be non-negative: {max_attempts}")
     pairs = (ratios[0], ratios[1]), (areas[0], areas[1])
     return Limits(*pairs, max_attempts, use_image_if_no_bounding_boxes)

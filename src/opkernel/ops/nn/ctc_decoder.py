@@ -15,7 +15,7 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, set_outputs, shape_rule
-from opkernel.ops.input_checks import require, require_rank, require_vector
+from opkernel.ops.input_checks import int32_attr, require, require_rank, require_vector
 from opkernel.ops.libstdcxx_order import TopN
 from opkernel.ops.nn.ctc_loss import log_sum
 from opkernel.ops.registration import WIDE_FLOATS, register_kernel
@@ -246,6 +246,7 @@ class _BeamSearch:
 def ctc_beam_search_decoder(
     inputs: Any, sequence_length: Any, *, beam_width: int, top_paths: int, merge_repeated: bool
 ) -> tuple[list[Any], list[Any], list[Any], Any]:
+    int32_attr("beam_width", beam_width)
     _check_inputs(inputs, sequence_length)
     require(top_paths <= beam_width, "requested more paths than the beam width.")
     found, clock = [], WorkClock("decoding sequences")

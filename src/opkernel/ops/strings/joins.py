@@ -245,6 +245,8 @@ def string_n_grams(
     Tsplits: DataType,
 ) -> Callable[[Any, Any], tuple[Any, Any]]:
     int32_attr("pad_width", pad_width)
+    for width in ngram_widths:
+        int32_attr("ngram_widths", width)
     glue, left, right = (
         text.encode("utf-8", "surrogateescape") for text in (separator, left_pad, right_pad)
     )

@@ -15,7 +15,7 @@ from opkernel.device.work_clock import in_time, string_work
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import shape_rule
-from opkernel.ops.input_checks import require_scalar, require_vector
+from opkernel.ops.input_checks import int32_attr, require_scalar, require_vector
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -92,6 +92,7 @@ def string_split(tensor: Any, delimiter: Any, *, skip_empty: bool) -> tuple[Any,
 
 @register_kernel(STRING_SPLIT_V2)
 def string_split_v2(tensor: Any, sep: Any, *, maxsplit: int) -> tuple[Any, Any, Any]:
+    int32_attr("maxsplit", maxsplit)
     _check_ranks(tensor, sep, "sep")
     return _sparse_parts(tensor, _at_separator(sep.item(), max(maxsplit, -1)))
 

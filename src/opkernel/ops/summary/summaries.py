@@ -94,6 +94,7 @@ def audio_summary(tag: Any, tensor: Any, *, sample_rate: float, max_outputs: int
 
 @register_kernel("AudioSummaryV2")
 def audio_summary_v2(tag: Any, tensor: Any, sample_rate: Any, *, max_outputs: int) -> Any:
+    int32_attr("max_outputs", max_outputs)
     require_scalar(tag, "Tag must be a scalar")
     require_one(sample_rate, "sample_rate")
     return summary_tensor(audio_values(tag.item(), tensor, sample_rate.item(), max_outputs))

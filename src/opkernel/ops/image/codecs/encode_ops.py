@@ -24,7 +24,13 @@ from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.image.codecs import MAX_VALUES
 from opkernel.ops.image.codecs.png import TYPES_OF_COLOR, mean, paeth, png_of_rows
-from opkernel.ops.input_checks import require, require_rank, require_rank_at_least, require_scalar
+from opkernel.ops.input_checks import (
+    int32_attr,
+    require,
+    require_rank,
+    require_rank_at_least,
+    require_scalar,
+)
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, object_scalar
 
@@ -125,12 +131,13 @@ def encode_jpeg(
     xmp_metadata: str,
 ) -> Callable[[Any], Any]:
     _check_quality(quality)
+    densities = int32_attr("x_density", x_density), int32_attr("y_density", y_density)
     options = _Options(
         progressive,
         optimize_size,
         chroma_downsampling,
         struct.pack(
-            ">BHH", 2 if density_unit == "cm" else 1, x_density & 0xFFFF, y_density & 0xFFFF
+            ">BHH", 2 if density_unit == "cm" else 1, *[density & 0xFFFF for density in densities]
         ),
         xmp_metadata.encode("utf-8", "surrogateescape"),
     )
