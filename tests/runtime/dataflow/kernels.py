@@ -13,13 +13,13 @@ from opkernel.kernel import AsyncOpKernel, OpKernel, OpKernelContext, register_k
 from opkernel.opdef import register_op, scalar_shape
 
 
-def register(name: str, kernel: Any, inputs: int = 1) -> None:
+def register(name: str, kernel: Any, inputs: int = 1, shape_fn: Any = scalar_shape) -> None:
     """Register an op of that many floats with one float output, and its kernel."""
     register_op(
         name,
         inputs=[f"x{index}: float" for index in range(inputs)],
         outputs=["y: float"],
-        shape_fn=scalar_shape,
+        shape_fn=shape_fn,
         is_stateful=True,
     )
     register_kernel(name, device="CPU")(kernel)

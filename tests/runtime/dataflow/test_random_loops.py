@@ -17,24 +17,30 @@ Inside = Callable[[Tensor, Tensor], Tensor]
 Python = Callable[[np.float32, np.float32], np.float32]
 
 
-def nest(draw: st.DrawFn, b: Builder, depth: int) -> tuple[Inside, Python]:
-    """A random computation of x and w: what builds it, and the same in Python."""
+def nest(
+    draw: st.DrawFn, b: Builder, depth: int, leaf: Callable[[], str] = lambda: "Identity"
+) -> tuple[Inside, Python]:
+    """A random computation of x and w: what builds it, and the same in Python.
+
+    `leaf` gives the ops that some values go through, which pass them on.
+    """
     kind = draw(st.sampled_from(["leaf", "then", "cond", "loop", "until"])) if depth else "leaf"
     number = F(draw(st.integers(-4, 4)) / 2)
     if kind == "leaf":
+        passed = leaf()
         return (
-            lambda x, w: b.op("AddV2", b.op("Mul", x, w), b.constant(float(number))),
+            lambda x, w: b.op("AddV2", b.op(passed, b.op("Mul", x, w)), b.constant(float(number))),
             lambda x, w: F(x * w) + number,
         )
-    inner, python = nest(draw, b, depth - 1)
+    inner, python = nest(draw, b, depth - 1, leaf)
     if kind == "then":
-        other, other_python = nest(draw, b, depth - 1)
+        other, other_python = nest(draw, b, depth - 1, leaf)
         return (
             lambda x, w: b.op("Maximum", inner(x, w), other(x, w)),
             lambda x, w: max(python(x, w), other_python(x, w)),
         )
     if kind == "cond":
-        other, other_python = nest(draw, b, depth - 1)
+        other, other_python = nest(draw, b, depth - 1, leaf)
 
         def conditional(x: Tensor, w: Tensor) -> Tensor:
             greater = b.op("Greater", x, b.constant(float(number)))

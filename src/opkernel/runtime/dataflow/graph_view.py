@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InternalError, InvalidArgumentError, as_op_error
-from opkernel.graph import Operation, Tensor
+from opkernel.graph import Tensor
 from opkernel.graph.core.frame_loops import ROOT, control_flow_info, frame_name
 from opkernel.graph.core.structural_ops import (
     ENTER_OPS,
@@ -46,11 +46,14 @@ from opkernel.runtime.dataflow.node_item import (
     RootInfo,
     requests_of,
 )
+from opkernel.runtime.dataflow.parts import Part, find_parts
 from opkernel.runtime.plan.functional_ops import FunctionLibrary, switch, switch_n
 from opkernel.runtime.plan.keys import (
+    Key,
     RequiredOutputs,
     dereferenced,
     function_of_references,
+    key_of,
     referred_value,
 )
 from opkernel.runtime.plan.services import DEAD
@@ -296,31 +299,48 @@ class _Border:
 class GraphView:
     """The nodes that a step needs, with their edges; it does not change.
 
+    Args:
+        args: The graph.
+        in_parts: Whether parts in which nothing waits are run as plans. Under watch they are not.
+
     Attributes:
         root: All that is in no loop.
-        frames: The loops, by name, and the root frame.
+        frames: The loops, by name, and the root frame; those that are run as plans are left out.
     """
 
-    def __init__(self, args: ExecutorArgs) -> None:
+    def __init__(self, args: ExecutorArgs, *, in_parts: bool = False) -> None:
         order, feeds, fetches = args.order, args.feeds, args.fetches
         self._needs = Needs(feeds)
         self._frame_of = control_flow_info(order, self._needs)
+        self._check_fetches(fetches)
         self.root = RootInfo()
         self.frames: dict[str, FrameInfo] = {"": self.root}
         required = RequiredOutputs(order, feeds, fetches)
-        items = {op.name: self._item(op) for op in order}
-        for item in items.values():
-            bind_node(item, args.kernels, args.library, args.watcher, required)
-        self._check_fetches(fetches, items)
+        self._item_of: dict[str, NodeItem] = {}
+        if in_parts and args.watcher is None:
+            self._add_parts(find_parts(args, self._frame_of, self._needs))
+        for op in order:
+            if op.name not in self._item_of:
+                item = NodeItem(op, self._frame(self._frame_of[op.name].name))
+                self._item_of[op.name] = item
+                bind_node(item, args.kernels, args.library, args.watcher, required)
+        items = [*dict.fromkeys(self._item_of.values())]
         self.root.source = self._border("the feeds")
         self.root.sink = self._border("the fetches", fetches)
         self.root.sink.kind = Kind.RETURN.value
         self.root.sink.is_transfer = True
         self._connect(items, feeds)
-        self.root.roots = self._start(items.values())
+        self.root.roots = self._start(items)
 
-    def _item(self, op: Operation) -> NodeItem:
-        return NodeItem(op, self._frame(self._frame_of[op.name].name))
+    def _add_parts(self, parts: Sequence[Part]) -> None:
+        """Add a node for each part; the frame of a loop is the one that its Enters are in."""
+        for part in parts:
+            enters = [op for op in part.operations if op.type in ENTER_OPS]
+            frames = [self._frame_of[op.name] for op in enters or part.operations[:1]]
+            outermost = min(frames, key=lambda frame: frame.depth)
+            item = NodeItem(part.operations[0], self._frame(outermost.name), part)
+            item.kind, item.function = Kind.STEP, part.function()
+            self._item_of.update(dict.fromkeys([op.name for op in part.operations], item))
 
     def _border(self, name: str, inputs: Sequence[Tensor] = ()) -> NodeItem:
         return NodeItem(_Border(name, inputs), self.root)  # type: ignore[arg-type]  # what is read of it
@@ -328,49 +348,52 @@ class GraphView:
     def _frame(self, name: str) -> FrameInfo:
         return self.frames.setdefault(name, FrameInfo(name))
 
-    def _check_fetches(self, fetches: Sequence[Tensor], items: dict[str, NodeItem]) -> None:
+    def _check_fetches(self, fetches: Sequence[Tensor]) -> None:
         for tensor in fetches:
             if self._needs.is_fed(tensor):
                 continue
-            item = items[tensor.op.name]
-            inside = frame_name(tensor.op) if item.kind == Kind.ENTER else item.frame.name
-            frame = self._frame_of[tensor.op.name]
-            if inside and not (item.kind == Kind.EXIT and frame.parent is ROOT):
+            op, frame = tensor.op, self._frame_of[tensor.op.name]
+            inside = frame_name(op) if op.type in ENTER_OPS else frame.name
+            if inside and not (op.type in EXIT_OPS and frame.parent is ROOT):
                 raise InvalidArgumentError(
                     f"The tensor {tensor.name} is inside the loop '{inside}' and cannot be "
                     "fetched: fetch what an Exit leads out of it",
-                    node=tensor.op.name,
-                    op=tensor.op.type,
+                    node=op.name,
+                    op=op.type,
                 )
 
-    def _connect(self, items: dict[str, NodeItem], feeds: Sequence[Tensor]) -> None:
+    def _connect(self, items: Sequence[NodeItem], feeds: Sequence[Tensor]) -> None:
         """Set all edges, and the number of inputs that each node waits for."""
-        fed: dict[tuple[str, int], list[Edge]] = {(t.op.name, t.value_index): [] for t in feeds}
-        outputs: dict[tuple[str, int], list[Edge]] = {
-            (name, index): []
-            for name, item in items.items()
-            for index in range(len(item.op.outputs))
-        }
-        controls: dict[str, list[Edge]] = {name: [] for name in items}
+        fed: dict[Key, list[Edge]] = {key_of(tensor): [] for tensor in feeds}
+        outputs: dict[Key, list[Edge]] = {key: [] for item in items for key in item.outputs}
+        controls: dict[NodeItem, list[Edge]] = {item: [] for item in items}
         to = outputs | fed
         source, sink = self.root.source, self.root.sink
-        for item in [*items.values(), sink]:
-            for index, tensor in enumerate(item.op.inputs):
-                to[tensor.op.name, tensor.value_index].append((item.start + index, item.id, item))
-        for item in items.values():
-            before = dict.fromkeys(source.name for source in self._needs.controls(item.op))
-            for name in before:
-                controls[name].append((-1, item.id, item))
-            inputs = len(item.op.inputs)
+        for item in [*items, sink]:
+            for index, tensor in enumerate(item.inputs):
+                to[key_of(tensor)].append((item.start + index, item.id, item))
+        for item in items:
+            before = self._controls(item)
+            for one in before:
+                controls[one].append((-1, item.id, item))
+            inputs = len(item.inputs)
             item.pending = 1 + 2 * len(before) if item.kind == Kind.MERGE else inputs + len(before)
         sink.pending = source.pending = len(sink.op.inputs) + 1
         source.edges = tuple(tuple(edges) for edges in fed.values())
-        for name, item in items.items():
-            item.edges = tuple(tuple(outputs[name, i]) for i in range(len(item.op.outputs)))
-            item.controls = tuple(controls[name])
+        for item in items:
+            item.edges = tuple(tuple(outputs[key]) for key in item.outputs)
+            item.controls = tuple(controls[item])
             self._finish(item)
         for frame in self.frames.values():
             frame.pending = [item.pending for item in frame.items]
+
+    def _controls(self, item: NodeItem) -> list[NodeItem]:
+        """The nodes that a node waits for without taking a value."""
+        sources = [source for op in item.operations for source in self._needs.controls(op)]
+        found = dict.fromkeys(self._item_of[source.name] for source in sources)
+        if item.part is not None:
+            found.pop(item, None)
+        return [*found]
 
     def _finish(self, item: NodeItem) -> None:
         consumers = [edge[2].kind for to in (*item.edges, item.controls) for edge in to]

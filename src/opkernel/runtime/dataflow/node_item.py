@@ -13,10 +13,12 @@ from collections.abc import Callable, Generator, Sequence
 from enum import IntEnum
 from typing import Any
 
-from opkernel.graph import Operation
+from opkernel.graph import Operation, Tensor
 from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel
 from opkernel.records import dataclass, field
+from opkernel.runtime.dataflow.parts import Part
 from opkernel.runtime.plan.functional_ops import FunctionLibrary, LibraryFunction
+from opkernel.runtime.plan.keys import Key, key_of
 from opkernel.runtime.plan.services import branch_index, truth
 
 _PARAMS = ContextParams()
@@ -51,8 +53,9 @@ class NodeItem:
     """A node. Numbers and slots are those of the frame that it is in.
 
     Attributes:
-        op: The operation.
-        name: Its name.
+        op: The operation; of a part of the graph the first.
+        part: The part of the graph that it stands for, if it is no single operation.
+        name: The name of the operation.
         kind: How it is computed.
         function: What computes it.
         kernel: Its kernel, if that is called with a context of the executor's making.
@@ -77,6 +80,7 @@ class NodeItem:
 
     op: Operation
     frame: FrameInfo
+    part: Part | None = None
     name: str = field(default="", init=False)
     kind: int = field(default=Kind.NOTHING.value, init=False)
     function: Any = field(default=None, init=False)
@@ -98,10 +102,27 @@ class NodeItem:
     seconds: float = field(default=math.inf, init=False)  # not measured
 
     def __post_init__(self) -> None:
-        inputs = len(self.op.inputs)
+        inputs = len(self.inputs)
         self.name = self.op.name
         self.id, self.start = self.frame.add(self, inputs)
         self.stop, self.cleared = self.start + inputs, (None,) * inputs
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        """The operations that it stands for."""
+        return (self.op,) if self.part is None else self.part.operations
+
+    @property
+    def inputs(self) -> Sequence[Tensor]:
+        """The tensors that it takes."""
+        return self.op.inputs if self.part is None else self.part.inputs
+
+    @property
+    def outputs(self) -> Sequence[Key]:
+        """The tensors that it gives."""
+        if self.part is not None:
+            return [key_of(tensor) for tensor in self.part.outputs]
+        return [(self.name, index) for index in range(len(self.op.output_types))]
 
     def __repr__(self) -> str:
         return f"<{self.op.type} {self.name!r}>"

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from opkernel.errors import CancelledError, DeadlineExceededError, OpError
+from opkernel.graph import Operation
 from opkernel.graph.core.edges import is_head_of_loop
 from opkernel.graph.core.structural_ops import NEXT_ITERATION_OPS
 from opkernel.kernel import OpKernelContext, Step
@@ -43,12 +44,12 @@ def missing_inputs(iterations: Iterable[Iteration]) -> str:
 
 
 def _described(item: NodeItem, iteration: Iteration) -> str:
-    return f"{_named(item, iteration)}{_place(iteration)}"
+    return f"{_named(item.op, iteration)}{_place(iteration)}"
 
 
-def _named(item: NodeItem, iteration: Iteration) -> str:
-    if item.op.type:
-        return f"{item.op.type} (node {item.name!r})"
+def _named(op: Operation, iteration: Iteration) -> str:
+    if op.type:
+        return f"{op.type} (node {op.name!r})"
     return "the fetches" if iteration.frame.outer is None else "the results"
 
 
@@ -56,17 +57,19 @@ def _stuck(iteration: Iteration) -> list[str]:
     """The nodes that are stuck in an iteration."""
     info = iteration.frame.info
     waiting = [item for item in info.items if iteration.pending[item.id] > 0]
-    stuck = {item.name for item in waiting if not _has_run(item, iteration)}
+    waiting = [item for item in waiting if not _has_run(item, iteration)]
+    stuck = {op.name for item in waiting for op in item.operations}
     found = []
-    for item in info.items:
-        if item.name not in stuck or not item.op.inputs:
+    for item in waiting:
+        if not item.inputs:
             continue
         lacks = _lacks(item, iteration)
         # What a head of a loop lacks was to come from the turn before.
         is_head = item.kind == Kind.MERGE and is_head_of_loop(item.op)
         if lacks and (is_head or not all(name.partition(":")[0] in stuck for name in lacks)):
             waits = "waits" if item.op.type else "wait"
-            named, place = _named(item, iteration), _place(iteration)
+            op = item.op if item.part is None else item.part.reader(lacks)
+            named, place = _named(op, iteration), _place(iteration)
             found.append(f"{named} {waits} for {', '.join(lacks)}{place}")
     return found
 
@@ -79,7 +82,7 @@ def _has_run(item: NodeItem, iteration: Iteration) -> bool:
 def _lacks(item: NodeItem, iteration: Iteration) -> list[str]:
     """The inputs that have not arrived; of the head of a loop those that may still do so."""
     slots = iteration.slots[item.start : item.stop]
-    found = [t for t, value in zip(item.op.inputs, slots, strict=True) if value is None]
+    found = [t for t, value in zip(item.inputs, slots, strict=True) if value is None]
     if item.kind == Kind.MERGE and is_head_of_loop(item.op):
         is_first = iteration.number == 0
         found = [t for t in found if (t.op.type in NEXT_ITERATION_OPS) is not is_first]
@@ -226,10 +229,23 @@ class PendingCompletions:
         self._last_number = 0
         self._wake_up_token: int | None = None
 
-    def start(self, item: NodeItem, iteration: Iteration, ctx: OpKernelContext) -> None:
-        """Start an asynchronous kernel."""
-        number = self._add(Started(item, iteration, ctx.inputs, ctx))
-        item.function(ctx, partial(self.reports.put, (number, None)))
+    def start(self, item: NodeItem, iteration: Iteration, ctx: OpKernelContext) -> Started | None:
+        """Start an asynchronous kernel; what was started if it is done already, and so reports nothing."""
+        started = Started(item, iteration, ctx.inputs, ctx)
+        number = self._add(started)
+        is_open = [True]  # taken once: by the kernel when it is done, or here when its call is over
+
+        def done() -> None:
+            if not _take(is_open):
+                self.reports.put((number, None))
+
+        try:
+            item.function(ctx, done)
+        finally:
+            is_done = not _take(is_open)
+            if is_done:
+                del self.started[number]
+        return started if is_done else None
 
     def start_on_pool(self, item: NodeItem, iteration: Iteration, inputs: Sequence[Any]) -> None:
         """Have a thread of the pool compute a node."""
@@ -319,6 +335,14 @@ class PendingCompletions:
                 return  # kernels that take no notice of a cancellation are left to themselves
             if reported is not None:
                 del self.started[reported[0]]
+
+
+def _take(items: list[bool]) -> bool:
+    """Take the item of a list; False where another thread was faster."""
+    try:
+        return items.pop()
+    except IndexError:
+        return False
 
 
 def _describe(started: Iterable[Started]) -> str:

@@ -33,6 +33,7 @@ from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
 from opkernel.runtime.dataflow.pending_completions import (
     Offload,
     PendingCompletions,
+    Started,
     describe_next,
     is_worth_a_thread,
     missing_inputs,
@@ -151,6 +152,9 @@ class DataflowRun(StepFrames):
             outer, requests = iteration.frame.call, item.function(inputs)
             depth = 1 if outer is None else outer.depth + 1
             return self._advance(PendingCall(item, iteration, inputs, requests, depth), None)
+        if item.kind == Kind.ASYNC:
+            self._start(item, iteration, inputs)
+            return None
         try:
             inputs = inputs_of(item, inputs)
             if item.kind == Kind.SWITCH:
@@ -159,9 +163,6 @@ class DataflowRun(StepFrames):
             if item.kernel is None:
                 return inputs
             ctx = context_of(item, inputs, iteration)
-            if item.kind == Kind.ASYNC:
-                self._elsewhere.start(item, iteration, ctx)
-                return None
             item.function(ctx)
             return outputs_of(item, ctx)
         except Exception as error:
@@ -214,7 +215,20 @@ class DataflowRun(StepFrames):
         if taken is None:
             self._elsewhere.check()
             return
-        started, outcome = taken
+        self._finish(*taken)
+
+    def _start(self, item: NodeItem, iteration: Iteration, inputs: Sequence[Any]) -> None:
+        """Start an asynchronous kernel; hand on its outputs if it did not have to wait."""
+        try:
+            ctx = context_of(item, inputs_of(item, inputs), iteration)
+            started = self._elsewhere.start(item, iteration, ctx)
+        except Exception as error:
+            _raise_at_node(error, item, inputs)
+        if started is not None:
+            self._finish(started, None)
+
+    def _finish(self, started: Started, outcome: Any) -> None:
+        """Hand on the outputs of a node that was computed elsewhere."""
         error = outcome if started.ctx is None else started.ctx.status
         if isinstance(error, CancelledError):
             self._elsewhere.check(started)  # the step was cancelled, or is late
@@ -306,7 +320,8 @@ class DataflowExecutor:
         """Run one step; the fetched values, and how many times each node was computed, by name.
 
         The nodes of functions that are executed by dataflow, too, count as `function:node`. Constants
-        outside loops are not computed: steps begin with them. Dead nodes do not count.
+        outside loops are not computed: steps begin with them. Dead nodes do not count. The nodes of a part
+        count once each time that its plan is run.
         """
         counts: dict[str, int] = {}
         return DataflowRun(self.view.root, step, counts).run(feeds), counts
@@ -321,12 +336,19 @@ class DataflowExecutor:
         lines = ["# Run by the dataflow executor, node by node as inputs arrive."]
         for frame in self.view.frames.values():
             lines.append(f"loop {frame.name!r}:" if frame.name else "graph:")
-            lines += [f"    {_described(item)}" for item in frame.items if item.op.type]
+            lines += [
+                f"    {line}" for item in frame.items if item.op.type for line in _lines(item)
+            ]
         return "\n".join(lines) + "\n"
 
 
-def _described(item: NodeItem) -> str:
-    op = item.op
+def _lines(item: NodeItem) -> list[str]:
+    if item.part is None:
+        return [_described(item.op)]
+    return ["a plan:", *[f"    {line}" for line in item.part.plan.source.splitlines()]]
+
+
+def _described(op: Operation) -> str:
     inputs = [tensor.name for tensor in op.inputs]
     inputs += [f"^{control.name}" for control in op.control_inputs]
     return f"{op.name!r} = {op.type}({', '.join(map(repr, inputs))})"
@@ -354,11 +376,12 @@ def _body(function: LibraryFunction, step: Step) -> RootInfo | None:
 
 
 def _count(item: NodeItem, iteration: Iteration, counts: dict[str, int]) -> None:
-    """Count a node; the ends of functions are none."""
+    """Count a node, or those of a part; the ends of functions are none."""
     if item.kind != Kind.RETURN:
         under_way = iteration.frame.call
-        name = item.name if under_way is None else f"{under_way.function}:{item.name}"
-        counts[name] = counts.get(name, 0) + 1
+        for op in item.operations:
+            name = op.name if under_way is None else f"{under_way.function}:{op.name}"
+            counts[name] = counts.get(name, 0) + 1
 
 
 def _raise_at_node(error: Exception, item: NodeItem, inputs: Sequence[Any]) -> NoReturn:

@@ -2,10 +2,10 @@
 
 | name | what runs the graph |
 |---|---|
-| DEFAULT, or none | the compiled plan where it can and nothing waits; else, or with a pool, dataflow |
+| DEFAULT, or none | the compiled plan where it can and nothing waits; else, or with a pool, dataflow, in parts |
 | SINGLE_THREADED_EXECUTOR | the compiled plan; it refuses the graphs that TensorFlow's refuses |
 | COMPILED_PLAN | the compiled plan |
-| DATAFLOW | the dataflow executor |
+| DATAFLOW | the dataflow executor, node by node |
 
 With the default one a plan may run its branches side by side (`adaptive/branches`).
 
@@ -15,24 +15,21 @@ Source: TensorFlow core/common_runtime/executor_factory.cc, single_threaded_exec
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from opkernel.device.budget import current_budget
 from opkernel.errors import FailedPreconditionError, NotFoundError, UnimplementedError
-from opkernel.graph import FunctionLibraryDefinition, Operation
+from opkernel.graph import Operation
 from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
-from opkernel.kernel import global_kernel_registry
-from opkernel.proto import FunctionDef
 from opkernel.registrations import Registrations, declaring_site
 from opkernel.runtime.plan.builder import NotRaisedError
 from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan
-from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, FunctionLibrary, calls_functions
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, calls_functions
 from opkernel.runtime.program.kernels import KernelCache, has_state
 from opkernel.runtime.program.request import ExecutorArgs
+from opkernel.runtime.program.waiting import any_call_waits
 from opkernel.types import DataType
-from opkernel.types.device_types import DEVICE_CPU
 
 
 class Executor(Protocol):
@@ -87,20 +84,20 @@ def new_executor(name: str, args: ExecutorArgs) -> Executor:
     return factory(args)
 
 
-def _dataflow(args: ExecutorArgs) -> Executor:
+def _dataflow(args: ExecutorArgs, *, in_parts: bool = False) -> Executor:
     from opkernel.runtime.dataflow.graph_view import GraphView  # most graphs are plans
     from opkernel.runtime.dataflow.run import DataflowExecutor
 
-    return DataflowExecutor(GraphView(args))
+    return DataflowExecutor(GraphView(args, in_parts=in_parts))
 
 
 def _default(args: ExecutorArgs) -> Executor:
     if args.pool is not None or _may_wait(args):
-        return _dataflow(args)
+        return _dataflow(args, in_parts=True)
     try:
         plan = compile_plan(args, may_wait=False)
     except (KernelMayWaitError, NotRaisedError):
-        return _dataflow(args)
+        return _dataflow(args, in_parts=True)
     is_plain = args.watcher is None or args.watcher.may_branch
     budget = current_budget()  # side by side, nodes take more memory than one after the other
     is_limited = budget is not None and budget.memory_limit_bytes is not None
@@ -156,58 +153,6 @@ register_executor("DEFAULT", _default)
 register_executor("SINGLE_THREADED_EXECUTOR", _single_threaded)
 register_executor("COMPILED_PLAN", compile_plan)
 register_executor("DATAFLOW", _dataflow)
-
-
-_never_wait = WeakKeyDictionary[FunctionLibrary, tuple[int, dict[str, FunctionDef]]]()
-"""Functions of which nothing waits, whatever they call, and the version of the kernels they had."""
-
-
-class _KnownFunctions:
-    """The names of functions of a library that are known: no others of these names."""
-
-    def __init__(
-        self, known: Mapping[str, FunctionDef], library: FunctionLibraryDefinition
-    ) -> None:
-        self._known = known
-        self._library = library
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._known.get(name) is self._library[name]
-
-
-def any_call_waits(calls: Sequence[Operation], library: FunctionLibrary) -> bool:
-    """Whether an op may wait in the functions that some nodes call, or in those that these call.
-
-    A fact about a function holds for all graphs whose nodes call functions of `library`. Operations of
-    functions that have no kernel are passed over: perhaps no step ever runs them.
-    """
-    definitions, version = calls[0].graph.function_library, global_kernel_registry().version
-    known_at, known = _never_wait.get(library, (version, {}))
-    if known_at != version:
-        known = {}
-    without = _KnownFunctions(known, definitions)
-    reached = definitions.reachable_definitions((op.node_def for op in calls), without)
-    ops = {node.op for name in reached for node in reached[name].node_def} - RUN_BY_EXECUTORS
-    if any(map(_has_asynchronous_kernel, ops)):
-        return True
-    known.update({name: reached[name] for name in reached})
-    _never_wait[library] = version, known
-    return False
-
-
-def _has_asynchronous_kernel(op: str) -> bool:
-    """Whether a kernel of an op is asynchronous, as far as one can tell without making it."""
-    registry = global_kernel_registry()
-    is_known = bool(registry.candidates(op, DEVICE_CPU, ""))  # plugins are slow to look for
-    registrations = registry.registered_for(op) if is_known else registry.registrations_for(op)
-    from opkernel.kernel import AsyncOpKernel, FunctionKernelFactory  # for graphs with functions
-
-    return any(
-        one.is_coroutine
-        if isinstance(one, FunctionKernelFactory)
-        else isinstance(one, type) and issubclass(one, AsyncOpKernel)
-        for one in (registration.factory for registration in registrations)
-    )
 
 
 _WITH_STATE = frozenset({DataType.DT_RESOURCE, DataType.DT_VARIANT})
