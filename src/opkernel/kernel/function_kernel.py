@@ -17,8 +17,10 @@ result is the one output, or a tuple with an entry for each output argument; a l
 The kernel asks for the attrs that are parameters of `conv2d_windows`, and gets what that function makes of them.
 """
 
+from __future__ import annotations
+
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial, wraps
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, TypeVar
@@ -29,6 +31,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel.context.construction import OpKernelConstruction
 from opkernel.kernel.context.declared_outputs import check_output, flat_outputs, is_as_declared
 from opkernel.kernel.context.op_kernel_context import OpKernelContext
+from opkernel.kernel.node_properties import NodeProperties
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.opdef import attr_to_python
 from opkernel.proto import OpDef
@@ -267,6 +270,22 @@ class FunctionKernel(OpKernel):
         types = {attr.name: attr.type for attr in self.properties.op_def.attr}
         names = [name for name in self.registered.keywords if name in types]
         return {name: attr_to_python(self.node_def.attr[name], types[name]) for name in names}
+
+    def serves_form(self, attrs: Collection[str]) -> bool:
+        """Whether its function serves all nodes of its form, which have the same values for these attrs.
+
+        The function that a maker makes may keep something from call to call, unless it is element-wise.
+        """
+        if self.registered.is_maker and not self.contract.elementwise:
+            return False
+        return all(name == "xp" or name in attrs for name in self.registered.keywords)
+
+    def of_node(self, node: NodeProperties) -> FunctionKernel:
+        """The kernel that computes another node of the same form, by the same function."""
+        kernel = FunctionKernel.__new__(FunctionKernel)
+        kernel.__dict__ = self.__dict__.copy()
+        kernel.properties = node
+        return kernel
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Call the function on the inputs and set its results as the outputs."""

@@ -16,7 +16,7 @@ from opkernel.device.local_device import Device
 from opkernel.errors import InternalError, as_op_error
 from opkernel.kernel.context.construction import OpKernelConstruction
 from opkernel.kernel.contract import KernelContract
-from opkernel.kernel.function_kernel import FunctionKernelFactory
+from opkernel.kernel.function_kernel import FunctionKernel, FunctionKernelFactory
 from opkernel.kernel.node_properties import NodeProperties
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
@@ -36,6 +36,9 @@ from opkernel.types import PartialTensorShape
 _Guard = Callable[[OpKernel, OpRegistrationData], OpKernel]
 """Makes of a kernel, given its op, the one that takes its place."""
 
+KernelPatterns = dict[tuple[NodeForm, str, int], FunctionKernel]
+"""Kernels by the form of their nodes, their provider and the version of GraphDef; kernels of like nodes are copies."""
+
 _CHECKS_CONTRACTS = os.environ.get("OPKERNEL_CHECK_CONTRACTS", "0") not in ("", "0")
 """Whether all that kernels claim is verified at every call; told when this is imported."""
 
@@ -51,6 +54,7 @@ def create_op_kernel(
     signature: Hashable | None = None,
     providers: Sequence[KernelProvider] | None = None,
     shapes: Sequence[PartialTensorShape] | None = None,
+    patterns: KernelPatterns | None = None,
 ) -> OpKernel:
     """Construct the kernel of a node on a device.
 
@@ -68,6 +72,7 @@ def create_op_kernel(
         signature: The form of the node, as far as its graph knows it.
         providers: The providers to ask, in turn (`choose_providers`); `default_providers` if None.
         shapes: The shapes of the inputs, as far as known.
+        patterns: The kernels of nodes of this device that others may be like; a new one is added.
 
     Raises:
         NotFoundError: the op is not registered, or has no kernel for this device and these attrs.
@@ -83,8 +88,20 @@ def create_op_kernel(
     provider, registration = REFERENCE, form.registration
     if registry is None and device.array_namespace is np:
         provider, registration = choose_kernel(form, node, device.device_type, providers, shapes)
-    kernel = _construct(registration, device, node, form, graph_def_version, function_library)
-    kernel.provider = provider
+    key = form, provider, graph_def_version
+    pattern = None if patterns is None else patterns.get(key)
+    kernel: OpKernel
+    if pattern is not None:
+        kernel = pattern.of_node(node)
+    else:
+        kernel = _construct(registration, device, node, form, graph_def_version, function_library)
+        kernel.provider = provider
+        if (
+            patterns is not None
+            and type(kernel) is FunctionKernel
+            and kernel.serves_form(form.attrs)
+        ):
+            patterns[key] = kernel.of_node(node)
     budget = current_budget()
     if budget is not None:
         budget.check_time("making the kernel of", node_def.name)

@@ -8,7 +8,8 @@ global. `_aliases` holds the tensors that are other names for tensors. `_globals
 global names, and `_bound` these names by the ids of the objects. `_hints` holds the texts that names were
 made of. `_announced` holds the locals of outputs whose nodes come later. `_block` takes the statements,
 and `_path` the branches that it is on. `_bound_on` tells the branches on which each local is set.
-`_numbers` holds the names of values that seem to have rank 0; only speed depends on it.
+`_numbers` holds the names of values that seem to have rank 0; only speed depends on it. `_placed_forms` holds what
+is known about the functions of element-wise kernels, by their ids and those of their contracts.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ from opkernel.runtime.plan.keys import (
     RequiredOutputs,
     function_of_references,
     key_of,
-    keys_of_inputs,
     referred_value,
 )
 from opkernel.runtime.plan.lifetimes import ArraysOfPlan, mark_lifetimes
@@ -49,6 +49,9 @@ from opkernel.runtime.plan.tree import Block, Expression, Item, Name, Path, Stat
 if TYPE_CHECKING:
     from opkernel.runtime.watch.kernel_watcher import Computer, KernelWatcher
 
+
+_PlacedForm = tuple[Name, tuple[Name, ...], bool]
+"""An element-wise function, its operands that are filled in, and whether it takes `out` by keyword."""
 
 _OF_OUTPUT = 1 << 13
 """The work that naming an output is."""
@@ -95,6 +98,7 @@ class PlanBuilder:
         self._numbers: set[Name] = set()
         self._number_of: dict[Name, Name] = {}
         self._arrays = ArraysOfPlan()
+        self._placed_forms: dict[tuple[int, int], _PlacedForm | None] = {}
         self._announced: dict[Key, Name] = {}
         self._block: Block = []
         self._path: Path = frozenset()
@@ -155,8 +159,11 @@ class PlanBuilder:
         """The names that hold the inputs of a node; empty for a node that is never computed."""
         if op.name in self._inputs_by_value:
             return self._inputs_by_value[op.name]
-        values = self._values
-        return tuple([values.get(key) or self._name_at(key) or "" for key in keys_of_inputs(op)])
+        values, edges, names = self._values, op.edges, []
+        for at in range(0, len(edges), 2):
+            key = edges[at].name, edges[at + 1]
+            names.append(values.get(key) or self._name_at(key) or "")
+        return tuple(names)
 
     def read_references(self, op: Operation) -> None:
         """Read the references that a node takes by value; `inputs` gives their values from here on."""
@@ -252,9 +259,11 @@ class PlanBuilder:
     def _function_kernel(self, op: Operation, kernel: FunctionKernel) -> None:
         inputs = self.inputs(op)
         has_array = self._arrays.has_array(inputs)
-        if has_array and fills_out(kernel):
-            self._function_of_arrays(op, kernel, inputs)
-            return
+        if has_array:
+            form = self._placed_form(kernel)
+            if form is not None:
+                self._function_of_arrays(op, kernel, inputs, *form)
+                return
         is_number = self._numbers.issuperset(inputs)
         operator = None if has_array else operator_of(kernel)
         if operator is None:
@@ -266,40 +275,55 @@ class PlanBuilder:
         if is_number:
             self._numbers.add(target)
 
+    def _placed_form(self, kernel: FunctionKernel) -> _PlacedForm | None:
+        """How an element-wise kernel is called that may write over an input. Kernels of one form share the answer."""
+        key = id(kernel.function), id(kernel.contract)  # which the kernels keep alive
+        if key not in self._placed_forms:
+            form = None
+            if fills_out(kernel):
+                by_keyword = takes_out_by_keyword(kernel.function)
+                form = *self._called(kernel.function, kernel), by_keyword
+            self._placed_forms[key] = form
+        return self._placed_forms[key]
+
     def _function_of_arrays(
-        self, op: Operation, kernel: FunctionKernel, inputs: tuple[Name, ...]
+        self,
+        op: Operation,
+        kernel: FunctionKernel,
+        inputs: tuple[Name, ...],
+        function: Name,
+        filled_in: tuple[Name, ...],
+        by_keyword: bool,
     ) -> None:
         """An element-wise function, which may write its result over an input that dies."""
         target = self._output(op, 0)
         places = self._arrays.compute(target, kernel, inputs)
-        called = self._called(kernel.function, kernel, inputs)
-        call = tree.PlacedCall(op, inputs, (target,), *called, target)
+        arguments = (*filled_in, *inputs) if filled_in else inputs
+        call = tree.PlacedCall(op, inputs, (target,), function, arguments, target)
         self._add(call, inputs)
         if places:
             call.places = call.reads if places == call.reads else places
-            call.by_keyword = takes_out_by_keyword(kernel.function)
+            call.by_keyword = by_keyword
 
     def _called(
-        self, function: Callable[..., Any], kernel: FunctionKernel, arguments: Sequence[Expression]
-    ) -> tuple[Name, Sequence[Expression]]:
-        """The name of a function of a kernel, and its arguments."""
+        self, function: Callable[..., Any], kernel: FunctionKernel
+    ) -> tuple[Name, tuple[Name, ...]]:
+        """The name of a function of a kernel, and those of its first operands where they are filled in."""
         called, filled_in = ufunc_of(function)
         name = self._bound.get(id(called))
         if name is None:
             name = self.bind(called, _function_name(kernel), "kernel", kernel)
-        if filled_in:
-            arguments = (*(self.bind(value, "operand") for value in filled_in), *arguments)
-        return name, arguments
+        return name, tuple([self.bind(value, "operand") for value in filled_in])
 
     def _call_function_kernel(
         self, op: Operation, kernel: FunctionKernel, inputs: tuple[Name, ...], is_number: bool
     ) -> None:
-        arguments = [
+        arguments: list[Expression] = [
             list(inputs[arg.start : arg.stop]) if arg.is_list else inputs[arg.start]
             for arg in kernel.properties.input_args
         ]
         outputs = kernel.properties.output_args
-        called = self._called(kernel.function, kernel, arguments)
+        called, filled_in = self._called(kernel.function, kernel)
         results = [
             tuple([self._output(op, i) for i in range(arg.start, arg.stop)])
             if arg.is_list
@@ -310,7 +334,7 @@ class PlanBuilder:
         pattern = results[0] if len(results) == 1 else tuple(results)
         if is_number and kernel.contract.elementwise:
             self._numbers.update(sets)
-        self._state(tree.Call(op, inputs, sets, *called, pattern))
+        self._state(tree.Call(op, inputs, sets, called, [*filled_in, *arguments], pattern))
 
     def _call_with_tuple(
         self, op: Operation, kernel: OpKernel, function: Callable[..., Sequence[Any]]
