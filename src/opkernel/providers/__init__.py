@@ -22,6 +22,17 @@ LOOPS = KernelProvider(
         ),
         f"{__name__}.loops.web_base64": ("EncodeBase64", "DecodeBase64"),
         f"{__name__}.loops.ctc_loss": ("CTCLoss",),
+        f"{__name__}.loops.float_functions": (
+            "Acos",
+            "Asin",
+            "Atan",
+            "Atanh",
+            "BesselI",
+            "BesselK",
+            "Erfinv",
+            "Expint",
+            "Ndtri",
+        ),
         f"{__name__}.loops.incomplete_gamma": ("Igamma", "RandomGammaGrad"),
         f"{__name__}.loops.normals_between": (
             "ParameterizedTruncatedNormal",

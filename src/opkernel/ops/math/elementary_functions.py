@@ -33,6 +33,13 @@ from opkernel.ops.math.elementwise import (
     register_ufunc,
     unary_op,
 )
+from opkernel.ops.math.float_functions import (
+    FUNCTIONS,
+    UFUNCS,
+    by_blocks,
+    float_types,
+    register_float_function,
+)
 from opkernel.ops.registration import COMPLEX, FLOATS, SIGNED_INTEGERS, WIDE_FLOATS, register_kernel
 from opkernel.types import DataType
 
@@ -50,20 +57,25 @@ _FUNCTIONS = {
     "Sin": (np.sin, "The sine of `x`, in radians.", ""),
     "Cos": (np.cos, "The cosine of `x`, in radians.", "even"),
     "Tan": (np.tan, "The tangent of `x`, in radians.", ""),
-    "Asin": (np.arcsin, "The angle in radians whose sine is `x`.", ""),
-    "Acos": (np.arccos, "The angle in radians whose cosine is `x`.", ""),
-    "Atan": (np.arctan, "The angle in radians whose tangent is `x`.", ""),
+    "Asin": (None, "The angle in radians whose sine is `x`.", ""),
+    "Acos": (None, "The angle in radians whose cosine is `x`.", ""),
+    "Atan": (None, "The angle in radians whose tangent is `x`.", ""),
     "Sinh": (np.sinh, "The hyperbolic sine of `x`.", ""),
     "Cosh": (np.cosh, "The hyperbolic cosine of `x`.", "even"),
     "Tanh": (np.tanh, "The hyperbolic tangent of `x`.", "growing"),
     "Asinh": (np.arcsinh, "The number whose hyperbolic sine is `x`.", ""),
     "Acosh": (np.arccosh, "The number of 0 or more whose hyperbolic cosine is `x`.", ""),
-    "Atanh": (np.arctanh, "The number whose hyperbolic tangent is `x`.", ""),
+    "Atanh": (None, "The number whose hyperbolic tangent is `x`.", ""),
 }
 """The functions of one number: the ufunc that computes them if one does, what they give, their traits."""
 for _name, (_ufunc, _doc, _traits) in _FUNCTIONS.items():
     unary_op(_name, _SPEC, _doc, traits=f"{_traits} function_gradient=yes")
-    if _ufunc is not None:
+    if _name in UFUNCS:
+        register_ufunc(
+            _name, UFUNCS[_name], [one for one in _TYPES if one not in float_types(_name)]
+        )
+        register_float_function(_name, by_blocks(FUNCTIONS[_name]))
+    elif _ufunc is not None:
         register_ufunc(_name, _ufunc, _TYPES)
 
 POW = binary_op(

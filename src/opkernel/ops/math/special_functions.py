@@ -35,6 +35,12 @@ from opkernel.ops.math.error_functions import (
     erfc_float,
     ndtri,
 )
+from opkernel.ops.math.float_functions import (
+    FUNCTIONS,
+    by_blocks,
+    float_types,
+    register_float_function,
+)
 from opkernel.ops.math.gamma_functions import digamma, lgamma, polygamma, zeta
 from opkernel.ops.math.incomplete_gamma import SUMS, Sums, Terms, igamma, igamma_grad_a, igammac
 from opkernel.ops.registration import FLOATS, register_kernel
@@ -79,12 +85,13 @@ def _register_in_double(
 
 def erfinv(x: Any, *, xp: Any) -> Any:
     """By the quantile, as TensorFlow: near 0 what `x + 1` rounds off is lost."""
-    probability = (x + 1) / 2
-    return (ndtri(probability.astype(np.float64), xp=np) * np.sqrt(0.5)).astype(x.dtype)
+    return ndtri((x + 1) / 2, xp=np) * np.sqrt(0.5)
 
 
-register_body("Erfinv", erfinv, _WIDE)
-_register_in_double("Ndtri", partial(ndtri, xp=np), _WIDE)
+register_body("Erfinv", erfinv, _DOUBLE)
+_register_in_double("Ndtri", partial(ndtri, xp=np), _DOUBLE)
+for _name in ("Erfinv", "Ndtri"):
+    register_float_function(_name, by_blocks(FUNCTIONS[_name]))
 _register_in_double("Lgamma", lgamma, _ALL_BUT_BFLOAT16)
 _register_in_double("Digamma", digamma, _ALL_BUT_BFLOAT16)
 
@@ -156,8 +163,6 @@ _BELOW_ZERO = {
 _POLE_AT_ZERO = {name for name in _BESSEL if name[6] in "KY"}
 _FLUSHED = {*_POLE_AT_ZERO, "Expint", "Spence"}
 """Functions whose value at 0 differs from that of a number that is too small for the normal format."""
-_EXPINT_OF_SUBNORMAL = np.euler_gamma - 150 * np.log(2)
-"""Of float, which TensorFlow's logarithm takes for 2 ** -150."""
 _SCALED = {"BesselI0", "BesselI1"}
 """Functions that TensorFlow computes from their scaled form, which rounds large values otherwise."""
 
@@ -177,9 +182,6 @@ def _computed(x: Any, *, name: str, function: str) -> Any:
         result = np.where(wide < 0, _BELOW_ZERO[name], result)
     if name == "Expint":
         result = np.where(wide == np.inf, np.nan, result)
-        if x.dtype == np.float32:
-            result = np.where((wide == 0) & (x > 0), _EXPINT_OF_SUBNORMAL, result)
-            result = np.where(x < 0, np.nan, result)
     if name == "BesselY1" and wide.dtype == np.float32:
         result = np.where(wide == 0, np.nan, result)
     return np.asarray(result).astype(x.dtype)
@@ -194,6 +196,9 @@ def _register(name: str, function: str, doc: str, types: tuple[DataType, ...]) -
         doc=doc,
     )
     kernel: Callable[..., Any] = partial(_computed, name=name, function=function)
+    if name in FUNCTIONS:
+        register_float_function(name, by_blocks(FUNCTIONS[name]))
+        types = tuple(one for one in types if one not in float_types(name))
     register_kernel(op, types={"T": types}, kind="elementwise")(lambda x: kernel(x))
 
 

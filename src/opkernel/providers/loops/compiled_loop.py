@@ -4,17 +4,20 @@ A `Loop` has three forms, which give the same: the function itself, its compiled
 its place until the compiled form is ready. Compiling begins once the other has taken so long that it pays. It
 goes on in a thread, and is kept on disk for the next process (`opkernel.files.cache_folder`).
 
-State: each Loop keeps its compiled forms; `_parts` has functions that loops may call and that Numba was not told of yet.
+State: each Loop keeps its compiled forms; `_parts` has functions that loops may call and that Numba was not told of yet,
+each with the function that loops call in its place.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import partial, update_wrapper
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeVar, overload
 
@@ -36,7 +39,7 @@ _PAYS_S = 0.05
 """Importing Numba and compiling takes 0.5 to 2 s, of which steps see a part: worth it after so much time without."""
 
 _form: ContextVar[Form | None] = ContextVar("form_of_loops", default=None)
-_parts: list[Callable[..., Any]] = []
+_parts: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
 _compiling = threading.RLock()
 
 
@@ -51,15 +54,20 @@ class Loop:
         function: The loop.
         otherwise: A function of the same arguments and results, which runs until the compiled form is ready; `function`
             itself if None.
+        source: The file of functions that it calls, if that is another one than its own.
     """
 
     __name__: str
 
     def __init__(
-        self, function: Callable[..., Any], otherwise: Callable[..., Any] | None = None
+        self,
+        function: Callable[..., Any],
+        otherwise: Callable[..., Any] | None = None,
+        source: str | None = None,
     ) -> None:
         update_wrapper(self, function)
         self.function = function
+        self._source = source
         self.otherwise = function if otherwise is None else otherwise
         self._compiled: dict[_Kind, Callable[..., Any]] = {}
         self._asked: dict[_Kind, Future[None]] = {}
@@ -105,7 +113,7 @@ class Loop:
         numba = library("numba", f"Compiling {self.__name__}")
         with _compiling:
             if kind not in self._compiled:
-                dispatcher = _dispatcher(numba, self.function)
+                dispatcher = _dispatcher(numba, self.function, self._source)
                 signature = tuple([_numba_type(numba, one) for one in kind])
                 dispatcher.compile(signature)
                 self._compiled[kind] = dispatcher.get_overload(signature)
@@ -117,21 +125,28 @@ def loop(function: Callable[..., Any]) -> Loop: ...
 
 
 @overload
-def loop(*, otherwise: Callable[..., Any]) -> Callable[[Callable[..., Any]], Loop]: ...
+def loop(
+    *, otherwise: Callable[..., Any], source: str | None = None
+) -> Callable[[Callable[..., Any]], Loop]: ...
 
 
 def loop(
-    function: Callable[..., Any] | None = None, *, otherwise: Callable[..., Any] | None = None
+    function: Callable[..., Any] | None = None,
+    *,
+    otherwise: Callable[..., Any] | None = None,
+    source: str | None = None,
 ) -> Loop | Callable[[Callable[..., Any]], Loop]:
     """Make a Loop of a function; see `Loop`."""
     if function is None:
-        return partial(Loop, otherwise=otherwise)
+        return partial(Loop, otherwise=otherwise, source=source)
     return Loop(function)
 
 
-def part_of_loops(function: _Function) -> _Function:
-    """Mark a function that loops call."""
-    _parts.append(function)
+def part_of_loops(
+    function: _Function, *, in_place_of: Callable[..., Any] | None = None
+) -> _Function:
+    """Mark a function that loops call, or that they call in the place of another, of NumPy for example."""
+    _parts.append((function if in_place_of is None else in_place_of, function))
     return function
 
 
@@ -164,13 +179,16 @@ def _numba_type(numba: ModuleType, kind: Any) -> Any:
     return numba.types.Array(numba.from_dtype(np.dtype(char)), rank, layout, aligned=bool(is_plain))
 
 
-def _dispatcher(numba: ModuleType, function: Callable[..., Any]) -> Any:
+def _dispatcher(numba: ModuleType, function: Callable[..., Any], source: str | None) -> Any:
     """What compiles a function, and what it calls; compiled forms of other processes are found on disk."""
     while _parts:
-        numba.extending.register_jitable(_parts.pop())
+        _teach(numba, *_parts.pop())
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     folder = cache_folder("loops")
     if folder is not None:
+        if source is not None:
+            stamp = hashlib.blake2b(Path(source).read_bytes(), digest_size=8)
+            folder = str(Path(folder) / stamp.hexdigest())
         own, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
         try:
             dispatcher.enable_caching()
@@ -179,3 +197,10 @@ def _dispatcher(numba: ModuleType, function: Callable[..., Any]) -> Any:
         finally:
             numba.config.CACHE_DIR = own
     return dispatcher
+
+
+def _teach(numba: ModuleType, function: Callable[..., Any], in_loops: Callable[..., Any]) -> None:
+    """Have Numba compile `in_loops` where a loop calls a function."""
+    numba.extending.overload(function, strict=False, jit_options={"forceinline": True})(
+        lambda *_, **__: in_loops
+    )

@@ -1,0 +1,96 @@
+"""Loops of the functions of floats: all steps for one number after the other, several of them in one instruction."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.ops.math import float_functions as formulas
+from opkernel.providers import LOOPS
+from opkernel.providers.loops.compiled_loop import Loop, loop, part_of_loops
+from opkernel.types import Array
+
+_F = np.float32
+_TINY = np.finfo(np.float32).tiny
+_NAN, _INFINITY = _F(np.nan), _F(np.inf)
+
+_MANTISSA = np.int32(23)
+"""How many bits of a float are behind its exponent."""
+_ROOT_OF_HALF = np.int32(0x3F3504F3)
+_LN_2_HIGH, _LN_2_LOW = _F(0.693359375), _F(-2.12194440e-4)
+_LOG2_E = _F(np.log2(np.e))
+_ROUNDS = _F(1.5 * 2**23)
+"""A number that rounds another to an integer, by being added."""
+_LOG = formulas.floats(
+    0.3333333134651184, -0.24999994039535522, 0.2000071406364441, -0.16668057441711426,
+    0.14249321818351746, -0.12420149147510529, 0.11677011847496033, -0.11514559388160706,
+    0.07037585973739624,
+)  # fmt: skip
+"""(log(1 + x) - x + x**2 / 2) / x**3, by powers of x, around 0 by a factor of 2."""
+_EXP = formulas.floats(
+    0.5, 0.1666666716337204, 0.041666463017463684, 0.008333360776305199, 0.0013933833688497543,
+    0.00019857885490637273,
+)  # fmt: skip
+"""(exp(x) - 1 - x) / x**2, by powers of x, up to half of log(2)."""
+
+
+@part_of_loops
+def _choice(condition: Any, x: Any, y: Any) -> Any:
+    """Of bits: behind a branch, the compiler would not compute several numbers at once."""
+    mask = np.int32(-np.int32(condition))
+    kept = (_F(x).view(np.int32) & mask) | (_F(y).view(np.int32) & ~mask)
+    return np.int32(kept).view(np.float32)
+
+
+@part_of_loops
+def _log(x: Any) -> Any:
+    """The logarithm, to 2e-7; of numbers below the normal format that of 0."""
+    bits = _F(x).view(np.int32)
+    exponent = np.int32((bits - _ROOT_OF_HALF) >> _MANTISSA)
+    rest = np.int32(bits - np.int32(exponent << _MANTISSA)).view(np.float32) - _F(1)
+    square = rest * rest
+    inner = rest * square * formulas.float_polynomial(rest, _LOG)
+    inner = inner + _LN_2_LOW * _F(exponent) - _F(0.5) * square
+    result = rest + inner + _LN_2_HIGH * _F(exponent)
+    result = _choice(x == _INFINITY, x, result)
+    result = _choice(abs(x) < _TINY, -_INFINITY, result)
+    return _choice(x > -_TINY, result, _NAN)
+
+
+@part_of_loops
+def _power_of_2(exponent: Any) -> Any:
+    return np.int32((exponent + np.int32(127)) << _MANTISSA).view(np.float32)
+
+
+@part_of_loops
+def _exp(x: Any) -> Any:
+    """The exponential function, to 2e-7."""
+    inside = min(max(x, _F(-104)), _F(89))
+    whole = (inside * _LOG2_E + _ROUNDS) - _ROUNDS
+    rest = inside - whole * _LN_2_HIGH - whole * _LN_2_LOW
+    result = rest * rest * formulas.float_polynomial(rest, _EXP) + rest + _F(1)
+    exponent = np.int32(whole)
+    half = np.int32(exponent >> np.int32(1))
+    result = result * _power_of_2(half) * _power_of_2(np.int32(exponent - half))
+    return _choice(x == x, result, x)
+
+
+def _of_each(function: Callable[[Any], Any]) -> Loop:
+    @loop(otherwise=formulas.by_blocks(function), source=formulas.__file__)
+    def of_each(x: Array) -> Array:
+        out = np.empty_like(x)
+        for i in range(x.size):
+            out[i] = function(x[i])
+        return out
+
+    return of_each
+
+
+part_of_loops(_choice, in_place_of=formulas.where)
+part_of_loops(_log, in_place_of=formulas.log)
+part_of_loops(_exp, in_place_of=formulas.exp)
+for _part in formulas.PARTS:
+    part_of_loops(_part)
+for _op, _function in formulas.FUNCTIONS.items():
+    part_of_loops(_function)
+    formulas.register_float_function(_op, _of_each(_function), LOOPS.kernels)
