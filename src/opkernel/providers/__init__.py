@@ -47,6 +47,7 @@ LOOPS = KernelProvider(
             "StatelessRandomPoisson",
         ),
         f"{__name__}.loops.crops": ("CropAndResize",),
+        f"{__name__}.loops.depthwise": ("Depthwise", "_FusedDepthwise"),
         f"{__name__}.loops.pools": ("FractionalAvgPool", "FractionalMaxPool"),
     },
 )

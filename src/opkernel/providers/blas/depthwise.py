@@ -64,27 +64,55 @@ def depthwise(
         finish(out, (slice(None),) * 4, epilogue)
         return out
     layout = _Layout(geometry, filters.shape[2], filters.shape[3])
-    block = layout.block
-    weights = np.empty((*geometry.window, block, depth), x.dtype)
-    weights[...] = filters.reshape(*geometry.window, 1, depth)
-    weights = weights.reshape(*geometry.window, block * depth)
+    weights = layout.weights(filters)
 
     def compute(place: tuple[int, slice]) -> None:
         image, lines = place
-        tile = out[place].reshape(-1, geometry.output[1] // block, block * depth)
-        buffer = layout.input_lines(x[image], lines)
-        for offsets, windows in layout.windows(buffer, len(tile)):
-            if offsets.start == 0:
-                np.einsum("tbijx,ijx->tbx", windows, weights[:, offsets], out=tile)
-            else:
-                more = scratch("terms of a tile", tile.shape, tile.dtype)
-                tile += np.einsum("tbijx,ijx->tbx", windows, weights[:, offsets], out=more)
+        layout.convolve(x[image], lines, weights, out[place])
         where = (slice(image, image + 1), lines, slice(None), slice(None))
         finish(out[where], where, epilogue)
 
     parts = threads_for(out.size * math.prod(geometry.window) * _COST)
     shard(compute, layout.tiles(len(x), x.dtype.itemsize, parts))
     return out
+
+
+def tiles(geometry: Geometry, depth: int, images: Array, parts: int) -> list[tuple[int, slice]]:
+    """Which image and which lines of the output each tile has, whose input lines stay in the cache.
+
+    Args:
+        geometry: Where the windows lie.
+        depth: The channels of the output.
+        images: The images.
+        parts: How many tiles there should be, or more.
+    """
+    return _Layout(geometry, depth, 1).tiles(len(images), images.itemsize, parts)
+
+
+def depthwise_lines(
+    image: Array, filters: Array, places: Array, bias: Array, bounds: Array, out: Array
+) -> None:
+    """Convolve an image for some lines of the output, add a bias, and keep the result between two bounds.
+
+    Args:
+        image: `[rows, columns, channels]`.
+        filters: `[rows, columns, channels]`.
+        places: The strides, the dilations, and where in the image the first window lies, of rows and of columns.
+        bias: A number for each channel.
+        bounds: The lowest and the highest result; NaN stays.
+        out: `[lines, columns, channels]`, which is filled.
+    """
+    layout = _Layout(_geometry(places, filters, out), filters.shape[2], 1)
+    layout.convolve(image, slice(0, len(out)), layout.weights(filters), out)
+    np.add(out, bias, out=out)
+    if np.isfinite(bounds).any():
+        np.clip(out, *bounds, out=out)
+
+
+def _geometry(places: Array, filters: Array, output: Array) -> Geometry:
+    strides, dilations, (top, left) = map(tuple, places.tolist())
+    rows, columns = filters.shape[:2], output.shape[:2]
+    return Geometry(rows, strides, dilations, ((-top, 0), (-left, 0)), columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +142,23 @@ class _Layout:
         columns = self.geometry.output[1]
         divisors = (d for d in range(1, columns) if columns % d == 0)
         return next((d for d in divisors if d * self.depth >= _INNER_LOOP), columns)
+
+    def weights(self, filters: Array) -> Array:
+        """The filters, repeated for the columns of a block."""
+        weights = np.empty((*self.geometry.window, self.block, self.depth), filters.dtype)
+        weights[...] = filters.reshape(*self.geometry.window, 1, self.depth)
+        return weights.reshape(*self.geometry.window, self.block * self.depth)
+
+    def convolve(self, image: Array, lines: slice, weights: Array, out: Array) -> None:
+        """Compute some lines of the output."""
+        tile = out.reshape(len(out), -1, self.block * self.depth)
+        buffer = self.input_lines(image, lines)
+        for offsets, windows in self.windows(buffer, len(tile)):
+            if offsets.start == 0:
+                np.einsum("tbijx,ijx->tbx", windows, weights[:, offsets], out=tile)
+            else:
+                more = scratch("terms of a tile", tile.shape, tile.dtype)
+                tile += np.einsum("tbijx,ijx->tbx", windows, weights[:, offsets], out=more)
 
     @property
     def _reach(self) -> int:
@@ -183,8 +228,39 @@ def depthwise_by_input(
     else:
         laid_out, places = spread(gradient, geometry, spatial)
     turned = filters[::-1, ::-1].reshape(rows, columns, channels * multiplier, 1)
-    shares = depthwise(laid_out, turned, places).reshape(*input_shape, multiplier)
+    return sum_of_multiples(depthwise(laid_out, turned, places), multiplier)
+
+
+def sum_of_multiples(shares: Array, multiplier: int) -> Array:
+    """What the output channels of each input channel add up to; `shares` is `[..., channels * multiplier]`."""
+    if multiplier == 1:
+        return shares
+    shares = shares.reshape(*shares.shape[:-1], -1, multiplier)
     return functools.reduce(np.add, [shares[..., i] for i in range(multiplier)])
+
+
+def add_input_shares(gradient: Array, filters: Array, places: Array, shares: Array) -> None:
+    """Add the gradient by the input of one image, given that by some lines of the output.
+
+    Args:
+        gradient: `[lines, columns, channels]`.
+        filters: `[rows, columns, channels]`.
+        places: As of `depthwise_lines`.
+        shares: `[rows, columns, channels]`, to which is added.
+    """
+    geometry = _geometry(places, filters, gradient)
+    for offset, windows, elements in overlaps(geometry, shares.shape[:2]):
+        shares[elements[1:3]] += gradient[windows[1:3]] * filters[offset]
+
+
+def add_filter_shares(image: Array, gradient: Array, places: Array, totals: Array) -> None:
+    """Add the gradient by the filters, given some lines of the gradient by the output; as `add_input_shares`."""
+    layout = _Layout(_geometry(places, totals, gradient), totals.shape[2], 1)
+    buffer = layout.input_lines(image, slice(0, len(gradient)))
+    blocks = gradient.reshape(len(gradient), -1, layout.block * layout.depth)
+    for offsets, windows in layout.windows(buffer, len(gradient)):
+        sums = np.einsum("tbijx,tbx->ijx", windows, blocks)
+        totals[:, offsets] += sums.reshape(*sums.shape[:2], -1, layout.depth).sum(axis=2)
 
 
 def depthwise_by_filters(

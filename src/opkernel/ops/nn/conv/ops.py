@@ -274,6 +274,29 @@ FUSED_DEPTHWISE = _declare(
 )
 
 
+def register_depthwise_convolutions(
+    algorithms: Algorithms,
+    types: Sequence[DataType] = FLOATS,
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register kernels of DepthwiseConv2dNative and its kin, for some types, that compute by certain algorithms."""
+    forward = ConvolutionKernels(algorithms)
+    for op, all_types, make in (
+        (DEPTHWISE, FLOATS, forward.depthwise_conv2d),
+        (FUSED_DEPTHWISE, _UP_TO_FLOAT, forward.fused_depthwise_conv2d),
+        (DEPTHWISE_BY_INPUT, FLOATS, gradient_maker(algorithms, DEPTHWISE_BY_INPUT.name)),
+        (DEPTHWISE_BY_FILTER, FLOATS, gradient_maker(algorithms, DEPTHWISE_BY_FILTER.name)),
+    ):
+        register_kernel(
+            op,
+            device="CPU",
+            types={"T": [one for one in all_types if one in types]},
+            contract=KernelContract(outputs_as_declared=True),
+            factory=True,
+            registry=registry,
+        )(make)
+
+
 def register_convolutions(algorithms: Algorithms, registry: KernelRegistry | None = None) -> None:
     """Register kernels of all these ops that compute by certain algorithms."""
     forward = ConvolutionKernels(algorithms)
@@ -301,19 +324,16 @@ def register_convolutions(algorithms: Algorithms, registry: KernelRegistry | Non
     register(CONV, _WITH_INT32, forward.conv)
     register(CONV2D, _WITH_INT32, forward.conv2d)
     register(CONV3D, FLOATS, forward.conv3d)
-    register(DEPTHWISE, FLOATS, forward.depthwise_conv2d)
     register(FUSED_PAD_CONV2D, FLOATS, forward.fused_pad_conv2d)
     fused_types = (*FLOATS, DataType.DT_INT8, DataType.DT_QINT8)
     register(FUSED_CONV2D, fused_types, forward.fused_conv2d)
-    register(FUSED_DEPTHWISE, _UP_TO_FLOAT, forward.fused_depthwise_conv2d)
 
     def register_back(
         op: OpHandle, types: Sequence[DataType], label: str = "", data_formats: Sequence[str] = ()
     ) -> None:
         register(op, types, gradient_maker(algorithms, op.name), label, data_formats)
 
-    register_back(DEPTHWISE_BY_INPUT, FLOATS)
-    register_back(DEPTHWISE_BY_FILTER, FLOATS)
+    register_depthwise_convolutions(algorithms, registry=registry)
     # The labels choose between algorithms in TensorFlow; here all are one.
     for label in ("", "custom", "eigen_tensor"):
         formats = ["NHWC"] if label else []
