@@ -13,6 +13,7 @@ from opkernel.types import Array
 
 pytest.importorskip("numba")
 
+FUSED = "_FusedDepthwiseConv2dNative"
 FORMS: tuple[Form, ...] = ("numpy", "plain", "compiled")
 ACTIVATIONS: dict[str, tuple[float, float] | None] = {
     "Relu": (0, np.inf),
@@ -42,8 +43,8 @@ def test_the_definition(
     form: Form, dtype: type, window: tuple[int, int], stride: int, multiplier: int
 ) -> None:
     draw = np.random.default_rng(0)
-    x = draw.standard_normal((2, 9, 12, 8)).astype(dtype)
-    filters = draw.standard_normal((*window, 8, multiplier)).astype(dtype)
+    x: Array = draw.standard_normal((2, 9, 12, 8)).astype(dtype)
+    filters: Array = draw.standard_normal((*window, 8, multiplier)).astype(dtype)
     windows = padded_windows(x, window, stride)
     product = np.einsum("nhwcij,ijcm->nhwcm", windows, filters)
     gradient = draw.standard_normal(product.shape).astype(dtype)
@@ -77,7 +78,7 @@ def test_fused_bias_and_activation(form: Form, activation: str) -> None:
     bounds = ACTIVATIONS[activation]
     expected = np.clip(total, *bounds) if bounds else np.where(total < 0, np.expm1(total), total)
     with loops_run(form):
-        found = raw_ops._FusedDepthwiseConv2dNative(
+        found = getattr(raw_ops, FUSED)(
             input=x,
             filter=filters,
             args=[bias],

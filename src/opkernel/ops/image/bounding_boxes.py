@@ -6,6 +6,7 @@ draw_bounding_box_op.cc.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -35,6 +36,8 @@ from opkernel.types import Array, DataType, TensorShape
 _F = np.float32
 _INT32_MAX = 2**31 - 1
 _WORDS_PER_ATTEMPT = 4
+_AT_ONCE = 1 << 14
+"""So many boxes are looked at together."""
 _OF_BOX = 128
 """The bytes of the arrays that are computed of a box."""
 
@@ -91,7 +94,7 @@ class _Objects(NamedTuple):
     def of(cls, boxes: Any, height: int, width: int) -> _Objects:
         """Those that stand for shares of an image."""
         scale = np.array([height, width, height, width], _F)
-        top, left, bottom, right = (boxes.reshape(-1, 4) * scale).astype(np.int64).T
+        top, left, bottom, right = (boxes * scale).T.astype(np.int64, order="C")
         return cls(left, top, right, bottom)
 
     @property
@@ -99,16 +102,13 @@ class _Objects(NamedTuple):
         """As float, rounded from double as Python's integers are."""
         return _areas(self.right - self.left, self.bottom - self.top)
 
-    def large(self) -> _Objects:
-        """Those that have a pixel at least."""
-        are_large = self.areas >= 1
-        return _Objects(*(edge[are_large] for edge in self))
-
     def covered_by(self, other: Box) -> Array:
-        """The share of each that a box covers."""
+        """The share of each that a box covers; -1 of those that have no pixel."""
+        areas = self.areas
         width = np.minimum(self.right, other.right) - np.maximum(self.left, other.left)
         height = np.minimum(self.bottom, other.bottom) - np.maximum(self.top, other.top)
-        return _areas(np.maximum(width, 0), np.maximum(height, 0)) / self.areas
+        common = _areas(np.maximum(width, 0), np.maximum(height, 0))
+        return np.divide(common, areas, out=np.full(areas.shape, _F(-1)), where=areas >= 1)
 
 
 def _areas(widths: Array, heights: Array) -> Array:
@@ -209,10 +209,8 @@ def _distorted(
             "if you wish to not provide any bounding boxes."
         )
     with making_bytes("boxes", _OF_BOX * boxes.size // 4):
-        objects = (
-            _Objects.of(boxes, height, width) if boxes.size else _Objects(*np.array([image]).T)
-        )
-        part = _first_fitting(ScalarDraws(random), limits, image, objects, _F(covered)) or image
+        draws, objects = ScalarDraws(random), boxes.reshape(-1, 4)
+        part = _first_fitting(draws, limits, image, objects, _F(covered)) or image
     kind = image_size.dtype
     begin = np.array([part.top, part.left, 0]).astype(kind)
     size = np.array([part.bottom - part.top, part.right - part.left, -1]).astype(kind)
@@ -238,26 +236,36 @@ def _check_boxes(boxes: Any) -> None:
     if boxes.shape[2] != 4:
         shape = TensorShape(boxes.shape)
         raise InvalidArgumentError(f"bounding boxes must have shape [4] or [*, 4], got {shape}")
-    outside = boxes[~((boxes >= 0) & (boxes <= 1))]
-    if outside.size:
+    if boxes.size and not (boxes.min() >= 0 and boxes.max() <= 1):
+        outside = boxes[~((boxes >= 0) & (boxes <= 1))]
         raise InvalidArgumentError(
             f"All bounding box coordinates must be in [0.0, 1.0]: {outside[0]}"
         )
 
 
 def _first_fitting(
-    draws: ScalarDraws, limits: Limits, image: Box, objects: _Objects, covered: Any
+    draws: ScalarDraws, limits: Limits, image: Box, boxes: Array, covered: Any
 ) -> Box | None:
-    """The first part that covers enough of an object; None where no attempt gives one."""
+    """The first part that covers enough of an object; None where no attempt gives one.
+
+    The objects are the boxes, or the image where there are none. Some are looked at, then more.
+    """
+
+    @functools.cache
+    def objects(first: int) -> _Objects:
+        if not boxes.size:
+            return _Objects(*np.array([image]).T)
+        return _Objects.of(boxes[first : first + _AT_ONCE], image.bottom, image.right)
+
     low, high = (_F(ratio) for ratio in limits.ratios)
-    large = objects.large()
-    for _ in in_time(range(limits.attempts), array_work(large.left.size, 16)):
+    for _ in in_time(range(limits.attempts), array_work(len(boxes), 16)):
         ratio = _F(draws.uniform()) * (high - low) + low
         part = _part(draws, image.right, image.bottom, limits.areas, ratio)
         if part is None or part.area < 1:
             continue
-        if (large.covered_by(part) >= covered).any():
-            return part
+        for first in range(0, max(len(boxes), 1), _AT_ONCE):
+            if (objects(first).covered_by(part) >= covered).any():
+                return part
     return None
 
 

@@ -3,12 +3,14 @@
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/colorspace_op.h, adjust_*_op.cc.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import opkernel.gradients as g
 from opkernel.errors import FailedPreconditionError
+from opkernel.kernel import KernelRegistry, cut, shard
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
 from opkernel.opdef.common_shapes.rules import check_scalars
@@ -16,7 +18,7 @@ from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.ops.input_checks import require_equal, require_rank_at_least, require_scalar
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import FLOATS, WIDE_FLOATS, register_kernel
-from opkernel.types import DataType
+from opkernel.types import Array, DataType
 
 
 def colorspace_shape(c: InferenceContext) -> None:
@@ -232,17 +234,87 @@ def adjust_contrast(
     return xp.clip(_with_contrast(result, contrast_factor, xp), min_value, max_value)
 
 
-@register_kernel(ADJUST_CONTRAST_V2, types=_FLOAT)
-def adjust_contrast_v2(images: Any, contrast_factor: Any, *, xp: Any) -> Any:
-    _check_images(images, contrast_factor=contrast_factor)
-    return _with_contrast(images, contrast_factor, xp) if images.size else xp.zeros_like(images)
+Adjust = Callable[[Any, Any, Any], Any]
+"""A function as `adjust_contrast_of`."""
 
 
-@register_kernel(ADJUST_SATURATION, types=_FLOAT)
-def adjust_saturation(images: Any, scale: Any, *, xp: Any) -> Any:
+def adjust_contrast_of(images: Array, factor: Any, out: Array) -> None:
+    """Fill `out` with images [images, height, width, channels] of another contrast; `factor` is a float32."""
+    count, height, width, channels = images.shape
+    if channels == 1:
+        out[...] = _with_contrast(images, factor, np)
+        return
+    columns = np.moveaxis(images, 2, 0).copy()  # lest the innermost loop be over a few channels
+    mean = columns.mean(axis=0).mean(axis=1, keepdims=True)
+    means = np.tile(mean, width)
+    lines = out.reshape(count, height, width * channels)
+    np.subtract(images.reshape(lines.shape), means, out=lines)
+    lines *= factor
+    lines += means
+
+
+def adjust_saturation_of(pixels: Array, scale: Any, out: Array) -> None:
+    """Fill `out` with pixels [pixels, 3] of another saturation; `scale` is a float32."""
+    out[...] = _with_saturation(pixels, scale, np)
+
+
+def adjust_hue_of(pixels: Array, delta: Any, out: Array) -> None:
+    """Fill `out` with pixels [pixels, 3] of another hue; `delta` is a float32."""
+    out[...] = _with_hue(pixels, delta, np)
+
+
+_AT_ONCE = 1 << 16
+"""About so many pixels are adjusted together: they stay in the processor's cache."""
+
+
+def _in_parts(adjust: Adjust, x: Array, amount: Any) -> Array:
+    """Images or pixels adjusted, some at a time."""
+    out = np.empty_like(x)
+    parts = cut(len(x), max(x.size // (3 * _AT_ONCE), 1))
+    shard(lambda some: adjust(x[some], np.float32(amount), out[some]), parts)
+    return out
+
+
+def register_adjustments(
+    contrast: Adjust, saturation: Adjust, hue: Adjust, registry: KernelRegistry | None = None
+) -> None:
+    """Register the kernels of AdjustContrastv2, AdjustSaturation and AdjustHue with functions that adjust images."""
+
+    def adjust_contrast_v2(images: Any, contrast_factor: Any, *, xp: Any) -> Any:
+        _check_images(images, contrast_factor=contrast_factor)
+        if not images.size:
+            return xp.zeros_like(images)
+        if xp is not np:
+            return _with_contrast(images, contrast_factor, xp)
+        shape = images.shape
+        whole = np.ascontiguousarray(images).reshape(-1, *shape[-3:])
+        return _in_parts(contrast, whole, contrast_factor).reshape(shape)
+
+    def of_pixels(images: Any, amount: Any, adjust: Adjust, compute: Any, xp: Any) -> Any:
+        _check_channels(images)
+        if xp is not np:
+            return compute(images, amount, xp)
+        pixels = np.ascontiguousarray(images).reshape(-1, 3)
+        return _in_parts(adjust, pixels, amount).reshape(images.shape)
+
+    def adjust_saturation(images: Any, scale: Any, *, xp: Any) -> Any:
+        _check_images(images, scale=scale)
+        return of_pixels(images, scale, saturation, _with_saturation, xp)
+
+    def adjust_hue(images: Any, delta: Any, *, xp: Any) -> Any:
+        _check_images(images, delta=delta)
+        return of_pixels(images, delta, hue, _with_hue, xp)
+
+    register_kernel(ADJUST_CONTRAST_V2, types=_FLOAT, registry=registry)(adjust_contrast_v2)
+    register_kernel(ADJUST_SATURATION, types=_FLOAT, registry=registry)(adjust_saturation)
+    register_kernel(ADJUST_HUE, types=_FLOAT, registry=registry)(adjust_hue)
+
+
+register_adjustments(adjust_contrast_of, adjust_saturation_of, adjust_hue_of)
+
+
+def _with_saturation(images: Any, scale: Any, xp: Any) -> Any:
     """A colour with a channel that is no number may lose its hue, and becomes grey."""
-    _check_images(images, scale=scale)
-    _check_channels(images)
     images = flush_subnormals(images, xp)
     red, green, blue = images[..., :1], images[..., 1:2], images[..., 2:]
     value = larger(red, larger(green, blue, xp), xp)
@@ -279,11 +351,8 @@ _BY_SIZE = np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0], [2, 1, 0], [2, 0, 1], [0, 
 _BY_CHANNEL = np.argsort(_BY_SIZE, axis=1)
 
 
-@register_kernel(ADJUST_HUE, types=_FLOAT)
-def adjust_hue(images: Any, delta: Any, *, xp: Any) -> Any:
+def _with_hue(images: Any, delta: Any, xp: Any) -> Any:
     """The largest and the smallest channel stay; the third is between them."""
-    _check_images(images, delta=delta)
-    _check_channels(images)
     sector = _sector(images, xp)
     by_size = xp.take_along_axis(images, xp.asarray(_BY_SIZE)[sector], axis=-1)
     high, middle, low = (by_size[..., i] for i in range(3))

@@ -201,32 +201,37 @@ def _steps(firsts: Any, lasts: Any) -> Iterator[tuple[Any, Any]]:
         yield np.minimum(firsts + step, lasts), firsts + step <= lasts
 
 
+_AT_ONCE = 1 << 16
+"""About so many elements are pooled together: they stay in the processor's cache."""
 PoolWindows = Callable[[Any, Any, Any, Any], Any]
 """A function as `sum_of_windows`."""
 
 
-def sum_of_windows(image: Any, rows: Any, columns: Any, out: Any) -> None:
+def sum_of_windows(images: Any, rows: Any, columns: Any, out: Any) -> None:
     """Add up windows row by row.
 
     Args:
-        image: [height, width, channels].
+        images: [images, height, width, channels].
         rows: [2, windows], int64: the first and the last row of each window.
         columns: [2, windows], int64.
-        out: [windows, windows, channels], of the type of the image: what to begin with, which is changed.
+        out: [images, windows, windows, channels], of the type of the images: what to begin with, which is changed.
     """
     for row, has_row in _steps(*rows):
-        line = image.take(row, 0)
+        lines = images.take(row, 1)
         for column, has_column in _steps(*columns):
             is_part = (has_row[:, np.newaxis] & has_column)[..., np.newaxis]
-            out += np.where(is_part, line.take(column, 1), out.dtype.type(0))
+            if is_part.all():
+                out += lines.take(column, 2)
+            else:
+                out += np.where(is_part, lines.take(column, 2), out.dtype.type(0))
 
 
-def largest_of_windows(image: Any, rows: Any, columns: Any, out: Any) -> None:
+def largest_of_windows(images: Any, rows: Any, columns: Any, out: Any) -> None:
     """As `sum_of_windows`, with the largest numbers; TensorFlow begins with the lowest finite one, and passes over NaN."""
-    parts = [image.take(row, 0) for row, _ in _steps(*rows)]
+    parts = [images.take(row, 1) for row, _ in _steps(*rows)]
     lines = np.fmax.reduce(parts)
     for column, _ in _steps(*columns):
-        np.fmax(out, lines.take(column, 1), out=out)
+        np.fmax(out, lines.take(column, 2), out=out)
 
 
 def _pooled_images(
@@ -235,8 +240,10 @@ def _pooled_images(
     rows_of, columns_of = np.stack(rows), np.stack(columns)
     shape = (len(value), rows_of.shape[1], columns_of.shape[1], value.shape[3])
     out = np.full(shape, least, value.dtype)
-    for image, pooled in in_time(list(zip(value, out, strict=True)), SLOW, "pooling images"):
-        pool(image, rows_of, columns_of, pooled)
+    at_once = max(_AT_ONCE // max(value[:1].size, 1), 1)
+    for first in in_time(range(0, len(value), at_once), SLOW, "pooling images"):
+        some = slice(first, first + at_once)
+        pool(value[some], rows_of, columns_of, out[some])
     return out
 
 

@@ -18,7 +18,7 @@ from opkernel.ops.random.inputs import check_seed, check_seed_shape, of_seed
 from opkernel.ops.random.philox import Philox, StreamKernel
 from opkernel.ops.random.uniform_and_normal import SEED_TYPE, SEEDS
 from opkernel.ops.registration import FLOATS, INDEX, register_kernel
-from opkernel.types import DataType
+from opkernel.types import Array, DataType
 
 __all__ = ["samples_of"]
 
@@ -102,20 +102,45 @@ def _classes(random: Philox, logits: Any, count: int, dtype: DataType) -> Any:
     output = allocate((len(logits), count), dtype)
     if not output.size:
         return output
-    flat, sums, last = output.reshape(-1), np.empty(0), -1
+    flat = output.reshape(-1)
+    rows_at_once = max(_AT_ONCE // logits.shape[1], 1)
+    first, sums = 0, np.empty((0, 0))
     for start in in_time(range(0, flat.size, _AT_ONCE), SLOW):
         piece = flat[start : start + _AT_ONCE]
         numbers = uniform(random.skip(start // 2), piece.shape, DataType.DT_DOUBLE)
-        for row in in_time(range(start // count, (start + piece.size - 1) // count + 1)):
-            sums, last = (sums, last) if row == last else (_sums(logits[row]), row)
-            own = slice(max(row * count - start, 0), (row + 1) * count - start)
-            piece[own] = np.searchsorted(sums, numbers[own] * sums[-1], side="right")
+        row, last = start // count, (start + piece.size - 1) // count
+        while row <= last:
+            if not first <= row < first + len(sums):
+                first, sums = row, _sums(logits[row : row + rows_at_once])
+            end = min(last + 1, first + len(sums))
+            _find(sums[row - first : end - first], numbers, row * count - start, count, piece)
+            row = end
     return output
 
 
-def _sums(logits: Any) -> Any:
-    """The sums of the probabilities of a row, up to each of its classes; what is not finite has none."""
+def _find(sums: Array, numbers: Array, begin: int, count: int, classes: Array) -> None:
+    """Find the classes of some rows, `count` each; the first one's begin at `begin`, which may be before what there is.
+
+    One class a row is found by comparing with all sums: a search takes longer to begin.
+    """
+    if count == 1:
+        own = slice(begin, begin + len(sums))
+        limits = (numbers[own] * sums[:, -1])[:, np.newaxis]
+        classes[own] = np.count_nonzero(sums <= limits, axis=1)
+        return
+    for of_row in in_time(sums):
+        own = slice(max(begin, 0), begin + count)
+        classes[own] = np.searchsorted(of_row, numbers[own] * of_row[-1], side="right")
+        begin += count
+
+
+def _sums(logits: Any) -> Array:
+    """The sums of the probabilities of rows, up to each of their classes; what is not finite has none."""
     finite = np.isfinite(logits)
-    wide = logits.astype(np.float64)
-    weights = np.exp(wide - np.where(finite, wide, -np.inf).max())
-    return np.cumsum(np.where(finite, weights, 0.0))
+    weights = logits.astype(np.float64)
+    if not finite.all():
+        weights[~finite] = -np.inf
+    largest = weights.max(axis=1, keepdims=True)
+    weights -= np.where(largest == -np.inf, 0, largest)
+    np.exp(weights, out=weights)
+    return np.cumsum(weights, axis=1, out=weights)
