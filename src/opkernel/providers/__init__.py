@@ -49,6 +49,8 @@ LOOPS = KernelProvider(
         f"{__name__}.loops.crops": ("CropAndResize",),
         f"{__name__}.loops.depthwise": ("Depthwise", "_FusedDepthwise"),
         f"{__name__}.loops.colors": ("AdjustContrastv2", "AdjustHue", "AdjustSaturation"),
+        f"{__name__}.loops.resizing": ("ResizeArea", "ResizeBilinear"),
+        f"{__name__}.loops.projections": ("ImageProjectiveTransform",),
         f"{__name__}.loops.pools": ("FractionalAvgPool", "FractionalMaxPool"),
     },
 )

@@ -1,8 +1,8 @@
-"""Resizing of images: bilinear, bicubic, by area, and to the nearest pixel.
+"""Resizing of images: bilinear, bicubic, and to the nearest pixel.
 
 Images are [batch, height, width, channels]; `size` is the new height and width.
 
-Along one dimension, `linear`, `cubic`, `area` and `nearest` tell which pixels of an image each pixel of a
+Along one dimension, `linear`, `cubic` and `nearest` tell which pixels of an image each pixel of a
 resized image is made of. Positions are computed in float, as TensorFlow's kernels do: where a position lies on
 the edge between two pixels, its rounding decides. Arrays that are returned are shared and not to be written.
 
@@ -11,8 +11,8 @@ Source: TensorFlow core/ops/image_ops.cc, core/util/image_resizer_state.h, core/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import KernelRegistry, check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
 from opkernel.ops.input_checks import require, require_equal, require_rank, require_vector
 from opkernel.ops.registration import REAL_NUMBERS, WIDE_FLOATS, register_kernel
@@ -33,14 +33,19 @@ __all__ = [
     "check_alignment",
     "check_size",
     "cubic",
+    "declare_resizing",
+    "in_parts",
     "interpolated_at",
     "linear",
     "nearest",
     "output_size",
     "remembered",
     "resize_shape",
+    "scale",
     "size_dims",
     "sized_image_shape",
+    "some_images",
+    "spread_along",
     "two_of",
 ]
 
@@ -85,6 +90,14 @@ def in_parts(x: Array, axis: int, count: int, part: Callable[[slice], Array]) ->
     return result
 
 
+def some_images(before: Array, after: Array) -> Iterable[slice]:
+    """Parts of a batch whose images are changed in size, with looks at the clock between them."""
+    of_one = max(before[:1].size, after[:1].size, 1)
+    step = max(AT_ONCE // of_one, 1)
+    starts = in_time(range(0, len(after), step), SLOW, "resizing images")
+    return (slice(start, start + step) for start in starts)
+
+
 class Linear(NamedTuple):
     """The two neighbours of each position, and how far it is from the lower one."""
 
@@ -98,14 +111,6 @@ class Cubic(NamedTuple):
 
     indices: Array
     weights: Array
-
-
-class Area(NamedTuple):
-    """All pixels that each position covers, one list after the other, and where each list begins."""
-
-    indices: Array
-    weights: Array
-    starts: Array
 
 
 def scale(size: int, output: int, align_corners: bool) -> np.float32:
@@ -176,26 +181,6 @@ def cubic(size: int, output: int, align_corners: bool, half_pixel_centers: bool)
     return Cubic(indices, weights.astype(np.float32))
 
 
-@remembered
-def area(size: int, output: int, align_corners: bool) -> Area:
-    """Weights are the part of each pixel that the position covers."""
-    step = scale(size, output, align_corners)
-    edges = np.arange(output + 1, dtype=np.float32) * step
-    first = np.floor(edges[:-1]).astype(np.intp)
-    counts = np.maximum(np.ceil(edges[1:]).astype(np.intp) - first, 1)
-    starts = np.cumsum(counts) - counts
-    indices = np.arange(counts.sum()) - np.repeat(starts - first, counts)
-    low, high = np.repeat(edges[:-1], counts), np.repeat(edges[1:], counts)
-    pixel = indices.astype(np.float32)
-    ends = pixel + 1 > high
-    weights = np.where(
-        pixel < low,
-        np.where(ends, step, pixel + 1 - low),
-        np.where(ends, high - pixel, np.float32(1)),
-    )
-    return Area(np.clip(indices, 0, size - 1), weights, starts)
-
-
 ALIGNMENT_ATTRS = ("align_corners: bool = false", "half_pixel_centers: bool = false")
 
 _INTEGER_SPEC = "int8, uint8, int16, uint16, int32, int64"
@@ -226,13 +211,14 @@ def resize_shape(c: InferenceContext) -> None:
     sized_image_shape(c, c.dim(images, 0), 1, c.dim(images, 3))
 
 
-def _declare(
+def declare_resizing(
     name: str,
     doc: str,
     types: str = _TYPES,
     output: str = "float",
     attrs: Sequence[str] = ALIGNMENT_ATTRS,
 ) -> OpHandle:
+    """Register an op that gives images another size."""
     return register_op(
         f"{name}(images: T, size: int32) -> resized_images: {output}",
         attrs=[types, *attrs],
@@ -246,21 +232,16 @@ def _declare(
     )
 
 
-RESIZE_BILINEAR = _declare(
+RESIZE_BILINEAR = declare_resizing(
     "ResizeBilinear",
     "Resize images; each new pixel is interpolated between four old ones.",
     f"T: {{{_INTEGER_SPEC}, bfloat16, half, float, double, bfloat16}}",
 )
-RESIZE_BICUBIC = _declare(
+RESIZE_BICUBIC = declare_resizing(
     "ResizeBicubic", "Resize images; each new pixel is interpolated between sixteen old ones."
 )
-RESIZE_NEAREST_NEIGHBOR = _declare(
+RESIZE_NEAREST_NEIGHBOR = declare_resizing(
     "ResizeNearestNeighbor", "Resize images; each new pixel is the nearest old one.", output="T"
-)
-RESIZE_AREA = _declare(
-    "ResizeArea",
-    "Resize images; each new pixel is the mean of the old ones that it covers.",
-    attrs=ALIGNMENT_ATTRS[:1],
 )
 
 
@@ -295,7 +276,7 @@ def output_size(images: Any, size: Any, dtype: DataType) -> tuple[int, int]:
     return height, width
 
 
-def _spread(values: Any, axis: int, channels: int) -> Any:
+def spread_along(values: Any, axis: int, channels: int) -> Any:
     """A vector in a shape that is broadcast along `axis` of images.
 
     Along the width it is repeated for each channel, lest the innermost loop be over a few channels.
@@ -330,30 +311,68 @@ def _interpolated(x: Any, at: Linear, axis: int, xp: Any) -> Any:
     def part(some: slice) -> Any:
         places = (at.lower[some], at.upper[some])
         lower, upper = (xp.take(x, xp.asarray(i), axis=axis) for i in places)
-        fraction = _spread(at.fraction[some].astype(x.dtype), axis, x.shape[3])
+        fraction = spread_along(at.fraction[some].astype(x.dtype), axis, x.shape[3])
         return _between(lower, upper, xp.asarray(fraction), xp)
 
     return in_parts(x, axis, len(at.lower), part) if xp is np else part(slice(None))
 
 
-@register_kernel(RESIZE_BILINEAR, types=_REGISTERED, host_memory=["size"], factory=True)
-def resize_bilinear(
-    *, align_corners: bool, half_pixel_centers: bool, xp: Any
-) -> Callable[[Any, Any], Any]:
-    check_alignment(align_corners, half_pixel_centers)
+Interpolate = Callable[[Any, Any, Any, Any], Any]
+"""A function as `interpolate_bilinear`."""
 
-    def kernel(images: Any, size: Any) -> Any:
-        height, width = output_size(images, size, DataType.DT_FLOAT)
-        result = images.astype(np.float32)
-        if images.shape[1:3] == (height, width):
-            return result
-        rows, columns = (
-            linear(images.shape[axis], output, align_corners, half_pixel_centers)
-            for axis, output in ((1, height), (2, width))
-        )
-        return interpolated_at(result, rows, columns, xp=xp)
 
-    return kernel
+def interpolate_bilinear(images: Array, neighbours: Array, fractions: Array, out: Array) -> None:
+    """Fill `out` with images of other pixels, each between four old ones.
+
+    Args:
+        images: [images, height, width, channels], float32.
+        neighbours: [2, height + width], the lower and the upper rows of the new rows, then columns.
+        fractions: [height + width], float32: how far each is from the lower one.
+        out: [images, height, width, channels], float32.
+    """
+    rows, columns = (
+        Linear(*neighbours[:, own], fractions[own])
+        for own in (slice(0, out.shape[1]), slice(out.shape[1], None))
+    )
+    out[...] = interpolated_at(images, rows, columns)
+
+
+def register_resize_bilinear(
+    interpolate: Interpolate, registry: KernelRegistry | None = None
+) -> None:
+    """Register the kernel of ResizeBilinear with a function that interpolates."""
+
+    def resize_bilinear(
+        *, align_corners: bool, half_pixel_centers: bool, xp: Any
+    ) -> Callable[[Any, Any], Any]:
+        check_alignment(align_corners, half_pixel_centers)
+
+        def kernel(images: Any, size: Any) -> Any:
+            new_size = output_size(images, size, DataType.DT_FLOAT)
+            if images.shape[1:3] == new_size:
+                return images.astype(np.float32)
+            result = images.astype(np.float32, copy=False)
+            rows, columns = (
+                linear(old, new, align_corners, half_pixel_centers)
+                for old, new in zip(images.shape[1:3], new_size, strict=True)
+            )
+            if xp is not np:
+                return interpolated_at(result, rows, columns, xp=xp)
+            neighbours = np.concatenate([rows[:2], columns[:2]], axis=1)
+            fractions = np.concatenate([rows.fraction, columns.fraction])
+            out = np.empty((len(images), *new_size, images.shape[3]), np.float32)
+            for some in some_images(result, out):
+                interpolate(result[some], neighbours, fractions, out[some])
+            return out
+
+        return kernel
+
+    register_kernel(
+        RESIZE_BILINEAR, types=_REGISTERED, host_memory=["size"], factory=True, registry=registry
+    )(resize_bilinear)
+
+
+register_resize_bilinear(interpolate_bilinear)
 
 
 @register_kernel(RESIZE_BICUBIC, types=_REGISTERED, host_memory=["size"], factory=True)
@@ -367,7 +386,7 @@ def resize_bicubic(
             total: Any = 0
             for indices, weights in zip(at.indices[:, some], at.weights[:, some], strict=True):
                 pixels = xp.take(x, xp.asarray(indices), axis=axis)
-                total = total + pixels * xp.asarray(_spread(weights, axis, x.shape[3]))
+                total = total + pixels * xp.asarray(spread_along(weights, axis, x.shape[3]))
             return total
 
         return in_parts(x, axis, at.indices.shape[1], part) if xp is np else part(slice(None))
@@ -397,28 +416,6 @@ def resize_nearest_neighbor(
         return images
 
     return kernel
-
-
-def _covered(x: Any, at: Area, axis: int, some: slice) -> Any:
-    """The sums of what some pixels cover along an axis."""
-    ends = np.append(at.starts, len(at.indices))
-    whole = slice(ends[some.start], ends[some.stop])
-    parts = np.take(x, at.indices[whole], axis=axis)
-    parts *= _spread(at.weights[whole], axis, x.shape[3])
-    return np.add.reduceat(parts, at.starts[some] - whole.start, axis=axis)
-
-
-@register_kernel(RESIZE_AREA, types=_REGISTERED, host_memory=["size"])
-def resize_area(images: Any, size: Any, *, align_corners: bool) -> Any:
-    height, width = output_size(images, size, DataType.DT_FLOAT)
-    result = images.astype(np.float32)
-    covered = np.float32(1)
-    for axis, output in ((2, width), (1, height)):
-        at = area(images.shape[axis], output, align_corners)
-        covered = covered * scale(images.shape[axis], output, align_corners)
-        result = in_parts(result, axis, output, partial(_covered, result, at, axis))
-    result *= 1 / covered
-    return result
 
 
 _ATTRS = ("align_corners", "half_pixel_centers")

@@ -4,7 +4,7 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
 """
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import KernelRegistry, check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.image.resize import (
     ALIGNMENT_ATTRS,
@@ -22,6 +22,7 @@ from opkernel.ops.image.resize import (
     linear,
     nearest,
     size_dims,
+    some_images,
 )
 from opkernel.ops.input_checks import require, require_rank
 from opkernel.ops.registration import FLOATS, REAL_NUMBERS, WIDE_FLOATS, register_kernel
@@ -130,29 +131,80 @@ def check_nearest_gradient(grads: Any, size: Any, T: DataType) -> tuple[int, int
     return new_size
 
 
-@register_kernel(RESIZE_BILINEAR_GRAD, types={"T": FLOATS}, factory=True)
-def resize_bilinear_grad(
-    *, align_corners: bool, half_pixel_centers: bool, T: DataType
-) -> Callable[[Any, Any], Any]:
-    """Shares are computed in float and rounded to the type of the image before they add up."""
-    check_alignment(align_corners, half_pixel_centers)
+AddShares = Callable[[Any, Any, Any, Any], Any]
+"""A function as `add_bilinear_shares`."""
 
-    def neighbours(size: int, output: int, *shape: int) -> list[tuple[Array, Array]]:
-        at = linear(size, output, align_corners, half_pixel_centers)
-        upper_weight = at.fraction.reshape(shape)
-        return [(at.lower, 1 - upper_weight), (at.upper, upper_weight)]
 
-    def kernel(grads: Any, original_image: Any) -> Any:
-        check_gradient(grads, original_image, T)
-        height, width = original_image.shape[1:3]
-        shares = (
-            _Share((grads * row_weights * column_weights).astype(T.numpy_dtype), rows, columns)
-            for rows, row_weights in neighbours(height, grads.shape[1], -1, 1, 1)
-            for columns, column_weights in neighbours(width, grads.shape[2], -1, 1)
+def add_bilinear_shares(grads: Array, neighbours: Array, fractions: Array, out: Array) -> None:
+    """Add the shares of the gradient's pixels to the four pixels that each was made of.
+
+    Shares are computed in float and rounded to the type of the image before they add up.
+
+    Args:
+        grads: [images, height, width, channels], float32.
+        neighbours: [2, height + width], the lower and the upper row of each row of `grads`, then the columns.
+        fractions: [height + width], float32: how far each is from the lower one.
+        out: [images, old height, old width, channels]; it begins with 0.
+    """
+    height = grads.shape[1]
+    weights = np.stack([1 - fractions, fractions])
+    if out.dtype == np.float32:
+        result = grads
+        for axis, own in ((1, slice(0, height)), (2, slice(height, None))):
+            first = np.ascontiguousarray(np.moveaxis(result, axis, 0))  # for long inner loops
+            total = _total(
+                _sums(first * weight, places, out.shape[axis], 0)
+                for places, weight in zip(
+                    neighbours[:, own], weights[:, own, *[np.newaxis] * 3], strict=True
+                )
+            )
+            result = np.moveaxis(total, 0, axis)
+        out[...] = result
+        return
+    shares = (
+        _Share((grads * row_weights * column_weights).astype(out.dtype), rows, columns)
+        for rows, row_weights in zip(
+            neighbours[:, :height], weights[:, :height, np.newaxis, np.newaxis], strict=True
         )
-        return _collect(shares, height, width, T)
+        for columns, column_weights in zip(
+            neighbours[:, height:], weights[:, height:, np.newaxis], strict=True
+        )
+    )
+    out[...] = _collect(shares, *out.shape[1:3], as_dtype(out.dtype))
 
-    return kernel
+
+def register_resize_bilinear_grad(
+    add: AddShares, types: Sequence[DataType] = FLOATS, registry: KernelRegistry | None = None
+) -> None:
+    """Register the kernel of ResizeBilinearGrad with a function that adds shares."""
+
+    def resize_bilinear_grad(
+        *, align_corners: bool, half_pixel_centers: bool, T: DataType
+    ) -> Callable[[Any, Any], Any]:
+        check_alignment(align_corners, half_pixel_centers)
+
+        def kernel(grads: Any, original_image: Any) -> Any:
+            check_gradient(grads, original_image, T)
+            size = original_image.shape[1:3]
+            rows, columns = (
+                linear(old, new, align_corners, half_pixel_centers)
+                for old, new in zip(size, grads.shape[1:3], strict=True)
+            )
+            neighbours = np.concatenate([rows[:2], columns[:2]], axis=1)
+            fractions = np.concatenate([rows.fraction, columns.fraction])
+            out = np.zeros((len(grads), *size, grads.shape[3]), T.numpy_dtype)
+            for some in some_images(grads, out):
+                add(grads[some], neighbours, fractions, out[some])
+            return out
+
+        return kernel
+
+    register_kernel(RESIZE_BILINEAR_GRAD, types={"T": types}, factory=True, registry=registry)(
+        resize_bilinear_grad
+    )
+
+
+register_resize_bilinear_grad(add_bilinear_shares)
 
 
 @register_kernel(RESIZE_BICUBIC_GRAD, types={"T": WIDE_FLOATS}, factory=True)

@@ -1,15 +1,14 @@
-"""Images seen from elsewhere: ImageProjectiveTransformV2, ImageProjectiveTransformV3, ScaleAndTranslate.
+"""ScaleAndTranslate, which resamples images, and its gradient.
 
-ScaleAndTranslate resamples with a kernel of one's choice, which tells how much a pixel at some distance
+The kernel of one's choice tells how much a pixel at some distance
 contributes to a new one.
 
-Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/image_ops.cc, image_ops.h,
-scale_and_translate_op.cc, sampling_kernels.h.
+Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/scale_and_translate_op.cc, sampling_kernels.h.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,218 +20,18 @@ from opkernel.device.made_bytes import making_bytes
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import register_op
 from opkernel.ops.image.resize import (
     AT_ONCE,
     output_size,
     remembered,
     resize_shape,
-    sized_image_shape,
     two_of,
 )
 from opkernel.ops.image.resize_grad import original_image_shape
-from opkernel.ops.input_checks import require_equal, require_rank, require_scalar, require_vector
-from opkernel.ops.registration import FLOATS, INDEX, REAL_NUMBERS, register_kernel
+from opkernel.ops.input_checks import require_rank
+from opkernel.ops.registration import REAL_NUMBERS, register_kernel
 from opkernel.types import Array, DataType
-
-_TYPES = (DataType.DT_UINT8, *INDEX, *FLOATS)
-_PROJECTION_ATTRS = [
-    "dtype: {uint8, int32, int64, half, bfloat16, float, double}",
-    "interpolation: string",
-    "fill_mode: string = 'CONSTANT'",
-]
-
-
-def _projective_transform_shape(c: InferenceContext) -> None:
-    """Images -> images of the height and width that input 2 holds."""
-    images = c.with_rank(c.input(0), 4)
-    sized_image_shape(c, c.dim(images, 0), 2, c.dim(images, 3))
-
-
-_INPUTS = "images: dtype, transforms: float, output_shape: int32"
-
-IMAGE_PROJECTIVE_TRANSFORM_V2 = register_op(
-    f"ImageProjectiveTransformV2({_INPUTS}) -> transformed_images: dtype",
-    attrs=_PROJECTION_ATTRS,
-    shape_fn=_projective_transform_shape,
-    doc=(
-        "Each pixel (x, y) is that of the image at ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), where "
-        "k = c0 x + c1 y + 1. `fill_mode` says what lies beyond the image."
-    ),
-)
-IMAGE_PROJECTIVE_TRANSFORM_V3 = register_op(
-    f"ImageProjectiveTransformV3({_INPUTS}, fill_value: float) -> transformed_images: dtype",
-    attrs=_PROJECTION_ATTRS,
-    shape_fn=_projective_transform_shape,
-    doc="ImageProjectiveTransformV2 with the value beyond the image where `fill_mode` is CONSTANT.",
-)
-
-_F = np.float32
-_TILE = 1 << 17
-"""The pixels of a tile."""
-
-
-def _nearest(at: Any, size: int) -> Any:
-    return np.clip(at, _F(0), _F(size - 1))
-
-
-def _reflect(at: Any, size: int) -> Any:
-    """Abcd continues as dcba on both sides."""
-    if size <= 1:
-        return np.where((at < 0) | (at > size - 1), _F(0), at)
-    twice = _F(2 * size)
-    before = twice * np.trunc(-at / twice) + at
-    before = np.where(before < -size, before + twice, -before - 1)
-    after = at - twice * np.trunc(at / twice)
-    after = np.where(after >= size, twice - after - 1, after)
-    inside = np.where(at < 0, before, np.where(at > size - 1, after, at))
-    return np.clip(inside, _F(0), _F(size - 1))
-
-
-def _wrap(at: Any, size: int) -> Any:
-    """Abcd continues as abcd on both sides."""
-    if size <= 1:
-        return np.where((at < 0) | (at > size - 1), _F(0), at)
-    last = _F(size - 1)
-    before = at + _F(size) * (np.trunc(-at / last) + 1)
-    after = at - _F(size) * np.trunc(at / last)
-    inside = np.where(at < 0, before, np.where(at > last, after, at))
-    return np.clip(inside, _F(0), last)
-
-
-_FILLS: dict[str, Callable[[Any, int], Any]] = {
-    "": lambda at, size: at,
-    "CONSTANT": lambda at, size: at,
-    "NEAREST": _nearest,
-    "REFLECT": _reflect,
-    "WRAP": _wrap,
-}
-
-
-@register_kernel(
-    IMAGE_PROJECTIVE_TRANSFORM_V2,
-    IMAGE_PROJECTIVE_TRANSFORM_V3,
-    types={"dtype": _TYPES},
-    factory=True,
-)
-def image_projective_transform(*, interpolation: str, fill_mode: str) -> Callable[..., Any]:
-    interpolation = interpolation.upper()
-    methods = {"NEAREST": _take_nearest, "BILINEAR": _take_bilinear}
-    if interpolation not in methods:
-        raise InvalidArgumentError(f"Interpolation {interpolation} is not supported")
-    if fill_mode not in _FILLS:
-        raise InvalidArgumentError(f"fill_mode {fill_mode} is not supported")
-    take, inside = methods[interpolation], _FILLS[fill_mode]
-
-    def transform(images: Any, transforms: Any, output_shape: Any, fill_value: Any = None) -> Any:
-        shape = _output_shape(images, transforms, output_shape)
-        if fill_value is not None:
-            require_scalar(fill_value, "fill_value must be a scalar, got {}")
-        fill = np.asarray(_F(0) if fill_value is None else fill_value).astype(images.dtype)
-        output = np.empty(shape, images.dtype)
-        with np.errstate(all="ignore"):
-            for number, image in enumerate(images if output.size else ()):
-                own = transforms[number % len(transforms)]
-                for tile in in_time(_tiles(shape[1], shape[2]), SLOW, "transforming images"):
-                    x, y, valid = _positions(own, *tile)
-                    rows, columns = inside(y, image.shape[0]), inside(x, image.shape[1])
-                    part = output[number][tile]
-                    part[...] = take(image, rows, columns, fill)
-                    part[~valid] = fill
-        return output
-
-    return transform
-
-
-def _output_shape(images: Any, transforms: Any, output_shape: Any) -> tuple[int, ...]:
-    require_rank(images, 4, "Input images must have rank 4")
-    if transforms.ndim != 2 or transforms.shape[1] != 8 or len(transforms) not in (1, len(images)):
-        raise InvalidArgumentError("Input transform should be num_images x 8 or 1 x 8")
-    require_vector(output_shape, "output shape must be 1-dimensional{}")
-    require_equal(output_shape.shape, (2,), "output shape must have two elements{}")
-    height, width = output_shape.tolist()
-    if height <= 0 or width <= 0:
-        raise InvalidArgumentError(f"output dimensions must be positive, got {height} x {width}")
-    dtype = DataType.DT_DOUBLE if images.dtype.itemsize == 8 else DataType.DT_FLOAT
-    return check_allocation((len(images), height, width, images.shape[3]), dtype)
-
-
-def _tiles(height: int, width: int) -> Iterator[tuple[slice, slice]]:
-    """The parts of an image that are computed at a time: their rows and columns."""
-    columns = min(width, _TILE)
-    rows = max(_TILE // columns, 1)
-    for top in range(0, height, rows):
-        for left in range(0, width, columns):
-            yield slice(top, min(top + rows, height)), slice(left, min(left + columns, width))
-
-
-def _positions(transform: Any, rows: slice, columns: slice) -> tuple[Any, Any, Any]:
-    """The column and row of the image for each pixel of a tile, and whether there is any."""
-    a0, a1, a2, b0, b1, b2, c0, c1 = transform
-    y = np.arange(rows.start, rows.stop, dtype=_F)[:, None]
-    x = np.arange(columns.start, columns.stop, dtype=_F)
-    projection = c0 * x + c1 * y + _F(1)
-    across = (a0 * x + a1 * y + a2) / projection
-    down = (b0 * x + b1 * y + b2) / projection
-    return across, down, projection != 0
-
-
-def _read(image: Any, rows: Any, columns: Any, fill: Any) -> Any:
-    """The pixels at rows and columns; the fill value beyond the image."""
-    height, width = image.shape[:2]
-    valid = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-    if not image.size:
-        return np.full((*rows.shape, image.shape[2]), fill, image.dtype)
-    at = (np.where(valid, part, 0).astype(np.intp) for part in (rows, columns))
-    return np.where(valid[..., None], image[tuple(at)], fill)
-
-
-def _take_nearest(image: Any, rows: Any, columns: Any, fill: Any) -> Any:
-    return _read(image, _rounded(rows), _rounded(columns), fill)
-
-
-def _rounded(at: Any) -> Any:
-    """Half away from zero."""
-    return np.trunc(at + np.copysign(_F(0.49999997), at))
-
-
-def _take_bilinear(image: Any, rows: Any, columns: Any, fill: Any) -> Any:
-    top, left = np.floor(rows), np.floor(columns)
-    down, across = (rows - top)[..., None], (columns - left)[..., None]
-    up, back = (top + 1 - rows)[..., None], (left + 1 - columns)[..., None]
-
-    def mixed(at: Any) -> Any:
-        first, second = (_read(image, at, part, fill).astype(_F) for part in (left, left + 1))
-        return back * first + across * second
-
-    return up * mixed(top) + down * mixed(top + 1)
-
-
-def _inverse(transforms: g.Tensor) -> Any:
-    """The transforms back."""
-    nodes = g.nodes
-    count = nodes.Slice(nodes.Shape(transforms), [0], [1])
-    ones = nodes.Fill(nodes.ConcatV2([count, [1]], 0), nodes.Cast(1.0, DstT="float32"))
-    whole = nodes.ConcatV2([transforms, ones], 1)
-    inverse = nodes.Reshape(nodes.MatrixInverse(nodes.Reshape(whole, [-1, 3, 3])), [-1, 9])
-    last = nodes.Slice(inverse, [0, 8], [-1, 1])
-    return nodes.Slice(nodes.RealDiv(inverse, last), [0, 0], [-1, 8])
-
-
-@g.register_gradient(
-    "ImageProjectiveTransformV2",
-    "ImageProjectiveTransformV3",
-    not_derivative="it is the transform back, which only comes near",
-)
-def image_projective_transform_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    """The gradient seen from there, as TensorFlow has it: the inverse transform of it."""
-    images, transforms, _, *fill_value = op.inputs
-    size = g.nodes.Slice(g.nodes.Shape(images), [1], [2])
-    attrs = g.attrs_of(op, "interpolation", "fill_mode")
-    version = "V3" if fill_value else "V2"
-    transform = getattr(g.nodes, f"ImageProjectiveTransform{version}")
-    back = transform(grad, _inverse(transforms), size, *fill_value, **attrs)
-    return [back, *[None] * (len(op.inputs) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
