@@ -25,8 +25,6 @@ ALLOWED = {
     "opkernel.plugins.discovery: _module_names": "raises InvalidArgumentError, and no other OpError",
     "opkernel.plugins.discovery: _text": "as above",
     "opkernel.plugins.discovery: plugins_in_folder": "keeps the errors of plugins as theirs",
-    "opkernel.xla.computation: _make_room": "what cannot be stored is left out, whatever the reason",
-    "opkernel.xla.computation: write_whole": "as above",
 }
 """What such a block may call, and why."""
 

@@ -176,6 +176,17 @@ def test_auto_says_what_it_tried_and_chose(command: Command, model: Path):
     assert "auto:" not in command("run", model, *FEEDS, "--repeat", 2).output
 
 
+def test_an_engine_that_was_named_is_named_in_what_was_found_out(command: Command, model: Path):
+    options = "--repeat", 2, "--jit", "own"
+    with registered(OwnEngine(ops=())):
+        done = command("run", model, *FEEDS, *options)
+        limited = command("run", model, *FEEDS, *options, "--timeout", 60)
+        told = json.loads(command("run", model, *FEEDS, *options, "--json").output)
+    assert re.search(r"^own: no engine takes .*: kernels since", done.output, re.MULTILINE)
+    assert re.search(r"^own: steps with a limit", limited.output, re.MULTILINE)
+    assert told["auto"]["jit"] == "own"
+
+
 @pytest.mark.parametrize(
     ("name", "group"), [("--jit", "Speed:"), ("--fetch", "Outputs:"), ("--random", "Inputs:")]
 )

@@ -15,15 +15,15 @@ pytestmark = pytest.mark.jax
 PROGRAM = """
 import numpy as np, opkernel
 from opkernel import raw_ops
-from opkernel.xla import computation
-computation._LEAST_S = 0.0
+from opkernel.runtime.engines import program_cache
+program_cache._LEAST_S = 0.0
 loads = []
-loaded = computation._loaded
-def noted(path, lowered):
-    found = loaded(path, lowered)
+loaded = program_cache._loaded
+def noted(path, how):
+    found = loaded(path, how)
     loads.append(found is not None)
     return found
-computation._loaded = noted
+program_cache._loaded = noted
 @opkernel.function(jit_compile=True)
 def f(x):
     return raw_ops.Exp(x=raw_ops.MatMul(a=x, b=x)), raw_ops.Neg(x=x)
@@ -73,7 +73,7 @@ def test_it_can_be_off(tmp_path):
 
 def test_quick_programs_are_not_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("OPKERNEL_CACHE", str(tmp_path))
-    monkeypatch.setattr("opkernel.xla.computation._LEAST_S", 1e9)
+    monkeypatch.setattr("opkernel.runtime.engines.program_cache._LEAST_S", 1e9)
 
     @opkernel.function(jit_compile=True)
     def f(x):

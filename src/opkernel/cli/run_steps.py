@@ -1,4 +1,4 @@
-"""The steps of `opkernel run`: timed or traced, and what `--jit auto` found out meanwhile."""
+"""The steps of `opkernel run`: timed or traced, and what `--jit` found out meanwhile."""
 
 from __future__ import annotations
 
@@ -26,28 +26,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EngineTrialFacts:
-    """What `auto` found out; printed it is a line.
+    """What a session found out about engines; printed it is a line.
 
     Attributes:
+        jit: What was asked for: `auto`, or an engine.
         finding: The finding of the session; None where the trial has not come to its end.
         why_not: Why it has not.
     """
 
+    jit: str
     finding: Finding | None
     why_not: str = ""
 
     def __str__(self) -> str:
         if self.finding is None:
-            return f"auto: {self.why_not}"
+            return f"{self.jit}: {self.why_not}"
         return self.finding.what_engines_took
 
     def as_json(self) -> dict[str, Any]:
         """What was tried, with milliseconds, and what was chosen; why there is nothing to choose from."""
         finding = self.finding
         if finding is None:
-            return {"chosen": None, "error": self.why_not}
+            return {"jit": self.jit, "chosen": None, "error": self.why_not}
         tried = {name: took and took * 1e3 for name, took in finding.tried.items()}
-        found = {"chosen": finding.chosen, "since_step": finding.since, "tried_ms": tried}
+        found = {"jit": self.jit, "chosen": finding.chosen, "since_step": finding.since}
+        found["tried_ms"] = tried
         return {**found, "error": finding.error} if finding.error else found
 
 
@@ -55,22 +58,22 @@ def _trial_facts(session: Session, has_waited: bool, is_traced: bool) -> EngineT
     """What a session found out about engines.
 
     Args:
-        session: The session, whose `jit` is `auto`.
+        session: The session, which tries engines.
         has_waited: Whether steps were run until the trial would end.
         is_traced: Whether the steps were traced.
     """
     found = [one for one in session.report() if one.strategy == "engines"]
     if found:
-        return EngineTrialFacts(found[-1])
+        return EngineTrialFacts(session.jit, found[-1])
     if current_budget() is not None:
-        return EngineTrialFacts(None, "steps with a limit of time or memory try no engines")
-    if has_waited:
-        return EngineTrialFacts(None, "engines are still being compiled or tried")
-    if is_traced:
-        return EngineTrialFacts(None, "traced steps try no engines")
-    return EngineTrialFacts(
-        None, "engines are being tried; --repeat with more steps lets the trial end"
-    )
+        why_not = "steps with a limit of time or memory try no engines"
+    elif has_waited:
+        why_not = "engines are still being compiled or tried"
+    elif is_traced:
+        why_not = "traced steps try no engines"
+    else:
+        why_not = "engines are being tried; --repeat with more steps lets the trial end"
+    return EngineTrialFacts(session.jit, None, why_not)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class RunSteps:
         seconds: The time of each step.
         step_stats: The statistics of each step, where they were traced.
         is_repeated: Whether the user said how many steps there are.
-        trial: What `auto` found out, where it was asked for.
+        trial: What was found out about engines, where these were tried.
     """
 
     results: list[Result]

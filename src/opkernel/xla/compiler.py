@@ -40,7 +40,7 @@ class XlaCompiler:
     Args:
         device_type: The compilation device.
         registry: The kernels; those of the process if None.
-        keeps_programs: Whether programs are kept on disk for other processes (`compiled_cache`).
+        keeps_programs: Whether programs are kept on disk for other processes (`ProgramCache`).
 
     Raises:
         NotFoundError: there is no such compilation device.

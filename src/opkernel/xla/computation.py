@@ -1,118 +1,54 @@
-"""XlaCompilationResult: a compiled program, and how its results become those of the function; and the cache of programs.
+"""XlaCompilationResult: a compiled program, and how its results become those of the function.
 
-Programs stand on disk by their content (`opkernel.files.cache_folder`), so that another process need not compile them
-again.
-
-State: the files of the folder; the least recently used go where they take more than 1 GiB.
+State: `_programs` has the programs of this process and, on disk, those of others.
 Source: TensorFlow compiler/tf2xla/xla_compiler.h.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-import platform
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.atomic_files import write_whole
 from opkernel.device.budget import current_budget
-from opkernel.errors import OpError, as_op_error
-from opkernel.files import cache_folder
-from opkernel.logs import logger
+from opkernel.errors import as_op_error
 from opkernel.records import dataclass
 from opkernel.runtime.engines.engine import ClusterArgument as XlaArgument
 from opkernel.runtime.engines.engine import ResourceUpdate
+from opkernel.runtime.engines.program_cache import Compilation, ProgramCache, content_key
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jax, wide_types
 
 __all__ = ["OutputDescription", "ResourceUpdate", "XlaArgument", "XlaCompilationResult"]
 
 
-_MOST_BYTES = 1 << 30
-_LEAST_S = 0.2
-"""Programs that are compiled in less time are not kept."""
+_programs = ProgramCache[Any]("xla", 1 << 30)
 
 
 def compiled(lowered: Any) -> Any:
-    """The executable of a lowered program: from the disk if it is there, else compiled and put there."""
-    folder = cache_folder("xla")
-    if folder is None:
-        return lowered.compile()
-    path = Path(folder, _key(lowered))
-    found = _loaded(path, lowered)
-    if found is not None:
-        return found
-    start = time.perf_counter()
-    made = lowered.compile()
-    if time.perf_counter() - start >= _LEAST_S:
-        _store(path, made)
-    return made
+    """The executable of a lowered program: of this process or from the disk if it is there, else compiled."""
+    versions = jax().__version__, jax("jaxlib").__version__
+    key = content_key([*versions, os.environ.get("XLA_FLAGS", ""), lowered.as_text()])
+    return _programs.program(key, Compilation(lowered.compile, partial(_loaded, lowered), _content))
 
 
-def _key(lowered: Any) -> str:
-    """A name that programs share which are the same, for the same compiler and processor."""
-    versions = [jax().__version__, jax("jaxlib").__version__, platform.machine(), _processor()]
-    flags = os.environ.get("XLA_FLAGS", "")
-    text = "\n".join([*versions, flags, lowered.as_text()])
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _processor() -> str:
-    """What tells processors apart that run different instructions."""
-    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as facts:
-        return next((line for line in facts if line.startswith(("flags", "Features"))), "")
-    return platform.processor()
-
-
-def _loaded(path: Path, lowered: Any) -> Any:
-    """The executable of a file; None where there is none, or it is none."""
-    try:
-        content = path.read_bytes()
-        os.utime(path)
-    except OSError:
-        return None
+def _loaded(lowered: Any, content: memoryview) -> Any:
+    """The executable with some content."""
     tree = jax("jax.tree_util")
     arguments = tree.tree_structure(lowered.args_info)
     results = tree.tree_structure(lowered.out_info)
     load = jax("jax.experimental.serialize_executable").deserialize_and_load
-    try:
-        return load(content, arguments, results)
-    except Exception as error:  # damaged, or of another build: it is compiled again
-        logger("opkernel.engines").info("%s is not used: %s", path, error)
-        with suppress(OSError):
-            path.unlink()
-        return None
+    return load(bytes(content), arguments, results)
 
 
-def _store(path: Path, made: Any) -> None:
-    """Write an executable; what cannot be written is left out."""
-    serialize = jax("jax.experimental.serialize_executable").serialize
-    try:
-        content, _, _ = serialize(made)
-        write_whole(os.fspath(path), content)
-        _make_room(path.parent)
-    except (OpError, OSError, ValueError, TypeError) as error:
-        logger("opkernel.engines").info("A program is not kept on disk: %s", error)
-
-
-def _make_room(folder: Path) -> None:
-    """Remove the files that were not used for longest, where all together are too large."""
-    found = sorted(
-        ((one.stat(), one) for one in folder.iterdir()), key=lambda entry: -entry[0].st_mtime
-    )
-    total = 0
-    for facts, one in found:
-        total += facts.st_size
-        if total > _MOST_BYTES:
-            one.unlink(missing_ok=True)
+def _content(made: Any) -> bytes:
+    """The content of an executable, for a file."""
+    content: bytes = jax("jax.experimental.serialize_executable").serialize(made)[0]
+    return content
 
 
 GENERATOR_SHAPE = (3,)
@@ -148,7 +84,7 @@ class XlaCompilationResult:
             one that the system chooses.
         held: The values of parameters that runs need not give, by the argument.
 
-    With `is_kept` the program is looked for on the disk, and kept there (`compiled_cache`).
+    With `is_kept` the program is looked for on the disk, and kept there (`ProgramCache`).
     """
 
     def __init__(

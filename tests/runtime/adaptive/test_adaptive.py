@@ -193,5 +193,7 @@ def test_patience_doubles() -> None:
 
 
 def test_findings_say_what_was_measured() -> None:
-    found = Finding("engines", ["y:0"], "fed [2]", {"plan": 0.002, "xla": 0.001}, "xla", 30)
+    found = Finding(
+        "engines", ["y:0"], "fed [2]", {"plan": 0.002, "xla": 0.001}, "xla", 30, jit="auto"
+    )
     assert str(found) == ("y:0 fed [2]: auto: xla 1.000 ms, kernels 2.000 ms: xla since step 30")

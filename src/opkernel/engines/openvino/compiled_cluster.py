@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.device.intra_op import intra_op_threads
-from opkernel.engines.openvino.library import core, openvino
+from opkernel.engines.openvino.compiled_model import CompiledModel
+from opkernel.engines.openvino.library import openvino
 from opkernel.engines.openvino.model_builder import ModelBuilder, operation_of, translated
 from opkernel.graph import FunctionBody
 from opkernel.kernel import allocate
@@ -43,14 +43,14 @@ class OpenVinoCluster:
         self._counting = partial(OpenVinoCluster, body, arguments, precision, counts_time=True)
         self._arguments = tuple(arguments)
         builder = ModelBuilder(body, arguments)
-        self._arrays = builder.arrays  # constants of the model show their memory
         self._inputs = tuple(builder.parameters)
         parameters = [one.output(0) for one in builder.parameters.values()]
         computed, self._constants, self._results = _sorted(builder.results, parameters)
         self._num_computed = len(computed)
-        self._compiled = (
-            _compiled(builder.model(computed), precision, counts_time) if computed else None
-        )
+        self._compiled: CompiledModel | None = None
+        if computed:
+            model = builder.model(computed)
+            self._compiled = CompiledModel.of(model, builder.arrays, precision, counts_time)
         self._free: deque[InferRequest] = deque()
         self._counts_time = counts_time
         self._times: Sequence[OperationTime] = ()
@@ -92,7 +92,7 @@ class OpenVinoCluster:
         try:
             request = self._free.pop()
         except IndexError:
-            request = InferRequest(self._compiled, len(given), self._num_computed)
+            request = InferRequest(self._compiled.handle, len(given), self._num_computed)
         work = current_work()
         if work is not None:
             work.stop_by(request.cancel)
@@ -133,25 +133,6 @@ def _sorted(
         places.append((place, place in seen or place >= len(computed)))
         seen.add(place)
     return computed, constants, places
-
-
-_HINTS = {"float32": "f32", "bfloat16": "bf16"}
-
-
-def _compiled(model: Any, precision: str, counts_time: bool) -> Any:
-    """The model, compiled for this machine: results in float32, soon, on the threads that kernels may use."""
-    settings = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": _HINTS[precision],
-        "EXECUTION_MODE_HINT": "ACCURACY",
-        "INFERENCE_NUM_THREADS": intra_op_threads(),
-        "PERF_COUNT": counts_time,
-        "ENABLE_CPU_PINNING": False,  # a thread that may not move waits for whoever has its processor
-    }
-    try:
-        return core().compile_model(model, "CPU", settings)
-    except RuntimeError as error:
-        raise translated(error) from error
 
 
 class InferRequest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,10 @@ NEED = "Compiling with OpenVINO"
 _TELEMETRY = "openvino_telemetry"
 
 
+_one_at_a_time = threading.RLock()
+"""Threads that compile import OpenVINO one after the other."""
+
+
 @functools.cache
 def openvino(module: str = "openvino") -> ModuleType:
     """A module of OpenVINO.
@@ -24,7 +29,7 @@ def openvino(module: str = "openvino") -> ModuleType:
     Raises:
         UnimplementedError: OpenVINO is not installed.
     """
-    with _nothing_reported():
+    with _one_at_a_time, _nothing_reported():
         return library(module, NEED)
 
 
@@ -47,7 +52,12 @@ def opset() -> ModuleType:
     return openvino("openvino.opset15")
 
 
-@functools.cache
 def core() -> Any:
     """The one that compiles."""
+    with _one_at_a_time:
+        return _core()
+
+
+@functools.cache
+def _core() -> Any:
     return openvino().Core()

@@ -51,9 +51,15 @@ class ModelBuilder:
         self.results = self._build()
 
     def model(self, results: Sequence[Any]) -> Any:
-        """OpenVINO's model that computes some outputs of its nodes."""
+        """OpenVINO's model that computes some outputs of its nodes; names and all, it is the same in every process."""
+        for number, output in enumerate(results):
+            output.get_tensor().set_names({f"result {number}"})
         ends = [opset().result(output) for output in results]
-        return openvino().Model(ends, list(self.parameters.values()), self._body.name)
+        model = openvino().Model(ends, list(self.parameters.values()), "cluster")
+        for number, node in enumerate(model.get_ordered_ops()):
+            if _is_unnamed(node):
+                node.friendly_name = f"{PART_OF_NAME}{node.get_type_name()} {number}"
+        return model
 
     def _argument(self, index: int, argument: ClusterArgument) -> Any:
         if argument.kind == "constant":
@@ -141,9 +147,14 @@ def _name(node: Any, op: Operation) -> None:
     while unnamed:
         one = unnamed.pop()
         kind = one.get_type_name()
-        if kind not in ("Parameter", "Constant") and one.friendly_name == one.name:  # as made
+        if kind not in ("Parameter", "Constant") and _is_unnamed(one):
             one.friendly_name = op.name if one is node else f"{op.name}{PART_OF_NAME}{kind}"
             unnamed += [value.get_node() for value in one.input_values()]
+
+
+def _is_unnamed(node: Any) -> bool:
+    """Whether a node has the name that OpenVINO made, with a number of the process."""
+    return bool(node.friendly_name == node.name)
 
 
 def operation_of(name: str) -> str:

@@ -57,6 +57,7 @@ class Finding:
         chosen: What runs them now.
         since: The first of the steps that the chosen one has run.
         error: Why there is nothing to choose from; empty where nothing failed.
+        jit: Where engines were tried, whose they are: `auto`, or the name of the only one.
     """
 
     strategy: str
@@ -66,17 +67,18 @@ class Finding:
     chosen: str
     since: int
     error: str = ""
+    jit: str = ""
 
     @property
     def what_engines_took(self) -> str:
-        """What `auto` found out, in a line: `auto: openvino 0.512 ms, kernels 12.043 ms: openvino since step 41`."""
+        """What a trial of engines found out: `auto: openvino 0.512 ms, kernels 12.043 ms: openvino since step 41`."""
         timed = {name: seconds for name, seconds in self.tried.items() if seconds is not None}
         fastest_first = sorted(timed, key=timed.__getitem__)
         took = [f"{_in_words(name)} {timed[name] * 1e3:.3f} ms" for name in fastest_first]
         if self.tried.keys() <= {PLAN}:
             took = ["no engine takes a part of the graph"]
         found = [", ".join(took), f"{_in_words(self.chosen)} since step {self.since}", self.error]
-        return f"auto: {': '.join(filter(None, found))}"
+        return f"{self.jit}: {': '.join(filter(None, found))}"
 
     def __str__(self) -> str:
         if self.strategy == ENGINES:
@@ -186,10 +188,12 @@ class Adaptive(ABC):
         run: Runs a step.
         name: The name that reports have for the strategy.
         most_kept: For how many keys a choice is kept.
+        jit: As in a Finding.
     """
 
     name: str
     most_kept = 4
+    jit = ""
 
     def __init__(
         self,
@@ -301,10 +305,8 @@ class Adaptive(ABC):
             raise
         tried = {one.name: one.seconds for one in search.tried}
         chosen, steps = search.candidate, self.describe(key)
-        note(
-            self._findings,
-            Finding(self.name, self._fetches, steps, tried, chosen.name, search.since, error),
-        )
+        facts = tried, chosen.name, search.since, error, self.jit
+        note(self._findings, Finding(self.name, self._fetches, steps, *facts))
         if len(self._chosen) >= self.most_kept:
             oldest = next(iter(self._chosen))
             self._chosen.pop(oldest)

@@ -221,6 +221,7 @@ class EngineTrial(Adaptive):
         request = program.request
         self._program, self._build, self._run_others = program, build, program.run
         self._is_named, self._winners = request.jit.options is not None, set[str]()
+        self.jit = request.jit.name
         patience = Patience(_PATIENCE[:1] if self._is_named else _PATIENCE)
         super().__init__(self._run_other, request.part.names, request.findings, patience)
 

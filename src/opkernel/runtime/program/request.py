@@ -209,6 +209,13 @@ class Jit:
     precision: str = ""
     takes_marks: bool = False
 
+    @property
+    def name(self) -> str:
+        """`off`, `auto`, or the name of the engine, as `choose_jit` takes it."""
+        if self.options is not None:
+            return self.options.compiler.name
+        return "auto" if self.is_tried else "off"
+
     def options_for(self, part: Subgraph) -> JitOptions | None:
         """How clusters of a part are formed; None where nothing of it is compiled."""
         if self.options is not None or not self.takes_marks:

@@ -316,6 +316,11 @@ class Session:
         return [*self._runner.executables.findings]
 
     @property
+    def jit(self) -> str:
+        """What compiles parts of the graph: `off`, `auto`, or the name of an engine."""
+        return self._runtime.jit.name
+
+    @property
     def tries_engines(self) -> bool:
         """Whether steps try engines (`jit="auto"`, `jit="xla"`), unless their time or memory is limited."""
         return self._runtime.jit.is_tried
