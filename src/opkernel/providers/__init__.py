@@ -34,6 +34,7 @@ LOOPS = KernelProvider(
             "Ndtri",
         ),
         f"{__name__}.loops.incomplete_gamma": ("Igamma", "RandomGammaGrad"),
+        f"{__name__}.loops.isotonic_regression": ("IsotonicRegression",),
         f"{__name__}.loops.normals_between": (
             "ParameterizedTruncatedNormal",
             "StatelessParameterizedTruncatedNormal",

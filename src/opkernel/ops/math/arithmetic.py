@@ -305,6 +305,10 @@ RECIPROCAL, INV = (
 )
 
 
+def reciprocal(x: Any, *, xp: Any) -> Any:
+    return 1 / x
+
+
 def complex_reciprocal(x: Any, *, xp: Any) -> Any:
     return complex_quotient(xp.ones_like(x), x, xp=xp)
 
@@ -331,7 +335,8 @@ for _op in (DIV, REAL_DIV):
     register_ufunc(_op, np.divide, FLOATS)
     register_body(_op, complex_quotient, COMPLEX)
 for _op in (RECIPROCAL, INV):
-    register_ufunc(_op, np.reciprocal, FLOATS)
+    register_ufunc(_op, np.reciprocal, FLOATS[2:])
+    register_body(_op, reciprocal, FLOATS[:2], in_float=True)
     register_body(_op, complex_reciprocal, COMPLEX)
 register_body(DIV_NO_NAN, div_no_nan, FLOATS, in_float=True)
 register_body(DIV_NO_NAN, complex_div_no_nan, COMPLEX)

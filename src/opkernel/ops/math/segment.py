@@ -3,13 +3,14 @@
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/segment_reduction_ops_impl.h.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from opkernel.device.work_clock import SLOW, in_time
+from opkernel.device.work_clock import SLOW, array_work, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import OpHandle, register_op
@@ -54,6 +55,9 @@ segment_ids: the segment of each part; its shape is how that of `data` begins.
 SEGMENT_MEAN = _declare_sorted("Mean", "numbertype")
 
 
+_LONG_ROW = 1 << 10
+
+
 @dataclass(frozen=True, slots=True)
 class Runs:
     """Runs of equal segment ids in a sorted vector of them."""
@@ -75,9 +79,23 @@ class Runs:
 
     def reduce(self, data: Array, reduction: Reduction) -> Array:
         """The reduction of the rows of each run; integers wrap around."""
-        if reduction in ("Max", "Min") and data.dtype.kind not in "iu" and np.isnan(data).any():
+        row = math.prod(data.shape[1:])
+        reduced: Array
+        if row < _LONG_ROW:
+            reduced = _UFUNCS[reduction].reduceat(data, self.starts, 0, data.dtype)
+        else:
+            reduced = self._reduced_row_by_row(data, _UFUNCS[reduction])
+        if reduction in ("Max", "Min") and data.dtype.kind not in "iu" and np.isnan(reduced).any():
             return self._extrema_with_nan(data, reduction)
-        reduced: Array = _UFUNCS[reduction].reduceat(data, self.starts, 0, data.dtype)
+        return reduced
+
+    def _reduced_row_by_row(self, data: Array, ufunc: np.ufunc) -> Array:
+        """As `reduceat`, which is slow where rows are long."""
+        reduced = data[self.starts]
+        for run, (start, count) in enumerate(zip(self.starts, self.counts(len(data)), strict=True)):
+            own = reduced[run]
+            for row in in_time(range(start + 1, start + count), array_work(own.size, 1)):
+                ufunc(own, data[row], out=own)
         return reduced
 
     def _extrema_with_nan(self, data: Array, reduction: Reduction) -> Array:
@@ -112,8 +130,8 @@ def check_sorted_ids(ids: Array) -> None:
         )
 
 
-def _segments(data: Any, ids: Any, T: DataType, gap: int) -> tuple[Runs, Array]:
-    """The runs of the ids, and the output [last segment + 1, rest...], filled with `gap`."""
+def _runs(data: Any, ids: Any, T: DataType) -> tuple[Runs, tuple[int, ...]]:
+    """The runs of the ids, and the shape of the output: [last segment + 1, rest...]."""
     require_rank_at_least(data, 1, "input must be at least rank 1")
     require_vector(ids, "segment_ids should be a vector.")
     if ids.shape[0] != data.shape[0]:
@@ -121,17 +139,26 @@ def _segments(data: Any, ids: Any, T: DataType, gap: int) -> tuple[Runs, Array]:
     check_sorted_ids(ids)
     segments = int(ids[-1]) + 1 if ids.size else 0
     shape = check_allocation((segments, *data.shape[1:]), T)
-    return Runs.of(ids), np.full(shape, gap, T.numpy_dtype)
+    return Runs.of(ids), shape
+
+
+def _with_gaps(runs: Runs, reduced: Array, shape: tuple[int, ...], gap: int) -> Array:
+    """The output: the reduction of each run, and `gap` in segments without rows."""
+    if reduced.shape == shape:
+        return reduced
+    output = np.full(shape, gap, reduced.dtype)
+    output[runs.segments] = reduced
+    return output
 
 
 def _sorted_kernel(reduction: Reduction) -> Callable[..., Any]:
     gap = 1 if reduction == "Prod" else 0
 
     def segment(data: Any, segment_ids: Any, *, T: DataType) -> Any:
-        runs, output = _segments(data, segment_ids, T, gap)
-        if output.size:
-            output[runs.segments] = runs.reduce(data, reduction)
-        return output
+        runs, shape = _runs(data, segment_ids, T)
+        if not math.prod(shape):
+            return np.empty(shape, T.numpy_dtype)
+        return _with_gaps(runs, runs.reduce(data, reduction), shape, gap)
 
     return segment
 
@@ -139,17 +166,18 @@ def _sorted_kernel(reduction: Reduction) -> Callable[..., Any]:
 @register_kernel(SEGMENT_MEAN, types={"T": NUMBERS, "Tindices": INDEX})
 def segment_mean(data: Any, segment_ids: Any, *, T: DataType) -> Any:
     """Sums and counts in `T`; integers are divided towards zero."""
-    runs, output = _segments(data, segment_ids, T, 0)
-    if not output.size:
-        return output
+    runs, shape = _runs(data, segment_ids, T)
+    if not math.prod(shape):
+        return np.empty(shape, T.numpy_dtype)
     sums = runs.reduce(data, "Sum")
     counts = runs.counts(len(data)).astype(T.numpy_dtype)
     counts = counts.reshape(-1, *(1 for _ in data.shape[1:]))
     if T.is_integer:
-        output[runs.segments] = (sums - np.fmod(sums, counts)) // counts
+        sums -= np.fmod(sums, counts)
+        sums //= counts
     else:
-        output[runs.segments] = sums / counts
-    return output
+        sums /= counts
+    return _with_gaps(runs, sums, shape, 0)
 
 
 def num_segments_of(tensor: Any) -> int:
