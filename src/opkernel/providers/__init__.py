@@ -52,7 +52,14 @@ LOOPS = KernelProvider(
         f"{__name__}.loops.colors": ("AdjustContrastv2", "AdjustHue", "AdjustSaturation"),
         f"{__name__}.loops.resizing": ("ResizeArea", "ResizeBilinear"),
         f"{__name__}.loops.projections": ("ImageProjectiveTransform",),
-        f"{__name__}.loops.pools": ("FractionalAvgPool", "FractionalMaxPool"),
+        f"{__name__}.loops.multinomial": ("Multinomial", "StatelessMultinomial"),
+        f"{__name__}.loops.outlines": ("DrawBoundingBoxes",),
+        f"{__name__}.loops.pools": (
+            "Dilation2DBackprop",
+            "FractionalAvgPool",
+            "FractionalMaxPool",
+            "MaxPoolWithArgmax",
+        ),
     },
 )
 """Kernels as loops in Python, which Numba compiles."""

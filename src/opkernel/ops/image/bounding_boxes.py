@@ -7,15 +7,21 @@ draw_bounding_box_op.cc.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from opkernel.device.made_bytes import making_bytes
-from opkernel.device.work_clock import array_work, in_time
+from opkernel.device.work_clock import SLOW, array_work, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, from_attrs
+from opkernel.kernel import (
+    KernelRegistry,
+    OpKernel,
+    OpKernelConstruction,
+    OpKernelContext,
+    from_attrs,
+)
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unchanged_shape_with_rank_at_least
 from opkernel.opdef.common_shapes.rules import shape_rule
@@ -344,22 +350,56 @@ DRAW_BOUNDING_BOXES_V2 = register_op(
 )
 
 
-@register_kernel(DRAW_BOUNDING_BOXES_V2, types={"T": _TYPES})
-def draw_bounding_boxes_v2(images: Any, boxes: Any, colors: Any) -> Any:
-    _check(images, boxes)
-    table = _color_table(colors, images.shape[3]).astype(images.dtype)
-    output = images.copy()
-    edges = _edges(boxes, images.shape[1], images.shape[2])
+Draw = Callable[[Any, Any, Any], Any]
+"""A function as `draw_outlines`."""
+
+
+def draw_outlines(images: Array, edges: Array, table: Array) -> None:
+    """Draw the sides of boxes that lie within images.
+
+    Args:
+        images: [images, height, width, channels], which are changed.
+        edges: int64 [images, boxes, 4]: the top, left, bottom and right of the boxes.
+        table: [colors, channels], of the type of the images: the colors, which boxes take in turn.
+
+    Raises:
+        InvalidArgumentError: a box is around an image without pixels.
+    """
     work = array_work(sum(images.shape[1:3]), 4)
-    for image, of_image in zip(output, edges, strict=True):
+    for image, of_image in zip(images, edges, strict=True):
         for number, (top, left, bottom, right) in enumerate(in_time(of_image.tolist(), work)):
             _outline(image, top, left, bottom, right, table[number % len(table)])
-    return output
 
 
-@register_kernel(DRAW_BOUNDING_BOXES, types={"T": _TYPES})
-def draw_bounding_boxes(images: Any, boxes: Any) -> Any:
-    return draw_bounding_boxes_v2(images, boxes, None)
+def register_draw_bounding_boxes(
+    draw: Draw, types: Sequence[DataType] = _TYPES, registry: KernelRegistry | None = None
+) -> None:
+    """Register the kernels of both ops with a function that draws outlines."""
+
+    def draw_bounding_boxes_v2(images: Any, boxes: Any, colors: Any) -> Any:
+        _check(images, boxes)
+        table = _color_table(colors, images.shape[3]).astype(images.dtype)
+        output = images.copy()
+        edges = _edges(boxes, images.shape[1], images.shape[2])
+        at_once = max(_SIDES // max(edges[:1].size * sum(images.shape[1:3]), 1), 1)
+        for start in in_time(range(0, len(output), at_once), SLOW, "drawing boxes"):
+            some = slice(start, start + at_once)
+            (draw if images.size else draw_outlines)(output[some], edges[some], table)
+        return output
+
+    def draw_bounding_boxes(images: Any, boxes: Any) -> Any:
+        return draw_bounding_boxes_v2(images, boxes, None)
+
+    for op, kernel in (
+        (DRAW_BOUNDING_BOXES, draw_bounding_boxes),
+        (DRAW_BOUNDING_BOXES_V2, draw_bounding_boxes_v2),
+    ):
+        register_kernel(op, types={"T": types}, registry=registry)(kernel)
+
+
+_SIDES = 1 << 22
+"""About so many pixels of boxes' sides are drawn in one call."""
+register_draw_bounding_boxes(draw_outlines)
 
 
 def _check(images: Any, boxes: Any) -> None:

@@ -188,34 +188,61 @@ def _slopes(image: Any, box_ind: Any, rows: Samples, columns: Samples) -> tuple[
     )
 
 
-@register_kernel(CROP_AND_RESIZE_GRAD_BOXES, types={"T": REAL_NUMBERS})
-def grad_boxes(grads: Any, image: Any, boxes: Any, box_ind: Any) -> Any:
-    check_images("grads image", grads, "grads")
-    check_images("input image", image, "image")
-    batch, height, width, depth = image.shape
-    require_equal(depth, grads.shape[3], "image, grads depth differ: {} and {} channels")
-    if _check_grads(grads, boxes, box_ind) == 0:
-        return np.zeros((0, 4), np.float32)
-    check_box_index(box_ind, batch)
-    rows = sampled_places(boxes[:, 0], boxes[:, 2], height, grads.shape[1], np)
-    columns = sampled_places(boxes[:, 1], boxes[:, 3], width, grads.shape[2], np)
-    output = np.empty((len(boxes), 4), np.float32)
-    for some in some_boxes(len(boxes), grads[0].size):
-        output[some] = _grad_some_boxes(
-            grads[some], image, box_ind[some], samples(rows[some], np), samples(columns[some], np)
-        )
-    return output
+AddSlopes = Callable[[Any, Any, Any, Any, Any, Any], Any]
+"""A function as `add_slopes`."""
 
 
-def _grad_some_boxes(
-    grads: Array, image: Array, box_ind: Array, rows: Samples, columns: Samples
-) -> Array:
-    down, across = _slopes(image, box_ind, rows, columns)
+def add_slopes(
+    grads: Array, image: Array, box_index: Array, rows: Array, columns: Array, out: Array
+) -> None:
+    """Fill in the gradients by the places of the rows and of the columns of some crops.
+
+    Args:
+        grads: [boxes, crop height, crop width, channels], float32.
+        image: [batch, height, width, channels].
+        box_index: [boxes].
+        rows: [boxes, crop height]: as `sampled_places` gives them.
+        columns: [boxes, crop width].
+        out: [boxes, crop height + crop width], float32.
+    """
+    of_rows, of_columns = samples(rows, np), samples(columns, np)
+    down, across = _slopes(image, box_index, of_rows, of_columns)
     down *= grads
     across *= grads
-    is_inside = (rows.is_inside[:, :, None] & columns.is_inside[:, None, :])[..., None]
+    is_inside = (of_rows.is_inside[:, :, None] & of_columns.is_inside[:, None, :])[..., None]
     if not is_inside.all():
         down, across = (np.where(is_inside, part, np.float32(0)) for part in (down, across))
-    y1, y2 = _end_gradients(down.sum(axis=(2, 3)), image.shape[1], grads.shape[1])
-    x1, x2 = _end_gradients(across.sum(axis=(1, 3)), image.shape[2], grads.shape[2])
-    return np.stack([y1, x1, y2, x2], axis=1)
+    out[:, : rows.shape[1]] = down.sum(axis=(2, 3))
+    out[:, rows.shape[1] :] = across.sum(axis=(1, 3))
+
+
+def register_crop_and_resize_grad_boxes(
+    add: AddSlopes,
+    types: Sequence[DataType] = REAL_NUMBERS,
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register the kernel of CropAndResizeGradBoxes with a function that adds up slopes."""
+
+    def grad_boxes(grads: Any, image: Any, boxes: Any, box_ind: Any) -> Any:
+        check_images("grads image", grads, "grads")
+        check_images("input image", image, "image")
+        batch, height, width, depth = image.shape
+        require_equal(depth, grads.shape[3], "image, grads depth differ: {} and {} channels")
+        if _check_grads(grads, boxes, box_ind) == 0:
+            return np.zeros((0, 4), np.float32)
+        check_box_index(box_ind, batch)
+        crop_height, crop_width = grads.shape[1:3]
+        rows = sampled_places(boxes[:, 0], boxes[:, 2], height, crop_height, np)
+        columns = sampled_places(boxes[:, 1], boxes[:, 3], width, crop_width, np)
+        of_places = np.empty((len(boxes), crop_height + crop_width), np.float32)
+        image = np.ascontiguousarray(image)
+        for some in some_boxes(len(boxes), grads[0].size):
+            add(grads[some], image, box_ind[some], rows[some], columns[some], of_places[some])
+        y1, y2 = _end_gradients(of_places[:, :crop_height], height, crop_height)
+        x1, x2 = _end_gradients(of_places[:, crop_height:], width, crop_width)
+        return np.stack([y1, x1, y2, x2], axis=1)
+
+    register_kernel(CROP_AND_RESIZE_GRAD_BOXES, types={"T": types}, registry=registry)(grad_boxes)
+
+
+register_crop_and_resize_grad_boxes(add_slopes)

@@ -14,8 +14,8 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import UnimplementedError
-from opkernel.kernel import allocate, from_attrs
-from opkernel.opdef import DimensionHandle, InferenceContext, register_op
+from opkernel.kernel import KernelRegistry, allocate, from_attrs
+from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import outputs_as_inputs
 from opkernel.opdef.common_shapes.windows import Padding, get_windowed_output_size_verbose
@@ -30,7 +30,7 @@ from opkernel.ops.nn.windows import (
     overlaps,
 )
 from opkernel.ops.registration import REAL_NUMBERS, register_kernel
-from opkernel.types import Array, as_dtype
+from opkernel.types import Array, DataType, as_dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +146,6 @@ def _largest_terms(x: Array, filters: Array, geometry: Geometry) -> Array:
     return chosen
 
 
-def _gradient_parts(
-    x: Array, filters: Array, gradient: Array, rule: _Rule
-) -> tuple[Geometry, Array]:
-    """The geometry, and `_largest_terms`, of arrays whose shapes are checked."""
-    geometry = _checked_geometry(x, filters, rule)
-    check_rank("out_backprop", gradient, 4)
-    check_shape("out_backprop", gradient.shape, (len(x), *geometry.output, x.shape[3]))
-    return geometry, _largest_terms(x, filters, geometry)
-
-
 def _give_to_first_elements(out: Array, gradient: Array, geometry: Geometry) -> None:
     """Add the gradient of each window to the first element that it has in the input."""
     images, rows, columns, channels = np.nonzero(gradient)
@@ -167,41 +157,83 @@ def _give_to_first_elements(out: Array, gradient: Array, geometry: Geometry) -> 
     np.add.at(out, tuple(place[inside] for place in places), values[inside])
 
 
-@register_kernel(BACKPROP_INPUT, types={"T": REAL_NUMBERS}, factory=True)
-@from_attrs(rule=_rule)
-def backprop_input(*, rule: _Rule) -> Callable[[Array, Array, Array], Array]:
-    """A window without a largest sum gives its gradient to its first element."""
-
-    def gradient_by_input(x: Array, filters: Array, gradient: Array) -> Array:
-        geometry, chosen = _gradient_parts(x, filters, gradient, rule)
-        zero = gradient.dtype.type(0)
-        out = np.zeros(x.shape, gradient.dtype)
-        for offset, windows, elements in overlaps(geometry, x.shape[1:3]):
-            here = chosen[windows] == offset[0] * geometry.window[1] + offset[1]
-            out[elements] += np.where(here, gradient[windows], zero)
-        _give_to_first_elements(out, np.where(chosen < 0, gradient, zero), geometry)
-        return out
-
-    return gradient_by_input
+Share = Callable[[Array, Array, Array, Array, Array], object]
+"""A function as `share_with_input`."""
 
 
-@register_kernel(BACKPROP_FILTER, types={"T": REAL_NUMBERS}, factory=True)
-@from_attrs(rule=_rule)
-def backprop_filter(*, rule: _Rule) -> Callable[[Array, Array, Array], Array]:
-    """A window without a largest sum gives its gradient to the first element of the filter."""
+def share_with_input(x: Array, filters: Array, gradient: Array, places: Array, out: Array) -> None:
+    """Add the gradient of each window to the element with the first of its largest sums.
 
-    def gradient_by_filter(x: Array, filters: Array, gradient: Array) -> Array:
-        geometry, chosen = _gradient_parts(x, filters, gradient, rule)
-        out = np.zeros(filters.shape, gradient.dtype)
-        if out.size:
-            np.maximum(chosen, 0, out=chosen)
-            for offset in in_time(np.ndindex(*geometry.window), SLOW):
-                here = chosen == offset[0] * geometry.window[1] + offset[1]
-                shares = np.where(here, gradient, gradient.dtype.type(0))
-                out[offset] = shares.sum(axis=(0, 1, 2), dtype=gradient.dtype)
-        return out
+    A window without a largest sum gives its gradient to its first element.
 
-    return gradient_by_filter
+    Args:
+        x: [images, height, width, channels].
+        filters: [rows, columns, channels].
+        gradient: [images, windows, windows, channels].
+        places: int64 [3, 2]: the strides and the rates of rows and columns, and the padding before the image.
+        out: Of the shape of `x`, to which is added.
+    """
+    geometry = _geometry(filters, gradient, places)
+    chosen, zero = _largest_terms(x, filters, geometry), gradient.dtype.type(0)
+    for offset, windows, elements in overlaps(geometry, x.shape[1:3]):
+        here = chosen[windows] == offset[0] * geometry.window[1] + offset[1]
+        out[elements] += np.where(here, gradient[windows], zero)
+    _give_to_first_elements(out, np.where(chosen < 0, gradient, zero), geometry)
+
+
+def share_with_filters(
+    x: Array, filters: Array, gradient: Array, places: Array, out: Array
+) -> None:
+    """As `share_with_input`, to the elements of the filter; without a largest sum to the first one."""
+    geometry = _geometry(filters, gradient, places)
+    chosen = np.maximum(_largest_terms(x, filters, geometry), 0)
+    for offset in in_time(np.ndindex(*geometry.window), SLOW):
+        here = chosen == offset[0] * geometry.window[1] + offset[1]
+        shares = np.where(here, gradient, gradient.dtype.type(0))
+        out[offset] += shares.sum(axis=(0, 1, 2), dtype=gradient.dtype)
+
+
+def _geometry(filters: Array, gradient: Array, places: Array) -> Geometry:
+    strides, rates, before = (tuple(pair) for pair in places.tolist())
+    padding = tuple((number, 0) for number in before)
+    return Geometry(filters.shape[:2], strides, rates, padding, gradient.shape[1:3])
+
+
+def register_dilation2d_gradients(
+    with_input: Share,
+    with_filters: Share,
+    types: Sequence[DataType] = REAL_NUMBERS,
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register the kernels of both gradients with functions that share out gradients of windows."""
+
+    def register(op: OpHandle, share: Share, to_input: bool) -> None:
+        @from_attrs(rule=_rule)
+        def backprop(*, rule: _Rule) -> Callable[[Array, Array, Array], Array]:
+            def shared(x: Array, filters: Array, gradient: Array) -> Array:
+                geometry = _checked_geometry(x, filters, rule)
+                check_rank("out_backprop", gradient, 4)
+                shape = (len(x), *geometry.output, x.shape[3])
+                check_shape("out_backprop", gradient.shape, shape)
+                out = np.zeros(x.shape if to_input else filters.shape, gradient.dtype)
+                before = [padding[0] for padding in geometry.padding]
+                places = np.array([geometry.strides, geometry.dilations, before])
+                x, filters, gradient = map(np.ascontiguousarray, (x, filters, gradient))
+                if out.size and gradient.size:
+                    for image in in_time(range(len(x)), SLOW):
+                        one = slice(image, image + 1)
+                        share(x[one], filters, gradient[one], places, out[one] if to_input else out)
+                return out
+
+            return shared
+
+        register_kernel(op, types={"T": types}, factory=True, registry=registry)(backprop)
+
+    register(BACKPROP_INPUT, with_input, True)
+    register(BACKPROP_FILTER, with_filters, False)
+
+
+register_dilation2d_gradients(share_with_input, share_with_filters)
 
 
 @g.register_gradient("Dilation2D")

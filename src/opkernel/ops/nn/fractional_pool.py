@@ -1,18 +1,13 @@
 """FractionalAvgPool, FractionalMaxPool and their gradients: pooling by a ratio that need not be whole.
 
-Where the windows of fractional pooling begin: all are of two sizes, in an order drawn by chance.
-
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/fractional_avg_pool_op.cc,
-core/kernels/fractional_max_pool_op.cc, core/kernels/fractional_pool_common.cc; Graham, Fractional max-pooling
-(2014).
+core/kernels/fractional_max_pool_op.cc; Graham, Fractional max-pooling (2014).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,51 +21,10 @@ from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.input_checks import require, require_equal, require_rank, require_vector
+from opkernel.ops.nn.fractional_regions import RegionSource
 from opkernel.ops.nn.pooling import lowest
-from opkernel.ops.random.philox import Philox, words_one_by_one
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
-
-_BLOCK = 4
-
-
-class RegionSource:
-    """Regions drawn one dimension after the other from one stream of random numbers."""
-
-    def __init__(self, seed: int, seed2: int, pseudo_random: bool) -> None:
-        self._samples = words_one_by_one(Philox.seeded(seed, seed2))
-        self._pseudo_random = pseudo_random
-
-    def regions(self, size: int, count: int) -> Any:
-        """The beginnings of `count` windows of a dimension of `size`, and its end."""
-        lengths = self._even(size, count) if self._pseudo_random else self._shuffled(size, count)
-        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-    def _reserved(self, count: int) -> Iterator[int]:
-        """The next `count` numbers; those that are left of their last block are skipped."""
-        return iter([*itertools.islice(self._samples, -(-count // _BLOCK) * _BLOCK)])
-
-    def _shuffled(self, size: int, count: int) -> list[int]:
-        least, longer = divmod(size, count)
-        lengths = [least + (number < longer) for number in range(count)]
-        samples = self._reserved(count)
-        for first in range(count - 1):
-            other = first + next(samples) % (count - first)
-            lengths[first], lengths[other] = lengths[other], lengths[first]
-        return lengths
-
-    def _even(self, size: int, count: int) -> list[int]:
-        """The windows of a line of the slope `size / count` that begins by chance."""
-        alpha, least = size / count, size // count
-        most = min((least + 2) / alpha - 1, (size + 1 - least) / alpha - (count - 1))
-        samples = self._reserved(2)
-        high, low = next(samples), next(samples)
-        (one_to_two,) = struct.unpack("<d", struct.pack("<II", low, high & 0xFFFFF | 1023 << 20))
-        begin = (one_to_two - 1) * most
-        inner = [math.ceil(alpha * (number + begin)) for number in range(1, count)]
-        edges = [1, *inner, size + 1]
-        return [after - before for before, after in itertools.pairwise(edges)]
-
 
 _TYPES = [DataType.DT_FLOAT, DataType.DT_DOUBLE, DataType.DT_INT32, DataType.DT_INT64]
 _T = "T: {float, double, int32, int64}"
@@ -240,11 +194,15 @@ def _pooled_images(
     rows_of, columns_of = np.stack(rows), np.stack(columns)
     shape = (len(value), rows_of.shape[1], columns_of.shape[1], value.shape[3])
     out = np.full(shape, least, value.dtype)
-    at_once = max(_AT_ONCE // max(value[:1].size, 1), 1)
-    for first in in_time(range(0, len(value), at_once), SLOW, "pooling images"):
-        some = slice(first, first + at_once)
+    for some in _some_images(value):
         pool(value[some], rows_of, columns_of, out[some])
     return out
+
+
+def _some_images(images: Any) -> Iterable[slice]:
+    at_once = max(_AT_ONCE // max(images[:1].size, 1), 1)
+    starts = in_time(range(0, len(images), at_once), SLOW, "pooling images")
+    return (slice(first, first + at_once) for first in starts)
 
 
 def _mean(total: Any, rows: tuple[Any, Any], columns: tuple[Any, Any]) -> Any:
@@ -311,18 +269,6 @@ def _windows_along(name: str, sequence: Any, count: int, size: int, overlapping:
     return firsts, lasts
 
 
-@register_kernel(FRACTIONAL_AVG_POOL_GRAD, types={"T": _TYPES}, factory=True)
-def fractional_avg_pool_grad(*, overlapping: bool) -> Callable[..., Any]:
-    def by_input(original: Any, grad: Any, *sequences: Any) -> Any:
-        shape = _original_shape(original, grad)
-        rows, columns = _given_windows(sequences, grad.shape, shape, overlapping)
-        counts = _sizes(rows)[:, None, None] * _sizes(columns)[None, :, None]
-        parts = grad.astype(np.float64) / counts
-        return _spread(parts, rows, columns, shape).astype(grad.dtype)
-
-    return by_input
-
-
 def _original_shape(original: Any, grad: Any) -> tuple[int, ...]:
     require_equal(
         original.shape, (4,), "original input tensor shape must be 1-dimensional and 4 elements"
@@ -340,14 +286,22 @@ def _original_shape(original: Any, grad: Any) -> tuple[int, ...]:
     return check_allocation(shape, as_dtype(grad.dtype))
 
 
-def _spread(parts: Any, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
-    """The sum of what the windows give each element, window by window."""
-    batch, height, width, depth = shape
+Spread = Callable[[Any, Any, Any, Any], Any]
+"""A function as `spread_over_windows`."""
+
+
+def spread_over_windows(parts: Any, rows: Any, columns: Any, total: Any) -> None:
+    """Add to each element what its windows give it, window by window.
+
+    Args:
+        parts: [images, windows, windows, channels], float64: what windows give to each of their elements.
+        rows: [2, windows], int64: the first and the last row of each window.
+        columns: [2, windows], int64.
+        total: [images, height, width, channels], float64.
+    """
     (from_row, to_row), (from_column, to_column) = map(_pairs, (rows, columns))
-    total = np.zeros((height, width, batch, depth), parts.dtype)
     given = parts.transpose(1, 2, 0, 3)[from_row[:, None], from_column]
-    np.add.at(total, (to_row[:, None], to_column), given)
-    return total.transpose(2, 0, 1, 3)
+    np.add.at(total.transpose(1, 2, 0, 3), (to_row[:, None], to_column), given)
 
 
 def _pairs(windows: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -359,29 +313,23 @@ def _pairs(windows: tuple[Any, Any]) -> tuple[Any, Any]:
     return numbers, firsts[numbers] + np.arange(len(numbers)) - begins[numbers]
 
 
-@register_kernel(FRACTIONAL_MAX_POOL_GRAD, types={"T": _TYPES}, factory=True)
-def fractional_max_pool_grad(*, overlapping: bool) -> Callable[..., Any]:
-    def by_input(x: Any, y: Any, grad: Any, *sequences: Any) -> Any:
-        for name, tensor in (("orig_input", x), ("orig_output", y)):
-            require_rank(tensor, 4, f"{name} should be a tensor of rank 4, got {{}}")
-        if grad.shape != y.shape or not grad.size or not x.size:
-            raise InvalidArgumentError(
-                f"out_backprop {list(grad.shape)} should have the shape of orig_output "
-                f"{list(y.shape)}, which may not be empty"
-            )
-        if (x.shape[0], x.shape[3]) != (y.shape[0], y.shape[3]):
-            raise InvalidArgumentError("orig_input and orig_output differ in batch or depth")
-        rows, columns = _given_windows(sequences, y.shape, x.shape, overlapping)
-        return _to_the_largest(x, y, grad, rows, columns)
-
-    return by_input
+GiveToLargest = Callable[[Any, Any, Any, Any, Any, Any], bool]
+"""A function as `give_to_largest`."""
 
 
-def _to_the_largest(value: Any, y: Any, grad: Any, rows: Any, columns: Any) -> Any:
-    """Each gradient goes to the first of the largest elements of its window.
+def give_to_largest(value: Any, y: Any, grad: Any, rows: Any, columns: Any, total: Any) -> bool:
+    """Add each gradient to the first of the largest elements of its window.
 
-    Raises:
-        InvalidArgumentError: `y` has not these elements.
+    Args:
+        value: [images, height, width, channels].
+        y: [images, windows, windows, channels]: the largest elements.
+        grad: Of the shape of `y`.
+        rows: [2, windows], int64: the first and the last row of each window.
+        columns: [2, windows], int64.
+        total: Of the shape of `value`.
+
+    Returns:
+        Whether `y` has the largest elements.
     """
     best = value[:, rows[0]][:, :, columns[0]]
     where = np.zeros((2, *grad.shape), np.intp)
@@ -393,12 +341,61 @@ def _to_the_largest(value: Any, y: Any, grad: Any, rows: Any, columns: Any) -> A
             best = np.where(more, found, best)
             where[0] = np.where(more, row[:, None, None], where[0])
             where[1] = np.where(more, column[None, :, None], where[1])
-    require((best == y).all(), "orig_output has not the largest elements of orig_input")
-    total = np.zeros(value.shape, grad.dtype)
     batch, depth = np.ogrid[: grad.shape[0], : grad.shape[3]]
     index = (batch[:, None, None, :1], where[0], where[1], depth[:, None, None, :])
     np.add.at(total, index, grad)
-    return total
+    return bool((best == y).all())
+
+
+def register_fractional_pool_gradients(
+    spread: Spread, give: GiveToLargest, registry: KernelRegistry | None = None
+) -> None:
+    """Register the kernels of both gradients with functions that share out gradients of windows."""
+
+    def fractional_avg_pool_grad(*, overlapping: bool) -> Callable[..., Any]:
+        def by_input(original: Any, grad: Any, *sequences: Any) -> Any:
+            shape = _original_shape(original, grad)
+            rows, columns = _given_windows(sequences, grad.shape, shape, overlapping)
+            counts = _sizes(rows)[:, None, None] * _sizes(columns)[None, :, None]
+            parts = grad.astype(np.float64) / counts
+            total = np.zeros(shape, np.float64)
+            for some in _some_images(total):
+                spread(parts[some], np.stack(rows), np.stack(columns), total[some])
+            return total.astype(grad.dtype, copy=False)
+
+        return by_input
+
+    def fractional_max_pool_grad(*, overlapping: bool) -> Callable[..., Any]:
+        def by_input(x: Any, y: Any, grad: Any, *sequences: Any) -> Any:
+            _check_max_pool_grad(x, y, grad)
+            rows, columns = _given_windows(sequences, y.shape, x.shape, overlapping)
+            total = np.zeros(x.shape, grad.dtype)
+            edges = np.stack(rows), np.stack(columns)
+            for some in _some_images(total):
+                is_right = give(x[some], y[some], grad[some], *edges, total[some])
+                require(is_right, "orig_output has not the largest elements of orig_input")
+            return total
+
+        return by_input
+
+    of_types = partial(register_kernel, types={"T": _TYPES}, factory=True, registry=registry)
+    of_types(FRACTIONAL_AVG_POOL_GRAD)(fractional_avg_pool_grad)
+    of_types(FRACTIONAL_MAX_POOL_GRAD)(fractional_max_pool_grad)
+
+
+def _check_max_pool_grad(x: Any, y: Any, grad: Any) -> None:
+    for name, tensor in (("orig_input", x), ("orig_output", y)):
+        require_rank(tensor, 4, f"{name} should be a tensor of rank 4, got {{}}")
+    if grad.shape != y.shape or not grad.size or not x.size:
+        raise InvalidArgumentError(
+            f"out_backprop {list(grad.shape)} should have the shape of orig_output "
+            f"{list(y.shape)}, which may not be empty"
+        )
+    if (x.shape[0], x.shape[3]) != (y.shape[0], y.shape[3]):
+        raise InvalidArgumentError("orig_input and orig_output differ in batch or depth")
+
+
+register_fractional_pool_gradients(spread_over_windows, give_to_largest)
 
 
 @g.register_gradient("FractionalMaxPool")

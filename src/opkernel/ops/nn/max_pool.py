@@ -6,7 +6,7 @@ Source: TensorFlow core/ops/nn_ops.cc, core/kernels/maxpooling_op.cc, pooling_op
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import check_allocation, from_attrs
+from opkernel.kernel import KernelRegistry, check_allocation, from_attrs
 from opkernel.opdef import InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.windows import Padding
 from opkernel.ops.input_checks import require
@@ -34,6 +34,9 @@ from opkernel.ops.nn.pooling import (
 from opkernel.ops.nn.windows import Geometry, check_length, overlaps, pad
 from opkernel.ops.registration import NARROW_FLOATS, REAL_NUMBERS, register_kernel
 from opkernel.types import Array, DataType, as_dtype
+
+_AT_ONCE = 1 << 18
+"""About so many elements are pooled together: they stay in the processor's cache."""
 
 __all__ = ["check_depth_windows", "max_pool", "max_pool_of"]
 
@@ -173,29 +176,69 @@ def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Ar
     return pooled
 
 
-@register_kernel(
-    MAX_POOL_WITH_ARGMAX,
-    types={"T": REAL_NUMBERS, "Targmax": (DataType.DT_INT32, DataType.DT_INT64)},
-    factory=True,
-)
-@from_attrs(pool=partial(pool_from_attrs, sizes_first=True))
-def max_pool_with_argmax(
-    *, pool: Pool, include_batch_in_index: bool, Targmax: DataType
-) -> Callable[[Array], tuple[Array, Array]]:
-    def pooled(x: Array) -> tuple[Array, Array]:
-        geometry = pool.geometry(x.shape)
-        if x.size == 0:
-            raise InvalidArgumentError(f"tensor_in must not be empty, got shape {list(x.shape)}")
-        check_depth_windows(pool, x.shape[-1])
-        check_allocation((x.shape[0], *geometry.output, x.shape[-1]), DataType.DT_INT64)
-        values, chosen = argmax_windows(x, geometry)
-        indices = flat_indices(chosen, x.shape, geometry)
-        if include_batch_in_index:
-            images = np.arange(x.shape[0]).reshape(-1, 1, 1, 1)
-            indices += images * (x.size // x.shape[0])
-        return values, indices.astype(Targmax.numpy_dtype)
+FindLargest = Callable[[Any, Any, Any, Any], Any]
+"""A function as `find_largest`."""
 
-    return pooled
+
+def find_largest(x: Array, places: Array, values: Array, indices: Array) -> None:
+    """Fill in the first largest element of each window.
+
+    Args:
+        x: [images, height, width, channels].
+        places: int64 [3, 2]: the size of the windows, their strides, and the padding before the image.
+        values: [images, windows, windows, channels]: the elements.
+        indices: int64, of the same shape: where they are in the flat image.
+    """
+    window, strides, padding = (tuple(pair) for pair in places.tolist())
+    before = (padding[0], 0), (padding[1], 0)
+    geometry = Geometry(window, strides, (1, 1), before, values.shape[1:3])
+    values[...], chosen = argmax_windows(x, geometry)
+    indices[...] = flat_indices(chosen, x.shape, geometry)
+
+
+def register_max_pool_with_argmax(
+    find: FindLargest,
+    types: Sequence[DataType] = REAL_NUMBERS,
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register the kernel of MaxPoolWithArgmax with a function that finds the largest elements."""
+
+    @from_attrs(pool=partial(pool_from_attrs, sizes_first=True))
+    def max_pool_with_argmax(
+        *, pool: Pool, include_batch_in_index: bool, Targmax: DataType
+    ) -> Callable[[Array], tuple[Array, Array]]:
+        def pooled(x: Array) -> tuple[Array, Array]:
+            geometry = pool.geometry(x.shape)
+            if x.size == 0:
+                message = f"tensor_in must not be empty, got shape {list(x.shape)}"
+                raise InvalidArgumentError(message)
+            check_depth_windows(pool, x.shape[-1])
+            shape = check_allocation(
+                (*x.shape[:1], *geometry.output, x.shape[-1]), DataType.DT_INT64
+            )
+            values, indices = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+            before = [padding[0] for padding in geometry.padding]
+            places = np.array([geometry.window, geometry.strides, before])
+            x = np.ascontiguousarray(x)
+            at_once = max(_AT_ONCE // x[0].size, 1)
+            for start in in_time(range(0, len(x), at_once), SLOW, "pooling images"):
+                some = slice(start, start + at_once)
+                find(x[some], places, values[some], indices[some])
+            if include_batch_in_index:
+                indices += np.arange(len(x)).reshape(-1, 1, 1, 1) * x[0].size
+            return values, indices.astype(Targmax.numpy_dtype, copy=False)
+
+        return pooled
+
+    register_kernel(
+        MAX_POOL_WITH_ARGMAX,
+        types={"T": types, "Targmax": (DataType.DT_INT32, DataType.DT_INT64)},
+        factory=True,
+        registry=registry,
+    )(max_pool_with_argmax)
+
+
+register_max_pool_with_argmax(find_largest)
 
 
 def flat_indices(chosen: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:

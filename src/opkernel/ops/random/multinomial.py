@@ -3,13 +3,14 @@
 Source: TensorFlow core/ops/random_ops.cc, stateless_random_ops.cc, core/kernels/multinomial_op.cc.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernelContext, allocate, check_allocation
+from opkernel.kernel import KernelRegistry, OpKernelContext, allocate, check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
 from opkernel.ops.input_checks import require, require_rank, require_scalar
@@ -59,27 +60,6 @@ register_op(
 )
 
 
-@register_kernel("Multinomial", types={"T": FLOATS, "output_dtype": INDEX})
-class Multinomial(StreamKernel):
-    """Classes by the kernel's own stream."""
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        """Draw them."""
-        logits, count = ctx.input(0), samples_of(ctx.input(0), ctx.input(1), self.dtype)
-        blocks = len(logits) * (-(-count // 4) * 4 * 2)
-        random = self.generator.reserve_outputs(blocks if count else 0)
-        ctx.set_output(0, _classes(random, logits, count, self.dtype))
-
-
-@register_kernel("StatelessMultinomial", types={"T": FLOATS, "output_dtype": INDEX})
-def stateless_multinomial(
-    logits: Any, num_samples: Any, seed: Any, *, output_dtype: DataType
-) -> Any:
-    check_seed(seed)
-    count = samples_of(logits, num_samples, output_dtype)
-    return _classes(of_seed(seed), logits, count, output_dtype)
-
-
 def samples_of(logits: Any, num_samples: Any, dtype: DataType) -> int:
     """How many classes to draw for each row.
 
@@ -97,7 +77,34 @@ def samples_of(logits: Any, num_samples: Any, dtype: DataType) -> int:
     return count
 
 
-def _classes(random: Philox, logits: Any, count: int, dtype: DataType) -> Any:
+Find = Callable[[Array, Array, int, int, Array], object]
+"""A function as `find_classes`."""
+
+
+def find_classes(sums: Array, numbers: Array, begin: int, count: int, classes: Array) -> None:
+    """Find the classes of some rows: how many sums are not above a number's share of the last sum.
+
+    One class a row is found by comparing with all sums: a search takes longer to begin.
+
+    Args:
+        sums: float64 [rows, classes]: the sums of probabilities up to each class.
+        numbers: float64: numbers between 0 and 1.
+        begin: Where the first row's numbers begin; before 0 if only its last ones are there.
+        count: How many numbers a row has; the last one may have fewer.
+        classes: One for each of `numbers`; those of the rows are filled in.
+    """
+    if count == 1:
+        own = slice(begin, begin + len(sums))
+        limits = (numbers[own] * sums[:, -1])[:, np.newaxis]
+        classes[own] = np.count_nonzero(sums <= limits, axis=1)
+        return
+    for of_row in in_time(sums):
+        own = slice(max(begin, 0), begin + count)
+        classes[own] = np.searchsorted(of_row, numbers[own] * of_row[-1], side="right")
+        begin += count
+
+
+def _classes(find: Find, random: Philox, logits: Any, count: int, dtype: DataType) -> Any:
     """The classes: those at which the sum of probabilities passes a uniform number."""
     output = allocate((len(logits), count), dtype)
     if not output.size:
@@ -113,25 +120,9 @@ def _classes(random: Philox, logits: Any, count: int, dtype: DataType) -> Any:
             if not first <= row < first + len(sums):
                 first, sums = row, _sums(logits[row : row + rows_at_once])
             end = min(last + 1, first + len(sums))
-            _find(sums[row - first : end - first], numbers, row * count - start, count, piece)
+            find(sums[row - first : end - first], numbers, row * count - start, count, piece)
             row = end
     return output
-
-
-def _find(sums: Array, numbers: Array, begin: int, count: int, classes: Array) -> None:
-    """Find the classes of some rows, `count` each; the first one's begin at `begin`, which may be before what there is.
-
-    One class a row is found by comparing with all sums: a search takes longer to begin.
-    """
-    if count == 1:
-        own = slice(begin, begin + len(sums))
-        limits = (numbers[own] * sums[:, -1])[:, np.newaxis]
-        classes[own] = np.count_nonzero(sums <= limits, axis=1)
-        return
-    for of_row in in_time(sums):
-        own = slice(max(begin, 0), begin + count)
-        classes[own] = np.searchsorted(of_row, numbers[own] * of_row[-1], side="right")
-        begin += count
 
 
 def _sums(logits: Any) -> Array:
@@ -144,3 +135,31 @@ def _sums(logits: Any) -> Array:
     weights -= np.where(largest == -np.inf, 0, largest)
     np.exp(weights, out=weights)
     return np.cumsum(weights, axis=1, out=weights)
+
+
+def register_multinomial(find: Find, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels of both ops with a function that finds classes."""
+    types = {"T": FLOATS, "output_dtype": INDEX}
+
+    class Multinomial(StreamKernel):
+        """Classes by the kernel's own stream."""
+
+        def compute(self, ctx: OpKernelContext) -> None:
+            """Draw them."""
+            logits, count = ctx.input(0), samples_of(ctx.input(0), ctx.input(1), self.dtype)
+            blocks = len(logits) * (-(-count // 4) * 4 * 2)
+            random = self.generator.reserve_outputs(blocks if count else 0)
+            ctx.set_output(0, _classes(find, random, logits, count, self.dtype))
+
+    def stateless_multinomial(
+        logits: Any, num_samples: Any, seed: Any, *, output_dtype: DataType
+    ) -> Any:
+        check_seed(seed)
+        count = samples_of(logits, num_samples, output_dtype)
+        return _classes(find, of_seed(seed), logits, count, output_dtype)
+
+    register_kernel("Multinomial", types=types, registry=registry)(Multinomial)
+    register_kernel("StatelessMultinomial", types=types, registry=registry)(stateless_multinomial)
+
+
+register_multinomial(find_classes)

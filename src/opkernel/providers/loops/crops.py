@@ -88,9 +88,47 @@ def add_nearest_shares(
                     pixels[row, column, d] += grads[box, y, x, d]
 
 
+@loop(otherwise=crop_and_resize_grad.add_slopes)
+def add_slopes(
+    grads: Array, image: Array, box_index: Array, rows: Array, columns: Array, out: Array
+) -> None:
+    """How much a crop changes where its places move down, and to the right, by a pixel."""
+    one = np.float32(1)
+    count, height, width, depth = grads.shape
+    for box in range(count):
+        pixels = image[box_index[box]]
+        out[box] = 0
+        for y in range(height):
+            if rows[box, y] < 0:
+                continue
+            top, bottom = int(np.floor(rows[box, y])), int(np.ceil(rows[box, y]))
+            down = rows[box, y] - np.float32(top)
+            for x in range(width):
+                if columns[box, x] < 0:
+                    continue
+                left, right = int(np.floor(columns[box, x])), int(np.ceil(columns[box, x]))
+                across = columns[box, x] - np.float32(left)
+                to_bottom, to_right = np.float32(0), np.float32(0)
+                for d in range(depth):
+                    first = np.float32(pixels[top, left, d])
+                    second = np.float32(pixels[top, right, d])
+                    third = np.float32(pixels[bottom, left, d])
+                    fourth = np.float32(pixels[bottom, right, d])
+                    slope = (one - across) * (third - first) + across * (fourth - second)
+                    to_bottom += slope * grads[box, y, x, d]
+                    slope = (one - down) * (second - first) + down * (fourth - third)
+                    to_right += slope * grads[box, y, x, d]
+                out[box, y] += to_bottom
+                out[box, height + x] += to_right
+
+
+_TYPES = [one for one in REAL_NUMBERS if one not in (DataType.DT_HALF, DataType.DT_BFLOAT16)]
+crop_and_resize_grad.register_crop_and_resize_grad_boxes(
+    add_slopes, types=_TYPES, registry=LOOPS.kernels
+)
 crop_and_resize.register_crop_and_resize(
     crop_bilinear,
-    types=[one for one in REAL_NUMBERS if one not in (DataType.DT_HALF, DataType.DT_BFLOAT16)],
+    types=_TYPES,
     registry=LOOPS.kernels,
 )
 crop_and_resize_grad.register_crop_and_resize_grad_image(
