@@ -5,6 +5,7 @@ Either is one message on standard error, without a traceback.
 """
 
 import functools
+import gc
 import importlib
 from typing import Any
 
@@ -62,7 +63,13 @@ class _Commands(CommandGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name; None if there is no such command."""
-        return _loaded(_MODULES.get(cmd_name, cmd_name)) if cmd_name in _NAMES else None
+        if cmd_name not in _NAMES:
+            return None
+        command = _loaded(_MODULES.get(cmd_name, cmd_name))
+        if ctx.obj:  # The process is the command's: neither a collection nor its end looks at the modules again.
+            gc.freeze()
+            gc.enable()
+        return command
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Parse the options before the command."""
