@@ -212,7 +212,9 @@ def owned(values: Sequence[Any], index: int = 0) -> Any:
     value = values[index]
     count = getrefcount(value)
     if count <= _OURS and value.base is None and value.ndim and value.flags.writeable:
-        return value.copy() if _is_kept_weakly(value) else value  # most are like this
+        if getweakrefcount(value) and _is_kept_weakly(value):
+            return value.copy()
+        return value  # most are like this
     if value.ndim == 0:
         return value[()]
     return value if _is_own(value, count) else _copied(value)

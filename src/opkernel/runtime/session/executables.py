@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
-from opkernel.graph import Graph, Tensor
+from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.edit.subgraph import Needs
 from opkernel.kernel import global_kernel_registry
 from opkernel.logs import logger
@@ -327,8 +327,13 @@ def _refuse_unhashable(what: str, given: Iterable[Any]) -> None:
             ) from None
 
 
+_LEAVES = frozenset([Operation, Tensor, str])
+
+
 def _key(fetches: Any) -> Hashable:
     """A hashable form of fetches: equal for equal structures of equal leaves."""
+    if type(fetches) in _LEAVES:  # most steps have one: no structure is looked for
+        return fetches  # type: ignore[no-any-return]  # these have hashes
     if isinstance(fetches, list | tuple):
         return type(fetches), tuple(_key(fetch) for fetch in fetches)
     if isinstance(fetches, Mapping):
