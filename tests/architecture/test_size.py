@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.architecture.source_code import PACKAGE, modules
 
-MAX_PACKAGE_BYTES = 9 << 20
-"""What the package may take on disk; half of it is code."""
+MAX_PACKAGE_BYTES = 10 << 20
+"""What the package may take on disk."""
 MAX_FILE_LINES = 450
 MAX_FUNCTION_LINES = 60
 MAX_ARGUMENTS = 6
@@ -61,9 +61,20 @@ def test_functions_take_few_arguments_by_position() -> None:
         for module in modules().values()
         if module.path.parts[0] not in SETTLED_ELSEWHERE
         for name, function in functions(module.tree)
-        if arguments(name, function) > MAX_ARGUMENTS
+        if arguments(name, function) > MAX_ARGUMENTS and not is_loop(function)
     }
     assert many == set(LONG_SIGNATURES)
+
+
+def is_loop(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function is compiled, and so takes arrays and numbers instead of records."""
+    names = {
+        node.id
+        for one in function.decorator_list
+        for node in ast.walk(one)
+        if isinstance(node, ast.Name)
+    }
+    return bool(names & {"loop", "part_of_loops"})
 
 
 def paths() -> list[Path]:

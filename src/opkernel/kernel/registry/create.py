@@ -89,25 +89,26 @@ def create_op_kernel(
     if registry is None and device.array_namespace is np:
         provider, registration = choose_kernel(form, node, device.device_type, providers, shapes)
     key = form, provider, graph_def_version
-    pattern = None if patterns is None else patterns.get(key)
     kernel: OpKernel
-    if pattern is not None:
-        kernel = pattern.of_node(node)
+    if patterns is not None and key in patterns:
+        kernel = patterns[key].of_node(node)
     else:
         kernel = _construct(registration, device, node, form, graph_def_version, function_library)
         kernel.provider = provider
-        if (
-            patterns is not None
-            and type(kernel) is FunctionKernel
-            and kernel.serves_form(form.attrs)
-        ):
-            patterns[key] = kernel.of_node(node)
+        if patterns is not None:
+            _keep_pattern(patterns, key, kernel)
     budget = current_budget()
     if budget is not None:
         budget.check_time("making the kernel of", node_def.name)
     for guard in _guards(kernel.contract, device, budget):
         kernel = guard(kernel, ops.look_up(node_def.op))
     return kernel
+
+
+def _keep_pattern(patterns: KernelPatterns, key: tuple[NodeForm, str, int], made: OpKernel) -> None:
+    """Keep a copy of a new kernel, if kernels of like nodes may be copies of it."""
+    if type(made) is FunctionKernel and made.serves_form(key[0].attrs):
+        patterns[key] = made.of_node(made.properties)
 
 
 def _construct(
