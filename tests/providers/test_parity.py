@@ -15,7 +15,20 @@ from opkernel.testing.provider_check import check_provider_on_call, ops_of_provi
 from opkernel.types import float32, string
 
 PROVIDERS = [one for one in registered_providers() if one.name != REFERENCE]
+PIXELS = np.linspace(0, 1, 2 * 5 * 4 * 3, dtype=np.float32).reshape(2, 5, 4, 3)
+PROJECTED = {
+    "attrs": {"dtype": float32, "interpolation": "BILINEAR"},
+    "inputs": {
+        "images": PIXELS,
+        "transforms": np.array([[1, 0.25, -1, 0.5, 1, 0, 0.125, 0]], np.float32),
+        "output_shape": np.array([3, 6], np.int32),
+    },
+}
 GIVEN: dict[str, dict[str, Any]] = {
+    "AdjustHue": {"inputs": {"images": PIXELS}},
+    "AdjustSaturation": {"inputs": {"images": PIXELS}},
+    "ImageProjectiveTransformV2": PROJECTED,
+    "ImageProjectiveTransformV3": PROJECTED,
     "Fingerprint": {"inputs": {"method": np.array(b"farmhash64", object)}},
     "SparseCrossHashed": {
         "attrs": {"N": 1, "sparse_types": [string], "dense_types": []},
