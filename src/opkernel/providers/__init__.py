@@ -33,6 +33,7 @@ LOOPS = KernelProvider(
             "Expint",
             "Ndtri",
         ),
+        f"{__name__}.loops.gamma_functions": ("Lgamma", "Zeta"),
         f"{__name__}.loops.incomplete_gamma": ("Igamma", "RandomGammaGrad"),
         f"{__name__}.loops.isotonic_regression": ("IsotonicRegression",),
         f"{__name__}.loops.normals_between": (
@@ -47,6 +48,7 @@ LOOPS = KernelProvider(
             "StatelessRandomGamma",
             "StatelessRandomPoisson",
         ),
+        f"{__name__}.loops.tridiagonal_elimination": ("TridiagonalSolve",),
         f"{__name__}.loops.crops": ("CropAndResize",),
         f"{__name__}.loops.depthwise": ("Depthwise", "_FusedDepthwise"),
         f"{__name__}.loops.colors": ("AdjustContrastv2", "AdjustHue", "AdjustSaturation"),

@@ -58,10 +58,32 @@ def _lower_factors(matrix: Any) -> Any:
     except np.linalg.LinAlgError:
         if matrix.ndim == 2:
             return np.tril(np.full_like(matrix, np.nan))
-    factors = np.empty_like(matrix)
-    for factor, one in zip(factors, in_time(matrix, SLOW), strict=True):
-        factor[...] = _lower_factors(one)
-    return factors
+    stack = matrix.reshape(-1, *matrix.shape[-2:])
+    factors = np.empty_like(stack)
+    is_sure = _has_positive_pivots(stack)
+    if not is_sure.all():
+        factors[~is_sure] = np.tril(np.full(matrix.shape[-2:], np.nan, matrix.dtype))
+        factors[is_sure] = _lower_factors(stack[is_sure])
+    else:
+        for factor, one in zip(factors, in_time(stack, SLOW), strict=True):
+            factor[...] = _lower_factors(one)
+    return factors.reshape(matrix.shape)
+
+
+def _has_positive_pivots(stack: Any) -> Any:
+    """Whether matrices have factors, but for rounding; most that have none end after a few columns."""
+    rest, order = np.array(stack), np.arange(len(stack))
+    found = np.ones(len(stack), bool)
+    for column in in_time(range(stack.shape[-1]), SLOW):
+        pivots = rest[:, column, column].real
+        stays = pivots > 0
+        if not stays.all():
+            found[order[~stays]] = False
+            rest, order, pivots = rest[stays], order[stays], pivots[stays]
+        below = rest[:, column + 1 :, column]
+        scaled = below / pivots[:, None]
+        rest[:, column + 1 :, column + 1 :] -= scaled[:, :, None] * below.conj()[:, None, :]
+    return found
 
 
 @register_kernel(CHOLESKY, types={"T": NUMBERS})

@@ -10,7 +10,7 @@ import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import one_blas_thread
+from opkernel.kernel import KernelRegistry, one_blas_thread, shard
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape
 from opkernel.ops.input_checks import (
@@ -29,6 +29,7 @@ from opkernel.ops.linalg.matrices import (
     square_matrices,
 )
 from opkernel.ops.linalg.perturbed_tridiagonal import perturbed_solution
+from opkernel.ops.linalg.tridiagonal_elimination import Elimination, eliminate_by_numpy
 from opkernel.ops.math.matmul import matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
@@ -42,6 +43,10 @@ __all__ = [
 
 _BLOCK = 16
 """Systems of so many rows are solved row by row, larger ones half by half."""
+
+
+_AT_ONCE, _IN_CACHE = 1 << 20, 1 << 13
+"""Tridiagonal systems of about so many unknowns are solved at once; products of so many elements are."""
 
 
 def triangular_solve(matrix: Any, rhs: Any, *, lower: bool) -> Any:
@@ -240,23 +245,53 @@ def check_tridiagonal_product(superdiag: Any, maindiag: Any, subdiag: Any, rhs: 
 @register_kernel(TRIDIAGONAL_MAT_MUL, types={"T": NUMBERS})
 def tridiagonal_mat_mul(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> Any:
     check_tridiagonal_product(superdiag, maindiag, subdiag, rhs)
-    result = maindiag.swapaxes(-1, -2) * rhs
-    result[..., :-1, :] += superdiag[..., 0, :-1, None] * rhs[..., 1:, :]
-    result[..., 1:, :] += subdiag[..., 0, 1:, None] * rhs[..., :-1, :]
+    above, main, below = (
+        one.reshape(-1, rhs.shape[-2], 1) for one in (superdiag, maindiag, subdiag)
+    )
+    right, result = rhs.reshape(-1, *rhs.shape[-2:]), np.empty_like(rhs)
+    products = result.reshape(right.shape)
+    step = max(_IN_CACHE // max(right[:1].size, 1), 1)
+    for start in in_time(range(0, len(right), step), SLOW):
+        part = slice(start, start + step)
+        own, factor = products[part], right[part]
+        np.multiply(main[part], factor, out=own)
+        own[:, :-1] += above[part, :-1] * factor[:, 1:]
+        own[:, 1:] += below[part, 1:] * factor[:, :-1]
     return result
 
 
-@register_kernel(TRIDIAGONAL_SOLVE, types={"T": NUMBERS})
-def tridiagonal_solve(
-    diagonals: Any, rhs: Any, *, partial_pivoting: bool, perturb_singular: bool
-) -> Any:
-    check_tridiagonal_system(diagonals, rhs, partial_pivoting, perturb_singular)
-    if not rhs.size:
-        return rhs.copy()
-    if perturb_singular:
-        return perturbed_solution(diagonals, rhs)
-    with np.errstate(all="ignore"):
-        return _Elimination(diagonals, rhs, partial_pivoting).solution()
+def register_tridiagonal_solve(
+    eliminate: Elimination, registry: KernelRegistry | None = None
+) -> None:
+    """Register the kernel of TridiagonalSolve with an algorithm."""
+
+    @register_kernel(TRIDIAGONAL_SOLVE, types={"T": NUMBERS}, registry=registry)
+    def tridiagonal_solve(
+        diagonals: Any, rhs: Any, *, partial_pivoting: bool, perturb_singular: bool
+    ) -> Any:
+        check_tridiagonal_system(diagonals, rhs, partial_pivoting, perturb_singular)
+        if not rhs.size:
+            return rhs.copy()
+        if perturb_singular:
+            return perturbed_solution(diagonals, rhs)
+        stack, sides = (
+            np.ascontiguousarray(one).reshape(-1, *one.shape[-2:]) for one in (diagonals, rhs)
+        )
+        of_singular = rhs.dtype.type(
+            0 if np.iscomplexobj(rhs) else np.nan
+        )  # C++ has no complex NaN
+        result, step = np.empty_like(sides), max(_AT_ONCE // (rhs.shape[-2] * rhs.shape[-1]), 1)
+
+        def solve(start: int) -> None:
+            part = slice(start, start + step)
+            with np.errstate(all="ignore"):
+                result[part] = eliminate(stack[part], sides[part], partial_pivoting, of_singular)
+
+        shard(solve, range(0, len(stack), step))
+        return result.reshape(rhs.shape)
+
+
+register_tridiagonal_solve(eliminate_by_numpy)
 
 
 def check_tridiagonal_system(
@@ -274,66 +309,3 @@ def check_tridiagonal_system(
             f"{diagonals.shape[-1]} and {rhs.shape[-2]}."
         )
     require(partial_pivoting or not perturb_singular, "perturb_singular needs partial_pivoting.")
-
-
-class _Elimination:
-    """Elimination from above, in all matrices of a stack at once.
-
-    Attributes:
-        upper: The three diagonals of the upper triangle that is left.
-    """
-
-    def __init__(self, diagonals: Any, rhs: Any, partial_pivoting: bool) -> None:
-        self._pivoting = partial_pivoting
-        self._rhs = rhs.copy()
-        above, main, self._below = (diagonals[..., i, :].copy() for i in range(3))
-        above[..., -1] = 0
-        self.upper = [main, above, np.zeros_like(above)]
-        self._is_singular = np.zeros(main.shape[:-1], bool)
-
-    def solution(self) -> Any:
-        size = self._rhs.shape[-2]
-        for row in in_time(range(size), SLOW):
-            if row + 1 < size:
-                self._eliminate(row)
-            else:
-                self._is_singular |= self.upper[0][..., row] == 0
-        x = self._substituted(size)
-        x[self._is_singular] = 0 if np.iscomplexobj(x) else np.nan  # C++ has no complex NaN
-        return x
-
-    def _eliminate(self, row: int) -> None:
-        """Clear the element below the diagonal, after a swap of the rows if it is the greater one."""
-        here = [diagonal[..., row] for diagonal in self.upper]
-        there = [
-            self._below[..., row + 1],
-            self.upper[0][..., row + 1],
-            self.upper[1][..., row + 1],
-        ]
-        rhs, following = self._rhs[..., row, :].copy(), self._rhs[..., row + 1, :].copy()
-        swap = np.zeros(here[0].shape, bool)
-        if self._pivoting:
-            swap = np.abs(there[0]) > np.abs(here[0])
-        kept = [np.where(swap, b, a) for a, b in zip(here, there, strict=True)]
-        other = [np.where(swap, a, b) for a, b in zip(here, there, strict=True)]
-        for diagonal, values in zip(self.upper, kept, strict=True):
-            diagonal[..., row] = values
-        self._rhs[..., row, :] = np.where(swap[..., None], following, rhs)
-        self._is_singular |= self.upper[0][..., row] == 0
-        factor = other[0] / self.upper[0][..., row]
-        self.upper[0][..., row + 1] = other[1] - factor * kept[1]
-        self.upper[1][..., row + 1] = other[2] - factor * kept[2]
-        moved = np.where(swap[..., None], rhs, following)
-        self._rhs[..., row + 1, :] = moved - factor[..., None] * self._rhs[..., row, :]
-
-    def _substituted(self, size: int) -> Any:
-        x = np.empty_like(self._rhs)
-        main, above, beyond = self.upper
-        for row in in_time(range(size - 1, -1, -1), SLOW):
-            rest = self._rhs[..., row, :]
-            if row + 1 < size:
-                rest = rest - above[..., row, None] * x[..., row + 1, :]
-            if row + 2 < size:
-                rest = rest - beyond[..., row, None] * x[..., row + 2, :]
-            x[..., row, :] = rest / main[..., row, None]
-        return x

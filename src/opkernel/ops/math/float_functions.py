@@ -5,6 +5,7 @@ take no branches, and their constants are float. Coefficients were fitted to the
 least relative error. The relative errors named below are those of results in float.
 """
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,9 +21,10 @@ FloatFunction = Callable[[Array], Array]
 """A function of an array of float, [n]."""
 
 _F = np.float32
-_BLOCK = 1 << 13
-"""So many numbers of each step stay in the processor's cache, and in memory that is not given back between steps."""
-
+_BLOCK_BYTES = 1 << 15
+"""So many of each step stay in the processor's cache, and in memory that is not given back between steps."""
+_one_at_a_time = threading.Lock()
+"""Steps as short would wait for the interpreter's lock if they ran on several threads."""
 _FEW = 1 << 10
 
 
@@ -316,14 +318,16 @@ def float_types(op: str) -> tuple[DataType, ...]:
     return _UP_TO_FLOAT[1:] if op.startswith("Bessel") else _FLOAT
 
 
-def by_blocks(function: Callable[[Float], Float]) -> FloatFunction:
-    """The function of an array, computed in blocks that stay in the processor's cache."""
+def by_blocks(function: Callable[..., Any]) -> Callable[..., Array]:
+    """The element-wise function of arrays [n], computed in blocks that stay in the processor's cache."""
 
-    def blockwise(x: Array) -> Array:
-        result = np.empty_like(x)
-        for start in range(0, x.size, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            result[part] = function(x[part])
+    def blockwise(*inputs: Array) -> Array:
+        result = np.empty_like(inputs[0])
+        step = _BLOCK_BYTES // result.itemsize
+        with _one_at_a_time:
+            for start in range(0, result.size, step):
+                part = slice(start, start + step)
+                result[part] = function(*[one[part] for one in inputs])
         return result
 
     return blockwise

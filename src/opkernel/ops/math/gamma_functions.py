@@ -4,22 +4,21 @@ All of double tensors. Arguments are shifted upwards until asymptotic series hol
 where they are negative.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opkernel.ops.math.error_functions import polynomial
 
-_SHIFT = 8
-_LGAMMA_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+SHIFT = 8
+LGAMMA_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 """Stirling's series: B(2k) / (2k (2k - 1)), by powers of 1 / x**2."""
 _DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 """B(2k) / 2k."""
-_HALF_LOG_2_PI = 0.5 * np.log(2 * np.pi)
+HALF_LOG_2_PI = 0.5 * np.log(2 * np.pi)
 
-_ZETA_TERMS = 10
-_BERNOULLI: Sequence[float] = (
+ZETA_TERMS = 10
+BERNOULLI = (
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
     -174611 / 330, 854513 / 138, -236364091 / 2730,
 )  # fmt: skip
@@ -37,13 +36,13 @@ def lgamma(x: Any) -> Any:
 
 def lgamma_of_positive(x: Any) -> Any:
     """As `lgamma`, of finite numbers above 0."""
-    low = x < _SHIFT
+    low = x < SHIFT
     product = x
-    for i in range(1, _SHIFT):
+    for i in range(1, SHIFT):
         product = product * (x + i)
-    x = np.where(low, x + _SHIFT, x)
-    series = polynomial(1 / (x * x), _LGAMMA_SERIES) / x
-    stirling = (x - 0.5) * np.log(x) - x + _HALF_LOG_2_PI + series
+    x = np.where(low, x + SHIFT, x)
+    series = polynomial(1 / (x * x), LGAMMA_SERIES) / x
+    stirling = (x - 0.5) * np.log(x) - x + HALF_LOG_2_PI + series
     return stirling - np.log(np.where(low, product, 1.0))
 
 
@@ -58,9 +57,9 @@ def digamma(x: Any) -> Any:
 
 def digamma_of_positive(x: Any) -> Any:
     """As `digamma`, of finite numbers above 0."""
-    low = x < _SHIFT
-    total = sum(1 / (x + i) for i in range(_SHIFT))
-    x = np.where(low, x + _SHIFT, x)
+    low = x < SHIFT
+    total = sum(1 / (x + i) for i in range(SHIFT))
+    x = np.where(low, x + SHIFT, x)
     inverse = 1 / (x * x)
     asymptotic = np.log(x) - 0.5 / x - inverse * polynomial(inverse, _DIGAMMA_SERIES)
     return asymptotic - np.where(low, total, 0.0)
@@ -68,30 +67,41 @@ def digamma_of_positive(x: Any) -> Any:
 
 def zeta(x: Any, q: Any) -> Any:
     """The sum of `(q + n) ** -x` over n = 0, 1, ...; infinite at poles, NaN where not defined."""
-    whole_x, whole_q = x == np.floor(x), q == np.floor(q)
-    even_x = (x % 2 == 0) | np.isinf(x)
-    below = np.where(q < 0, -np.floor(q), 0.0)
-    first = q + below  # what q is after as many terms
-    result = _zeta_of_positive(x, first)
-    last = np.ceil(q) - q  # the size of the negative number nearest to 0
-    mirrored = _zeta_of_positive(x, last) - _zeta_of_positive(x, last + below)
-    result = np.where(below > 0, result + np.where(even_x, mirrored, -mirrored), result)
+    x, q = np.broadcast_arrays(x, q)
+    result = np.full(x.shape, np.nan)
+    result[x == 1] = np.inf
+    whole_q, even_x = q == np.floor(q), (x % 2 == 0) | np.isinf(x)
+    inside = (x > 1) & ~np.isnan(q)
+    result[inside & (q <= 0) & whole_q & even_x] = np.inf
+    inside &= (q > 0) | ~whole_q & (x == np.floor(x))
+    ends = inside & (np.isinf(x) | np.isinf(q))
     limit = np.where(q > 1, 0.0, np.where(q == 1, 1.0, np.inf))
-    result = np.where(np.isinf(x) | np.isinf(q), limit, result)
-    result = np.where((q <= 0) & ~whole_q & ~whole_x, np.nan, result)
-    result = np.where((q <= 0) & whole_q, np.where(even_x, np.inf, np.nan), result)
-    result = np.where((x < 1) | np.isnan(x) | np.isnan(q), np.nan, result)
-    return np.where(x == 1, np.inf, result)
+    result[ends] = limit[ends]
+    inside &= ~ends
+    result[inside] = _finite_zeta(x[inside], q[inside], even_x[inside])
+    return result
 
 
-def _zeta_of_positive(x: Any, q: Any) -> Any:
+def _finite_zeta(x: Any, q: Any, even_x: Any) -> Any:
+    below = np.where(q < 0, -np.floor(q), 0.0)
+    result = zeta_of_positive(x, q + below)
+    is_low = below > 0
+    if is_low.any():
+        x, q, below = x[is_low], q[is_low], below[is_low]
+        last = np.ceil(q) - q  # the size of the negative number nearest to 0
+        mirrored = zeta_of_positive(x, last) - zeta_of_positive(x, last + below)
+        result[is_low] += np.where(even_x[is_low], mirrored, -mirrored)
+    return result
+
+
+def zeta_of_positive(x: Any, q: Any) -> Any:
     """The first terms, and Euler and Maclaurin's sum for the rest."""
-    total = sum((q + n) ** -x for n in range(_ZETA_TERMS))
-    w = q + _ZETA_TERMS
+    total = sum((q + n) ** -x for n in range(ZETA_TERMS))
+    w = q + ZETA_TERMS
     power = w**-x
     total = total + power * w / (x - 1) + 0.5 * power
     factor = x * power / w / 2
-    for j, bernoulli in enumerate(_BERNOULLI, 1):
+    for j, bernoulli in enumerate(BERNOULLI, 1):
         total = total + bernoulli * factor
         k = 2 * j
         factor = factor * (x + k - 1) * (x + k) / ((k + 1) * (k + 2)) / (w * w)

@@ -75,9 +75,13 @@ def _register_in_double(
     op: Op, function: Callable[..., Any], types: Types, registry: KernelRegistry | None = None
 ) -> None:
     """Register a function of double tensors for all of `types`."""
+    blockwise = by_blocks(function)
 
     def body(*inputs: Any, xp: Any) -> Any:
         wide = [flush_subnormals(tensor, xp).astype(np.float64) for tensor in inputs]
+        if len({tensor.shape for tensor in inputs}) == 1:
+            flat = blockwise(*[tensor.reshape(-1) for tensor in wide])
+            return flat.astype(inputs[0].dtype).reshape(inputs[0].shape)
         return function(*wide).astype(inputs[0].dtype)
 
     register_body(op, body, types, registry=registry)
@@ -92,19 +96,31 @@ register_body("Erfinv", erfinv, _DOUBLE)
 _register_in_double("Ndtri", partial(ndtri, xp=np), _DOUBLE)
 for _name in ("Erfinv", "Ndtri"):
     register_float_function(_name, by_blocks(FUNCTIONS[_name]))
-_register_in_double("Lgamma", lgamma, _ALL_BUT_BFLOAT16)
 _register_in_double("Digamma", digamma, _ALL_BUT_BFLOAT16)
 
-for _name, _function, _doc in (
-    ("Polygamma(a: T, x: T)", polygamma, "Derivative number `a` of digamma at `x`."),
+for _name, _doc in (
+    ("Polygamma(a: T, x: T)", "Derivative number `a` of digamma at `x`."),
     (
         "Zeta(x: T, q: T)",
-        zeta,
         "The Hurwitz zeta function: the sum of `(q + n) ** -x` over all n from 0.",
     ),
 ):
-    _op = binary_op(_name, "float, double", _doc, traits="cost=series")
-    _register_in_double(_op, _function, _WIDE)
+    binary_op(_name, "float, double", _doc, traits="cost=series")
+
+_register_in_double("Polygamma", polygamma, _WIDE)
+
+
+def register_gamma_functions(
+    lgamma: Callable[[Any], Any],
+    zeta: Callable[[Any, Any], Any],
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register the kernels of Lgamma and Zeta with functions of arrays of double."""
+    _register_in_double("Lgamma", lgamma, _ALL_BUT_BFLOAT16, registry)
+    _register_in_double("Zeta", zeta, _WIDE, registry)
+
+
+register_gamma_functions(lgamma, zeta)
 
 for _name, _spec, _doc in (
     ("Igamma", FLOATS_SPEC, "The lower regularised incomplete gamma function."),

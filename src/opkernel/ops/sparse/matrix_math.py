@@ -174,15 +174,27 @@ def _product(a: Rows, b: Rows, width: int) -> Rows:
     starts = np.cumsum(counts) - counts
     of_b = np.arange(total) - np.repeat(starts - b.row_ptrs[:-1][a.col_inds], counts)
     rows, columns = a.row_inds[of_a], b.col_inds[of_b].astype(np.int64)
-    keys = rows * width + columns
+    keys, values = _summed(rows * width + columns, a.values[of_a] * b.values[of_b], height * width)
+    rows, columns = np.divmod(keys, max(width, 1))
+    return Rows(row_pointers(rows, height).astype(np.int32), columns.astype(np.int32), values)
+
+
+_CROWDED = 16
+"""Products are summed in a dense matrix where it has at most so many elements for each."""
+
+
+def _summed(keys: Any, products: Any, size: int) -> tuple[Any, Any]:
+    """The keys without repetition, in order, and the sum of the products of each; they are below `size`."""
+    if size <= _CROWDED * len(keys):
+        sums, is_key = np.zeros(size, products.dtype), np.zeros(size, bool)
+        np.add.at(sums, keys, products)
+        is_key[keys] = True
+        different = np.flatnonzero(is_key)
+        return different, sums[different]
     order = stable_order(keys)
-    keys = keys[order]
+    keys, products = keys[order], products[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))
-    products = (a.values[of_a] * b.values[of_b])[order]
-    values = np.add.reduceat(products, first) if total else products
-    kept = order[first]
-    pointers = row_pointers(rows[kept], height).astype(np.int32)
-    return Rows(pointers, columns[kept].astype(np.int32), values)
+    return keys[first], np.add.reduceat(products, first) if len(keys) else products
 
 
 g.register_gradient("SparseMatrixTranspose")(g.by_op("SparseMatrixTranspose", "type", "conjugate"))
