@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.budget import check_time
-from opkernel.device.work_clock import SLOW, WorkClock, array_work, in_time
+from opkernel.device.work_clock import SLOW, array_work, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernelContext
+from opkernel.kernel import KernelRegistry, OpKernelContext
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, common_shapes, register_op
 from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.input_checks import require
@@ -84,11 +84,13 @@ def _shuffled(value: Any, random: Philox) -> Any:
 _INPUTS = ("Index", "Seed", "Max index")
 _SEED_SIZE = 3
 _LEAST_BLOCK_BITS = 16
-_OF_INDEX, _OF_TURN = 1 << 10, 1 << 8
-"""The work of an index, and of finding the next one."""
+_BLOCK_AT_ONCE = 1 << 12
+"""So much of a block is enciphered at once, in the processor's cache."""
+_OF_INDEX = 1 << 10
+"""The work of an index."""
 _LEAST_ROUNDS = 4
 _TURNS_TOGETHER = 32
-"""Turns that all indices walk side by side; who walks on through the least block is in for thousands."""
+"""Turns that indices with different keys walk side by side; who walks on through the least block is in for thousands."""
 _INT64_MAX = np.uint64(2**63 - 1)
 _TYPES = (DataType.DT_INT32, DataType.DT_UINT32, DataType.DT_INT64, DataType.DT_UINT64)
 _ROUND_BITS = 0x7369F885192C0EF5
@@ -135,36 +137,31 @@ register_op(
 )
 
 
-@register_kernel("RandomIndexShuffle", types={"dtype": _TYPES}, factory=True)
-def random_index_shuffle(*, rounds: int, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
-    if rounds < _LEAST_ROUNDS or rounds % 2:
+Walk = Callable[[Array, Array, Array, int], Array]
+"""A function of indices, their round keys [n, rounds] and the largest indices, all uint64, and of the bits of half a block:
+each index enciphered until it is none too large."""
+
+
+def _check_indices(indices: Array, largest: Array) -> None:
+    too_large = np.flatnonzero((indices > largest) | (largest > _INT64_MAX))
+    if too_large.size:
+        first = too_large[0]
         raise InvalidArgumentError(
-            f"rounds must be even and at least {_LEAST_ROUNDS}, got {rounds}"
+            f"max_index must be >= index, but {largest[first]} < {indices[first]}"
         )
 
-    def shuffled(index: Any, seed: Any, max_index: Any) -> Any:
-        count = _count(index, seed, max_index)
-        shape = () if index.ndim == 0 and seed.ndim == 1 and max_index.ndim == 0 else (count,)
-        indices, largest = (
-            np.broadcast_to(one, (count,)).astype(np.uint64) for one in (index, max_index)
-        )
-        too_large = np.flatnonzero((indices > largest) | (largest > _INT64_MAX))
-        if too_large.size:
-            first = too_large[0]
-            raise InvalidArgumentError(
-                f"max_index must be >= index, but {largest[first]} < {indices[first]}"
-            )
-        seeds = np.broadcast_to(seed, (count, _SEED_SIZE)).astype(np.uint32).astype(np.uint64)
-        output = np.zeros(count, np.uint64)
-        bits = np.array(
-            [_block_bits(one) for one in in_time(largest.tolist(), _OF_INDEX)], np.int64
-        )
-        for size in np.unique(bits[largest > 0]):
-            rows = np.flatnonzero((bits == size) & (largest > 0))
-            output[rows] = _walk(indices[rows], seeds[rows], largest[rows], int(size) // 2, rounds)
-        return output.astype(dtype.numpy_dtype).reshape(shape)
 
-    return shuffled
+def _shuffled_indices(
+    walk: Walk, indices: Array, seeds: Array, largest: Array, rounds: int
+) -> Array:
+    output = np.zeros(len(indices), np.uint64)
+    bits = np.array([_block_bits(one) for one in in_time(largest.tolist(), _OF_INDEX)], np.int64)
+    for size in np.unique(bits[largest > 0]):
+        rows = np.flatnonzero((bits == size) & (largest > 0))
+        word = int(size) // 2
+        keys = np.stack(_round_keys(seeds[rows], word, rounds), 1)
+        output[rows] = walk(indices[rows], keys, largest[rows], word)
+    return output
 
 
 def _count(index: Any, seed: Any, max_index: Any) -> int:
@@ -192,38 +189,42 @@ def _block_bits(largest: int) -> int:
     return int(max(bits + bits % 2, _LEAST_BLOCK_BITS))
 
 
-def _walk(index: Array, seeds: Array, largest: Array, word: int, rounds: int) -> Array:
-    """Each index enciphered until it is none too large again."""
-    keys = _round_keys(seeds, word, rounds)
+def walk_by_numpy(index: Array, keys: Array, largest: Array, word: int) -> Array:
+    """All indices that are too large take a turn side by side."""
     result = index.copy()
     rows = np.arange(len(index))
-    turns = 0
-    while rows.size and (turns < _TURNS_TOGETHER or 2 * word > _LEAST_BLOCK_BITS):
-        result[rows] = _enciphered(result[rows], [key[rows] for key in keys], word)
+    turns, together = 0, 1 if (keys == keys[:1]).all() else _TURNS_TOGETHER
+    while rows.size and (turns < together or 2 * word > _LEAST_BLOCK_BITS):
+        result[rows] = _enciphered(result[rows], [*keys[rows].T], word)
         rows = rows[result[rows] > largest[rows]]
         turns += 1
         check_time("shuffling indices")
     if rows.size:
-        result[rows] = _walk_in_tables(result[rows], np.stack(keys, 1)[rows], largest[rows], word)
+        result[rows] = _walk_in_tables(result[rows], keys[rows], largest[rows], word)
     return result
 
 
 def _walk_in_tables(values: Array, keys: Array, largest: Array, word: int) -> Array:
-    """What `_walk` gives, by a table of the whole block for each row of keys that differs."""
+    """What `walk_by_numpy` gives, by a table of the whole block for each row of keys and bound that differ."""
     result = values.copy()
     block = np.arange(1 << 2 * word, dtype=np.uint64)
-    different, numbers = np.unique(keys, axis=0, return_inverse=True)
+    following, spare = np.empty(block.size, np.intp), np.empty(block.size, np.intp)
+    rules = np.column_stack([keys, largest])
+    different, numbers = np.unique(rules, axis=0, return_inverse=True)
     order = np.argsort(numbers.reshape(-1), kind="stable")
     ends = np.cumsum(np.bincount(numbers.reshape(-1), minlength=len(different))).tolist()
-    clock = WorkClock("shuffling indices")
     for own, begin, end in zip(in_time(different, SLOW), [0, *ends], ends, strict=False):
-        table = _enciphered(block, [*own], word).tolist()
-        for row in order[begin:end].tolist():
-            value, bound = int(values[row]), int(largest[row])
-            while value > bound:
-                value = table[value]
-                clock.spend(_OF_TURN)
-            result[row] = value
+        rows, bound = order[begin:end], own[-1]
+        for start in range(0, block.size, _BLOCK_AT_ONCE):
+            part = slice(start, start + _BLOCK_AT_ONCE)
+            following[part] = _enciphered(block[part], [*own[:-1]], word)
+        following[: int(bound) + 1] = block[: int(bound) + 1]  # who is inside stays
+        places = result[rows].astype(np.intp)
+        while (following[places] > bound).any():
+            check_time("shuffling indices")
+            np.take(following, following, out=spare, mode="clip")  # twice as many turns
+            following, spare = spare, following
+        result[rows] = following[places]
     return result
 
 
@@ -259,3 +260,37 @@ def _turned(x: Array, bits: int, word: int) -> Array:
     """The bits of a word moved to the left, those that leave it coming in again."""
     mask = np.uint64((1 << word) - 1)
     return (x << np.uint64(bits) | x >> np.uint64(word - bits)) & mask
+
+
+def random_index_shuffle(
+    *, rounds: int, dtype: DataType, walk: Walk = walk_by_numpy
+) -> Callable[[Any, Any, Any], Any]:
+    """The kernel of RandomIndexShuffle with these attrs, and with an algorithm."""
+    if rounds < _LEAST_ROUNDS or rounds % 2:
+        raise InvalidArgumentError(
+            f"rounds must be even and at least {_LEAST_ROUNDS}, got {rounds}"
+        )
+
+    def shuffled(index: Any, seed: Any, max_index: Any) -> Any:
+        count = _count(index, seed, max_index)
+        shape = () if index.ndim == 0 and seed.ndim == 1 and max_index.ndim == 0 else (count,)
+        indices, largest = (
+            np.broadcast_to(one, (count,)).astype(np.uint64) for one in (index, max_index)
+        )
+        _check_indices(indices, largest)
+        seeds = np.broadcast_to(seed, (count, _SEED_SIZE)).astype(np.uint32).astype(np.uint64)
+        output = _shuffled_indices(walk, indices, seeds, largest, rounds)
+        return output.astype(dtype.numpy_dtype).reshape(shape)
+
+    return shuffled
+
+
+def register_index_shuffle(walk: Walk, registry: KernelRegistry | None = None) -> None:
+    """Register the kernel of RandomIndexShuffle with an algorithm."""
+
+    @register_kernel("RandomIndexShuffle", types={"dtype": _TYPES}, factory=True, registry=registry)
+    def make(*, rounds: int, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
+        return random_index_shuffle(rounds=rounds, dtype=dtype, walk=walk)
+
+
+register_index_shuffle(walk_by_numpy)
