@@ -44,6 +44,14 @@ GIVEN: dict[str, dict[str, Any]] = {
 """What drawn calls would hardly hit."""
 DRAWN_IN_VAIN = {
     "CTCLoss",
+    "ExperimentalParseExampleDataset",
+    "ParseExampleDataset",
+    "ParseExampleDatasetV2",
+    "ParseExampleV2",
+    "ParseSequenceExample",
+    "ParseSequenceExampleV2",
+    "ParseSingleExample",
+    "ParseSingleSequenceExample",
     "StatefulRandomBinomial",
     "StatelessParameterizedTruncatedNormal",
     "StatelessRandomBinomial",

@@ -13,7 +13,7 @@ import numpy as np
 
 from opkernel.device.permissions import Permissions
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
+from opkernel.kernel import KernelRegistry, OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import OpHandle, TypeInferenceFn, register_op_def
 from opkernel.ops.data.captured_function import CapturedFunction
 from opkernel.ops.data.dataset import DatasetBase, dataset_of
@@ -287,8 +287,25 @@ def dataset_op(
         declare(name, doc=doc, traits=traits, forward_type_fn=forward_type_fns.get(name))
 
     def register(dataset_type: _D) -> _D:
-        make: Any = dataset_type
-        register_kernel(*names, types=types)(_DatasetKernels(make))
+        register_dataset(*names, make=dataset_type, types=types)
         return dataset_type
 
     return register
+
+
+def register_dataset(
+    *names: str,
+    make: Callable[[DatasetNode], DatasetBase],
+    types: Mapping[str, Sequence[DataType]] | None = None,
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register the kernel that gives a dataset.
+
+    Args:
+        names: The ops, which are declared.
+        make: Makes the dataset: its class, or a function.
+        types: The types that the kernel takes.
+        registry: Where to register it; with the reference kernels if None.
+    """
+    kernels: Any = _DatasetKernels(make)
+    register_kernel(*names, types=types, registry=registry)(kernels)

@@ -9,21 +9,29 @@ Source: TensorFlow core/kernels/data/experimental/parse_example_dataset_op.cc.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError, OutOfRangeError
-from opkernel.kernel import Step
+from opkernel.kernel import KernelRegistry, Step
 from opkernel.ops.data.dataset import DatasetBase, Element, InputIterator
-from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
+from opkernel.ops.data.dataset_op import DatasetNode, declare, register_dataset
 from opkernel.ops.data.iterator_resource import check_element, check_types
 from opkernel.ops.data.maps import check_parallel_calls
 from opkernel.ops.input_checks import require, require_equal
 from opkernel.ops.parsing.feature_tensors import Features, check_dense_shapes
+from opkernel.ops.parsing.features import BY_COLUMNS, Reading
 from opkernel.ops.ragged.variant import RaggedVariant
 from opkernel.ops.sparse.serialize import serialize_sparse
 from opkernel.types import DataType, object_scalar
 
-__all__ = ["ParseExampleDataset"]
+_OPS = ("ParseExampleDataset", "ParseExampleDatasetV2", "ExperimentalParseExampleDataset")
+
+for _op in _OPS:
+    declare(
+        _op,
+        doc="The features of the Example messages of each element, in the order of their keys.",
+    )
 
 
 class _ParseExampleIterator(InputIterator):
@@ -45,18 +53,12 @@ class _ParseExampleIterator(InputIterator):
         return found
 
 
-@dataset_op(
-    "ParseExampleDataset",
-    "ParseExampleDatasetV2",
-    "ExperimentalParseExampleDataset",
-    doc="The features of the Example messages of each element, in the order of their keys.",
-)
 class ParseExampleDataset(DatasetBase):
     """The features of the messages in each element of another dataset."""
 
     iterator_type = _ParseExampleIterator
 
-    def __init__(self, node: DatasetNode) -> None:
+    def __init__(self, node: DatasetNode, reading: Reading) -> None:
         source = node.dataset()
         super().__init__(node.dtypes, node.shapes, [source])
         check_parallel_calls(node.scalar("num_parallel_calls"))
@@ -79,7 +81,9 @@ class ParseExampleDataset(DatasetBase):
             ("output_types", self.dtypes, self._keys),
         ):
             require_equal(len(given), len(wanted), f"{name} has {{}} entries, and needs {{}}")
-        self._features = Features("", self._sparse, self._dense, shapes, self._ragged, splits)
+        self._features = Features(
+            "", self._sparse, self._dense, shapes, self._ragged, splits, reading
+        )
         self._defaults = node.tensors("dense_defaults")
         self._features.dense_features(self._keys, self._defaults)
         self._order = sorted(range(len(self._keys)), key=self._keys.__getitem__)
@@ -132,3 +136,11 @@ def _keys_of(node: DatasetNode, *counts: int) -> list[bytes]:
             require(key not in keys, f"Duplicate key not allowed: {key!r}")
             keys[key] = None
     return [*keys]
+
+
+def register_parsed_examples(reading: Reading, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels of datasets of parsed examples, which read them by these algorithms."""
+    register_dataset(*_OPS, make=partial(ParseExampleDataset, reading=reading), registry=registry)
+
+
+register_parsed_examples(BY_COLUMNS)

@@ -4,6 +4,7 @@ Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/example_parsing_ops.cc.
 """
 
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
 from opkernel.device.made_bytes import check_bytes
@@ -11,6 +12,7 @@ from opkernel.device.string_tensors import map_strings
 from opkernel.device.work_clock import check_seconds
 from opkernel.errors import InvalidArgumentError
 from opkernel.escaping import json_value
+from opkernel.kernel import KernelRegistry
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.ops.input_checks import (
     require,
@@ -27,6 +29,7 @@ from opkernel.ops.parsing.feature_tensors import (
     parse_example_v2_shape,
     parse_single_example_shape,
 )
+from opkernel.ops.parsing.features import BY_COLUMNS, Reading
 from opkernel.ops.registration import register_kernel
 from opkernel.proto import Example, Feature
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -102,8 +105,8 @@ def check_names(serialized: Any, names: Any) -> None:
         )
 
 
-@register_kernel(PARSE_EXAMPLE, factory=True)
 def parse_example(
+    reading: Reading,
     *,
     Nsparse: int,
     Ndense: int,
@@ -115,7 +118,7 @@ def parse_example(
     _check_equal("sparse_keys", Nsparse, "sparse_types", len(sparse_types))
     _check_equal("dense_keys", Ndense, "dense_types", len(Tdense))
     _check_equal("dense_keys", Ndense, "dense_shapes", len(dense_shapes))
-    features = Features("", sparse_types, Tdense, dense_shapes)
+    features = Features("", sparse_types, Tdense, dense_shapes, reading=reading)
 
     def parse(
         serialized: Any, names: Any, sparse_keys: Any, dense_keys: Any, dense_defaults: Any
@@ -128,8 +131,8 @@ def parse_example(
     return parse
 
 
-@register_kernel(PARSE_EXAMPLE_V2, factory=True)
 def parse_example_v2(
+    reading: Reading,
     *,
     Tdense: list[DataType],
     num_sparse: int,
@@ -144,7 +147,7 @@ def parse_example_v2(
     ragged = len(ragged_value_types)
     _check_equal("ragged_keys", ragged, "ragged_split_types", len(ragged_split_types))
     kinds = sparse_types, Tdense, dense_shapes, ragged_value_types, ragged_split_types
-    features = Features("", *kinds)
+    features = Features("", *kinds, reading)
 
     def parse(
         serialized: Any, names: Any, sparse: Any, dense: Any, ragged: Any, dense_defaults: Any
@@ -163,8 +166,8 @@ def parse_example_v2(
     return parse
 
 
-@register_kernel(PARSE_SINGLE_EXAMPLE, factory=True)
 def parse_single_example(
+    reading: Reading,
     *,
     num_sparse: int,
     sparse_keys: list[str],
@@ -179,7 +182,7 @@ def parse_single_example(
     _check_equal("dense_keys", len(dense_keys), "dense_types", len(Tdense))
     _check_equal("dense_keys", len(dense_keys), "dense_shapes", len(dense_shapes))
     keys = [key.encode("utf-8", "surrogateescape") for key in (*sparse_keys, *dense_keys)]
-    features = Features("", sparse_types, Tdense, dense_shapes)
+    features = Features("", sparse_types, Tdense, dense_shapes, reading=reading)
 
     def parse(serialized: Any, dense_defaults: Any) -> Any:
         require_scalar(serialized, "Expected serialized to be a scalar, got shape: {}")
@@ -187,6 +190,18 @@ def parse_single_example(
 
     return parse
 
+
+def register_examples(reading: Reading, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels that parse Example messages, which read them by these algorithms."""
+    for op, parser in (
+        (PARSE_EXAMPLE, parse_example),
+        (PARSE_EXAMPLE_V2, parse_example_v2),
+        (PARSE_SINGLE_EXAMPLE, parse_single_example),
+    ):
+        register_kernel(op, factory=True, registry=registry)(MethodType(parser, reading))
+
+
+register_examples(BY_COLUMNS)
 
 _SECONDS_AN_ELEMENT = 1e-6
 _OF_SIGNS = {b",": 40, b"{": 72, b"[": 64, b'"': 30}

@@ -3,25 +3,33 @@
 Source: TensorFlow core/example/feature.proto, core/util/example_proto_fast_parsing.cc.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.budget import check_time
 from opkernel.device.made_bytes import MadeBytes
+from opkernel.device.string_buffer import parts_of_buffer
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.ops.parsing.wire import Buffer, WireError, buffer_of, fields, read_lengths
+from opkernel.ops.ragged.gather_range import lengths_to_splits
 
 TAG_OF_BYTES = 0x0A
-_TAG_OF_FEATURE = 0x12
-_BYTES_WIRE = 2
+TAG_OF_FEATURE = 0x12
+BYTES_WIRE = 2
 MANY_TURNS = 64
 """After so many turns, what is left of few records is read one by one."""
 _COMPARED_AT_ONCE = 32
 """So many bytes of a key are compared for all records at once."""
+_PART = 1 << 20
+"""So many bytes are read between two looks at the clock."""
+
+FindFeatures = Callable[..., None]
+"""Finds features as `find_features` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,38 +37,103 @@ class Spans:
     """Where Feature messages stand in a buffer, one for each example; -1 where there is none."""
 
     buffer: Buffer
-    starts: Any
-    ends: Any
+    places: Any
+    """Where they begin and end, int64 [2, examples]."""
+
+    @property
+    def starts(self) -> Any:
+        """Where they begin."""
+        return self.places[0]
+
+    @property
+    def ends(self) -> Any:
+        """Where they end."""
+        return self.places[1]
+
+    def parts(self) -> Iterator[tuple[int, int]]:
+        """The examples in runs of bounded work."""
+        if self.buffer.array.size <= _PART:
+            return iter([(0, self.starts.size)])
+        return _parts(lengths_to_splits(self.ends - self.starts))
 
 
-def message_spans(
-    records: Sequence[bytes], number: int, made: MadeBytes
-) -> tuple[Buffer, Any, Any]:
-    """All records in one buffer, and where their message in the field of this number stands.
+def _parts(splits: Any) -> Iterator[tuple[int, int]]:
+    """The first and the last string of parts of a buffer, with a look at the clock after each."""
+    for part in parts_of_buffer(splits, _PART):
+        yield part.start, part.stop
+        check_time("reading features")
 
-    The parts of a message that stands in several fields are joined, as protocol buffers say.
+
+def spans_of_features(
+    records: Sequence[bytes],
+    number: int,
+    keys: Sequence[bytes],
+    find: FindFeatures,
+    made: MadeBytes,
+) -> list[Spans]:
+    """Where the features of these keys stand in records.
 
     Args:
         records: The records.
-        number: The number of the field.
+        number: The number of the field of a record that has the features.
+        keys: The keys.
+        find: The algorithm.
         made: Counts the bytes of the buffer.
+
+    Raises:
+        InvalidArgumentError: a record is damaged.
     """
-    sizes = np.fromiter(map(len, records), np.int64, len(records))
-    stops = np.cumsum(sizes)
-    total = int(sizes.sum())
+    splits = lengths_to_splits(np.fromiter(map(len, records), np.int64, len(records)))
+    total = int(splits[-1])
     made.add(total)
-    buffer = buffer_of(records)
-    starts, ends, odd = _one_field(buffer.array, stops - sizes, stops, number)
+    numbers = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    places = np.full((len(numbers), 2, len(records)), -1, np.int64)
+    odd = np.zeros(len(records), np.bool_)
+    key_splits = lengths_to_splits(np.fromiter(map(len, numbers), np.int64, len(numbers)))
+    buffer = buffer_of([*records, *numbers])
+    for first, last in _parts(splits) if total > _PART else [(0, len(records))]:
+        find(buffer.array, splits, total + key_splits, np.array([first, last, number]), places, odd)
     messages = []
     for i in in_time(np.flatnonzero(odd).tolist(), SLOW):
         messages.append(joined_message(records[i], number))
+        entries = entries_of(messages[-1], 0, len(messages[-1]))
+        for key, at in in_time(numbers.items(), SLOW):
+            start, end = entries.get(key, (-1 - total, -1 - total))
+            places[at, :, i] = total + start, total + end
         made.add(len(messages[-1]))
-        starts[i], ends[i] = total, total + len(messages[-1])
         total += len(messages[-1])
     if messages:
         made.add(total)
         buffer = buffer_of([*records, *messages])
-    return buffer, starts, ends
+    return [Spans(buffer, places[numbers[key]]) for key in keys]
+
+
+def find_features(
+    data: Any, splits: Any, key_splits: Any, part: Any, places: Any, odd: Any
+) -> None:
+    """Find features in some records of a buffer; or tell that a record has another form than most.
+
+    All records are gone through in step, one field of each at a time.
+
+    Args:
+        data: The buffer of records and of keys, with a few more bytes at its end.
+        splits: Where records begin, and the end of the last.
+        key_splits: Where keys begin, and the end of the last.
+        part: The first of the records, the one after the last of them, and the number of the field of a record that
+            has the features, up to 15.
+        places: Takes where each feature begins and ends, int64 [keys, 2, records].
+        odd: Takes which records are to be read one by one, bool [records].
+    """
+    first, last, number = part.tolist()
+    starts, ends, is_odd = _one_field(
+        data, splits[first:last].copy(), splits[first + 1 : last + 1], number
+    )
+    ends[is_odd] = starts[is_odd]
+    found = places[:, :, first:last]
+    patterns: dict[int, list[tuple[Any, Any]]] = {}
+    for i, (a, b) in enumerate(zip(key_splits[:-1].tolist(), key_splits[1:].tolist(), strict=True)):
+        patterns.setdefault(b - a, []).append((data[a:b], found[i]))
+    odd[first:last] = is_odd | _scan(data, starts, ends, patterns)
 
 
 def _one_field(data: Any, cursor: Any, stops: Any, number: int) -> tuple[Any, Any, Any]:
@@ -78,10 +151,10 @@ def _one_field(data: Any, cursor: Any, stops: Any, number: int) -> tuple[Any, An
         tag = data[at]
         size, begin, fine = read_lengths(data, at + 1)
         end = begin + size
-        fine &= (tag & 0x87 == _BYTES_WIRE) & (tag > _BYTES_WIRE) & (end <= stops[active])
+        fine &= (tag & 0x87 == BYTES_WIRE) & (tag > BYTES_WIRE) & (end <= stops[active])
         odd[active[~fine]] = True
         rows, end = active[fine], end[fine]
-        is_it = tag[fine] == number << 3 | _BYTES_WIRE
+        is_it = tag[fine] == number << 3 | BYTES_WIRE
         these = rows[is_it]
         odd[these] |= found[these]  # the parts of a message in several fields are joined
         found[these] = True
@@ -109,29 +182,18 @@ def joined_message(record: bytes, number: int) -> bytes:
     return b"".join(found)
 
 
-def spans_of_features(buffer: Buffer, starts: Any, ends: Any, keys: Sequence[bytes]) -> list[Spans]:
-    """Where the features of these keys stand in Features messages.
+def _scan(data: Any, starts: Any, ends: Any, patterns: dict[int, list[tuple[Any, Any]]]) -> Any:
+    """Go through the maps in step, one entry of each at a time; tells which have another form.
 
-    Raises:
-        InvalidArgumentError: a message is damaged.
+    Args:
+        data: The buffer.
+        starts: Where maps begin.
+        ends: Where they end.
+        patterns: Keys by their size, each with what takes the places of its features.
     """
-    found = [np.full((2, starts.size), -1, np.int64) for _ in keys]
-    odd = _scan(buffer.array, starts, ends, keys, found)
-    for i in in_time(np.flatnonzero(odd), SLOW):
-        entries = entries_of(buffer.data, int(starts[i]), int(ends[i]))
-        for key, places in in_time(zip(keys, found, strict=True)):
-            places[:, i] = entries.get(key, (-1, -1))
-    return [Spans(buffer, *places) for places in found]
-
-
-def _scan(data: Any, starts: Any, ends: Any, keys: Sequence[bytes], found: list[Any]) -> Any:
-    """Go through the maps in step, one entry of each at a time; tells which have another form."""
     odd = np.zeros(starts.size, np.bool_)
     cursor = starts.copy()
     active = np.flatnonzero(cursor < ends)
-    patterns: dict[int, list[tuple[Any, Any]]] = {}
-    for key, places in zip(keys, found, strict=True):
-        patterns.setdefault(len(key), []).append((np.frombuffer(key, np.uint8), places))
     for turn in in_time(count(), SLOW):
         if not active.size:
             break
@@ -148,7 +210,7 @@ def _scan(data: Any, starts: Any, ends: Any, keys: Sequence[bytes], found: list[
         fine &= ends_well & (data[inside] == TAG_OF_BYTES) & (key_end < entry_end)
         inside = np.minimum(key_end, data.size - 1)
         size, begin, ends_well = read_lengths(data, np.minimum(inside + 1, data.size - 1))
-        fine &= ends_well & (data[inside] == _TAG_OF_FEATURE) & (begin + size == entry_end)
+        fine &= ends_well & (data[inside] == TAG_OF_FEATURE) & (begin + size == entry_end)
         odd[active[~fine]] = True
         rows, key_at, key_size, begin, entry_end = (
             one[fine] for one in (active, key_at, key_size, begin, entry_end)

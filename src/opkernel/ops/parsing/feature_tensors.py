@@ -20,24 +20,29 @@ from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
 from opkernel.opdef.common_shapes.rules import check_input_ranks, defined_shape, set_outputs
 from opkernel.ops.input_checks import require, require_equal
-from opkernel.ops.parsing.feature_spans import Spans, message_spans, spans_of_features
-from opkernel.ops.parsing.features import Column, column_of, text_of
+from opkernel.ops.parsing.feature_spans import Spans, spans_of_features
+from opkernel.ops.parsing.features import BY_COLUMNS, Column, Reading, column_of, text_of
 from opkernel.ops.parsing.few_records import columns_one_by_one
 from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 Types = Sequence[DataType]
-_Read = Callable[[Spans, DataType, str], Any]
+_Read = Callable[[Spans, DataType, str, Reading], Any]
 Outputs = tuple[list[Any], ...]
 
 _ARRAYS = 3
 """For each dimension, that the indices of sparse values are made with."""
-_FEW = 12
-"""The bytes of so many records are read sooner by Python than by the calls of NumPy for all of them at once."""
+_FEW, _FEW_BYTES = 12, 1 << 14
+"""So many records, of so many bytes, are read sooner by Python than by calls of functions for all of them at once."""
 
 
 def columns_of(
-    records: Sequence[bytes], keys: Sequence[bytes], types: Types, number: int, column: _Read
+    records: Sequence[bytes],
+    keys: Sequence[bytes],
+    types: Types,
+    number: int,
+    column: _Read,
+    reading: Reading,
 ) -> list[Any]:
     """The features of serialized examples, or those in the field of a number of sequence examples.
 
@@ -47,14 +52,17 @@ def columns_of(
         types: Their types.
         number: The number of the field: 1 for features and for the context, 2 for feature lists.
         column: Reads a feature.
+        reading: The algorithms.
     """
     with making_bytes("records") as made:
         if len(records) <= _FEW and column is column_of:
-            made.add(sum(map(len, records)) << 1)
-            return columns_one_by_one(records, keys, types, number)
-        spans = spans_of_features(*message_spans(records, number, made), keys)
+            size = sum(map(len, records))
+            if size <= _FEW_BYTES:
+                made.add(size << 1)
+                return columns_one_by_one(records, keys, types, number)
+        spans = spans_of_features(records, number, keys, reading.find_features, made)
         return [
-            column(span, dtype, text_of(key))
+            column(span, dtype, text_of(key), reading)
             for span, dtype, key in zip(spans, types, keys, strict=True)
         ]
 
@@ -168,6 +176,7 @@ class Features:
 
     Attributes:
         name: What they are called in messages.
+        reading: The algorithms that read them.
     """
 
     name: str
@@ -176,6 +185,7 @@ class Features:
     dense_shapes: Sequence[PartialTensorShape]
     ragged: Types = ()
     splits: Types = ()
+    reading: Reading = BY_COLUMNS
 
     @property
     def types(self) -> list[DataType]:
@@ -215,7 +225,9 @@ class Features:
     ) -> Outputs:
         """Indices, values and shapes of sparse features, dense ones, ragged values and splits."""
         features = self.dense_features(keys, defaults)
-        sparse, dense, ragged = self.by_kind(columns_of(records, keys, self.types, 1, column_of))
+        sparse, dense, ragged = self.by_kind(
+            columns_of(records, keys, self.types, 1, column_of, self.reading)
+        )
         rows = [sparse_of(column.values, column.lengths) for column in sparse]
         tensors = [feature.tensor(column) for feature, column in zip(features, dense, strict=True)]
         splits = [

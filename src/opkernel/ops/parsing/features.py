@@ -3,26 +3,29 @@
 Source: TensorFlow core/example/feature.proto, core/util/example_proto_fast_parsing.cc.
 """
 
-from array import array as array_of
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opkernel.device.budget import check_time
 from opkernel.device.made_bytes import MadeBytes, check_bytes, making_bytes
-from opkernel.device.string_buffer import counts_in_strings
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.interrupts import contextmanager
 from opkernel.kernel import check_allocation
-from opkernel.ops.parsing.feature_spans import MANY_TURNS, TAG_OF_BYTES, Spans
-from opkernel.ops.parsing.wire import Buffer, WireError, buffer_of, fields, read_lengths, varints
-from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
-from opkernel.ops.stable_order import stable_order
+from opkernel.ops.parsing.feature_lists import (
+    ODD,
+    find_lists,
+    read_floats,
+    read_integers,
+    read_places,
+)
+from opkernel.ops.parsing.feature_spans import FindFeatures, Spans, find_features
+from opkernel.ops.parsing.wire import WireError, buffer_of, fields
+from opkernel.ops.ragged.gather_range import lengths_to_splits
 from opkernel.types import DataType
 from opkernel.types.varints import varint
 
@@ -31,8 +34,6 @@ _NAMES = {1: "string", 2: "float", 3: "int64"}
 Part = tuple[int, int, int, int]
 """A field: its number and wire type, and where the value begins and ends."""
 
-_AT_ONCE = 1 << 18
-"""So many bytes are gathered at once."""
 _OF_FEATURE = 96
 """The bytes that the feature of an example takes while its values are found."""
 _OF_PLACE = 64
@@ -57,58 +58,86 @@ class Column:
         return np.maximum(self.counts, 0)
 
 
-def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
+class Reading(NamedTuple):
+    """The algorithms that read features: those of this module and of `feature_spans`, or others that do the same."""
+
+    find_features: FindFeatures
+    find_lists: Callable[..., None]
+    read_floats: Callable[..., None]
+    read_integers: Callable[..., bool]
+    read_places: Callable[..., None]
+
+
+def column_of(spans: Spans, dtype: DataType, name: str, reading: Reading) -> Column:
     """The values of a feature.
 
     Raises:
         InvalidArgumentError: a message is damaged, or has values of another type.
     """
     with making_bytes("features", _OF_FEATURE * spans.starts.size):
-        return _column(spans, dtype, name)
+        return _column(spans, dtype, name, reading)
 
 
-def _column(spans: Spans, dtype: DataType, name: str) -> Column:
+def _lists(spans: Spans, kind: int, reading: Reading) -> Any:
+    """Where the values of each list begin and end, how many there are, and their form, int64 [4, lists]."""
+    lists = np.zeros((4, spans.starts.size), np.int64)
+    for first, last in spans.parts():
+        part = np.array([first, last, kind])
+        reading.find_lists(spans.buffer.array, spans.places, part, lists)
+    return lists
+
+
+def _column(spans: Spans, dtype: DataType, name: str, reading: Reading) -> Column:
     kind = KIND_OF[dtype]
-    rows = np.flatnonzero(spans.ends > spans.starts)
+    lists = _lists(spans, kind, reading)
+    _, _, counts, forms = lists
+    odd = np.flatnonzero(forms == ODD)
+    if odd.size:
+        return _column(_regular(spans, odd, kind, name), dtype, name, reading)
+    size = int(counts.sum() + np.count_nonzero(counts < 0))
+    check_allocation((size,), dtype)
     data = spans.buffer.array
-    lists, odd = _lists(data, spans.starts[rows], spans.ends[rows], kind)
-    if odd.any():
-        return _column(_regular(spans, rows[odd], kind, name), dtype, name)
-    starts, ends = lists
-    counts = np.full(spans.starts.size, -1, np.int64)
-    if kind == 1:
-        counts[rows], values = _strings(spans.buffer, starts, ends)
+    if kind == KIND_OF[DataType.DT_STRING]:
+        begins, stops = _places(spans, lists, size, reading)
+        texts = map(spans.buffer.data.__getitem__, map(slice, begins.tolist(), stops.tolist()))
+        return Column(counts, string_tensor((size,), in_time(texts)))
+    values = np.empty(size, dtype.numpy_dtype.newbyteorder("<"))
+    if kind == KIND_OF[DataType.DT_FLOAT]:
+        for first, last in spans.parts():
+            reading.read_floats(data, lists, np.array([first, last]), values.view(np.uint8))
     else:
-        if kind == 2:
-            check_allocation((int((ends - starts).sum()) // 4,), dtype)
-        payload = _gathered(data, starts, ends)
-        if kind == 2:
-            counts[rows], values = (ends - starts) // 4, payload.view("<f4").astype(np.float32)
-        else:
-            is_end = payload < 0x80
-            counts[rows] = counts_in_strings(is_end, lengths_to_splits(ends - starts))
-            check_allocation((int(np.count_nonzero(is_end)),), dtype)
-            with parsing(name):
-                values = varints(payload)
-    return Column(counts, values)
+        state = np.zeros(3, np.int64)
+        with parsing(name):
+            while not reading.read_integers(data, lists, values, state):
+                check_time("reading features")
+            if state[0] < 0:
+                raise WireError("a varint has more than ten bytes")
+    return Column(counts, values.astype(dtype.numpy_dtype, copy=False))
 
 
-def _gathered(data: Any, starts: Any, ends: Any) -> Any:
-    """The parts of a buffer, one after the other: short ones many at a time."""
-    sizes = ends - starts
-    stops = np.cumsum(sizes)
-    found = np.empty(int(stops[-1]) if len(stops) else 0, np.uint8)
-    row = done = 0
-    while row < len(stops):
-        after = max(int(np.searchsorted(stops, done + _AT_ONCE, side="right")), row + 1)
-        stop = int(stops[after - 1])
-        if after == row + 1:
-            found[done:stop] = data[int(starts[row]) : int(ends[row])]
-        else:
-            found[done:stop] = data[ranges(starts[row:after], sizes[row:after])]
-        row, done = after, stop
-        check_time("reading features")
-    return found
+def _places(spans: Spans, lists: Any, size: int, reading: Reading) -> Any:
+    """Where the strings of lists begin and end."""
+    places, splits = np.empty((2, size), np.int64), lengths_to_splits(np.maximum(lists[2], 0))
+    for first, last in spans.parts():
+        reading.read_places(spans.buffer.array, lists, np.array([first, last]), splits, places)
+    return places
+
+
+def places_in_lists(spans: Spans, made: MadeBytes, reading: Reading) -> tuple[Any, Any, Any] | None:
+    """How many messages each list has, and where they begin and end; None unless all lists hold only these.
+
+    Args:
+        spans: The lists.
+        made: Counts the bytes of the places.
+        reading: The algorithms.
+    """
+    lists = _lists(spans, 0, reading)
+    _, _, counts, forms = lists
+    if forms.any():
+        return None
+    size = int(counts.sum())
+    made.add(_OF_PLACE * size)
+    return counts, *_places(spans, lists, size, reading)
 
 
 @contextmanager
@@ -121,118 +150,10 @@ def parsing(name: str) -> Iterator[None]:
         raise InvalidArgumentError(message) from None
 
 
-def _lists(data: Any, starts: Any, ends: Any, kind: int) -> tuple[tuple[Any, Any], Any]:
-    """Where the packed numbers or the strings stand; and which features are of another form."""
-    size, begin, fine = read_lengths(data, starts + 1)
-    fine &= (data[starts] == kind << 3 | 2) & (begin + size == ends)
-    if kind == 1 or not starts.size:
-        return (begin, ends), ~(fine & _are_strings(data, begin, ends, fine))
-    is_full = begin < ends
-    inside = np.minimum(begin, data.size - 2)
-    size, payload, ends_well = read_lengths(data, inside + 1)
-    is_packed = ends_well & (data[inside] == TAG_OF_BYTES) & (payload + size == ends)
-    if kind == 2:
-        is_packed &= size % 4 == 0
-    else:
-        is_packed &= data[np.minimum(ends, data.size) - 1] < 0x80
-        is_packed &= size > 0
-    return (np.where(is_full, payload, begin), ends), ~(fine & (is_packed | ~is_full))
-
-
-def _are_strings(data: Any, starts: Any, ends: Any, fine: Any) -> Any:
-    good = fine.copy()
-    active = np.flatnonzero(fine & (starts < ends))
-    cursor = starts.copy()
-    for turn in in_time(count(), SLOW):
-        if not active.size:
-            break
-        if turn > MANY_TURNS and active.size < MANY_TURNS:
-            good[active] = [_ends_well(data, int(cursor[row]), int(ends[row])) for row in active]
-            break
-        at = cursor[active]
-        size, begin, ends_well = read_lengths(data, at + 1)
-        stop = begin + size
-        right = ends_well & (data[at] == TAG_OF_BYTES) & (stop <= ends[active])
-        good[active[~right]] = False
-        cursor[active] = stop
-        active = active[right & (stop < ends[active])]
-    return good
-
-
-def _ends_well(data: Any, at: int, end: int) -> bool:
-    """Whether strings, and nothing else, stand between two places of a buffer."""
-    try:
-        return all(part[:2] == (1, 2) for part in in_time(fields(data, at, end)))
-    except WireError:
-        return False
-
-
-def _strings(buffer: Buffer, starts: Any, ends: Any) -> tuple[Any, Any]:
-    """How many strings each list has, and all of them."""
-    data = buffer.data
-    counts, begins, stops = _places_of_strings(buffer, starts, ends)
-    spans = in_time(zip(begins.tolist(), stops.tolist(), strict=True))
-    check_allocation(begins.shape, DataType.DT_STRING)
-    return counts, string_tensor(begins.shape, (data[a:b] for a, b in spans))
-
-
-def places_in_lists(spans: Spans, made: MadeBytes) -> tuple[Any, Any, Any] | None:
-    """How many messages each list has, and where they begin and end; None unless all lists hold only these.
-
-    Args:
-        spans: The lists.
-        made: Counts the bytes of the places.
-    """
-    array = spans.buffer.array
-    fine = _are_strings(array, spans.starts, spans.ends, np.ones(spans.starts.size, np.bool_))
-    if not fine.all():
-        return None
-    return _places_of_strings(spans.buffer, spans.starts, spans.ends, made)
-
-
-def _places_of_strings(
-    buffer: Buffer, starts: Any, ends: Any, made: MadeBytes | None = None
-) -> tuple[Any, Any, Any]:
-    """How many strings each list has, and where these begin and end."""
-    data, array = buffer
-    counts = np.zeros(starts.size, np.int64)
-    places: list[tuple[Any, Any, Any, Any]] = []
-    cursor, active = starts.copy(), np.flatnonzero(starts < ends)
-    for turn in in_time(count(), SLOW):
-        if not active.size:
-            break
-        if turn > MANY_TURNS and active.size < MANY_TURNS:
-            places += [_rest(data, row, turn, cursor, ends) for row in active.tolist()]
-            for rows, *_ in places[-active.size :]:
-                counts[rows[0]] += rows.size
-            break
-        if made is not None:
-            made.add(_OF_PLACE * active.size)
-        size, begin, _ = read_lengths(array, cursor[active] + 1)
-        places.append((active, np.full(active.size, turn), begin, begin + size))
-        counts[active] += 1
-        cursor[active] = begin + size
-        active = active[cursor[active] < ends[active]]
-    if not places:
-        return counts, *np.zeros((2, 0), np.int64)
-    rows, turns, begins, stops = (np.concatenate(part) for part in zip(*places, strict=True))
-    order = stable_order(rows, turns) if len(places) > 1 else slice(None)
-    return counts, begins[order], stops[order]
-
-
-def _rest(data: bytes, row: int, turn: int, cursor: Any, ends: Any) -> tuple[Any, Any, Any, Any]:
-    """The row, the turn, the begin and the end of each string that is left of a list."""
-    found = array_of("q")
-    for _, _, begin, stop in in_time(fields(data, int(cursor[row]), int(ends[row]))):
-        found.extend((begin, stop))
-    places = np.array(found, np.int64).reshape(-1, 2)
-    turns = turn + np.arange(len(places))
-    return np.full(len(places), row), turns, places[:, 0], places[:, 1]
-
-
 def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
     """The spans with the features of some examples written anew, in the usual form."""
-    starts, ends = spans.starts.copy(), spans.ends.copy()
+    places = spans.places.copy()
+    starts, ends = places
     data = spans.buffer.data
     pieces, size = [data], len(data)
     with parsing(name):
@@ -242,21 +163,22 @@ def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
             starts[i], ends[i] = size, size + len(feature)
             size += len(feature)
     check_bytes(size, "features")
-    return Spans(buffer_of(pieces), starts, ends)
+    return Spans(buffer_of(pieces), places)
 
 
 def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:
     """A feature whose numbers are packed, without other fields."""
-    parts, begin, stop = parts_of_list(data, start, end, kind)
-    content = data[begin:stop]
-    if kind != 1:
+    parts = parts_of_list(data, start, end, kind)
+    if kind == 1:
+        content = b"".join([b"\x0a" + varint(b - a) + data[a:b] for _, _, a, b in parts])
+    else:
         payload = packed_numbers(data, parts, kind)
         content = b"\x0a" + varint(len(payload)) + payload if payload else b""
     return bytes([kind << 3 | 2]) + varint(len(content)) + content
 
 
-def parts_of_list(data: bytes, start: int, end: int, kind: int) -> tuple[list[Part], int, int]:
-    """The fields of the list of values of a feature, and where the list begins and ends.
+def parts_of_list(data: bytes, start: int, end: int, kind: int) -> list[Part]:
+    """The fields of the list of values of a feature.
 
     Raises:
         WireError: it is no feature, of other values, or of strings and other fields.
@@ -271,7 +193,7 @@ def parts_of_list(data: bytes, start: int, end: int, kind: int) -> tuple[list[Pa
     parts = list(in_time(fields(data, begin, stop)))
     if kind == 1 and any(part[:2] != (1, 2) for part in parts):
         raise WireError("Parsing bytes_list failed")
-    return parts, begin, stop
+    return parts
 
 
 def packed_numbers(data: bytes, parts: list[Part], kind: int) -> bytes:
@@ -288,3 +210,7 @@ def packed_numbers(data: bytes, parts: list[Part], kind: int) -> bytes:
     if (kind == 2 and len(payload) % 4) or (kind == 3 and payload[-1:] >= b"\x80"):
         raise WireError("a list of numbers is cut off")
     return payload
+
+
+BY_COLUMNS = Reading(find_features, find_lists, read_floats, read_integers, read_places)
+"""The algorithms of NumPy."""

@@ -68,7 +68,7 @@ def _column_one_by_one(
 
 def _values(data: bytes, start: int, end: int, kind: int) -> Any:
     """The strings of a feature in a list, or its numbers in an array."""
-    parts, _, _ = parts_of_list(data, start, end, kind)
+    parts = parts_of_list(data, start, end, kind)
     if kind == 1:
         return [data[a:b] for _, _, a, b in parts]
     payload = np.frombuffer(packed_numbers(data, parts, kind), np.uint8)

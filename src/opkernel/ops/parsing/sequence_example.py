@@ -6,23 +6,21 @@ Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/example_parsing_ops.cc,
 core/util/example_proto_helper.cc, example_proto_fast_parsing.cc.
 """
 
-from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from opkernel.device.made_bytes import MadeBytes, making_bytes
-from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, from_attrs
+from opkernel.kernel import KernelRegistry, check_allocation, from_attrs
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import defined_shape
 from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
-from opkernel.ops.parsing.feature_spans import Spans
+from opkernel.ops.parsing.feature_steps import StepColumn, steps_of
 from opkernel.ops.parsing.feature_tensors import (
     Features,
     Outputs,
@@ -35,64 +33,10 @@ from opkernel.ops.parsing.feature_tensors import (
     sparse_of,
     transposed,
 )
-from opkernel.ops.parsing.features import Column, column_of, places_in_lists
-from opkernel.ops.parsing.wire import WireError, fields
-from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
+from opkernel.ops.parsing.features import BY_COLUMNS, Reading
+from opkernel.ops.ragged.gather_range import ranges
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
-
-_OF_STEP = 1 << 12
-"""The work of reading a step."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepColumn:
-    """The values of one feature list: how many steps each example has, and each step's values."""
-
-    name: str
-    steps: Any
-    """-1 where the list is missing."""
-    column: Column
-    """Of all steps of all examples."""
-
-    @property
-    def lengths(self) -> Any:
-        """The numbers of steps, 0 where the list is missing."""
-        return np.maximum(self.steps, 0)
-
-    def ragged(self, dtype: DataType) -> tuple[Any, Any, Any]:
-        """Values, splits of the examples and splits of the steps."""
-        outer = lengths_to_splits(self.lengths, dtype)
-        inner = lengths_to_splits(self.column.lengths, dtype)
-        return self.column.values, outer, inner
-
-
-def _steps_of(spans: Spans, dtype: DataType, name: str) -> StepColumn:
-    with making_bytes("feature lists") as made:
-        places = places_in_lists(spans, made) or _places_one_by_one(spans, name, made)
-    counts, begins, stops = places
-    steps = np.where(spans.starts >= 0, counts, -1)
-    features = Spans(spans.buffer, begins, stops)
-    return StepColumn(name, steps, column_of(features, dtype, name))
-
-
-def _places_one_by_one(spans: Spans, name: str, made: MadeBytes) -> tuple[Any, Any, Any]:
-    """As `places_in_lists`, of lists that may have other fields, too."""
-    counts, found = [], array("q")
-    clock = WorkClock("reading feature lists")
-    try:
-        for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True):
-            before = len(found)
-            for number, wire, a, b in fields(spans.buffer.data, start, end):
-                clock.spend(_OF_STEP)
-                if (number, wire) == (1, 2):
-                    found.extend((a, b))
-            made.add(8 * (len(found) - before))
-            counts.append((len(found) - before) // 2)
-    except WireError as error:
-        raise InvalidArgumentError(f"Could not parse feature list {name}: {error}") from None
-    begins, stops = np.array(found, np.int64).reshape(-1, 2).T
-    return np.array(counts, np.int64), begins, stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +102,7 @@ class Part(Features):
         self, records: Sequence[bytes], keys: Sequence[bytes], optional: Sequence[bool]
     ) -> Outputs:
         """As `outputs`, of feature lists; lengths after the dense ones, splits of examples and of steps."""
-        columns = columns_of(records, keys, self.types, 2, _steps_of)
+        columns = columns_of(records, keys, self.types, 2, steps_of, self.reading)
         sparse, dense, ragged = self.by_kind(columns)
         rows = [sparse_of(one.column.values, one.lengths, one.column.lengths) for one in sparse]
         lists = map(DenseFeatureList, self.dense, self.dense_shapes, optional)
@@ -174,9 +118,11 @@ def part_of(
     dense_shapes: Sequence[PartialTensorShape],
     ragged: Types = (),
     splits: Types = (),
+    reading: Reading = BY_COLUMNS,
 ) -> Part:
     """A part whose dense shapes must be defined."""
-    return Part(name, sparse, dense, list(map(defined_shape, dense_shapes)), ragged, splits)
+    shapes = list(map(defined_shape, dense_shapes))
+    return Part(name, sparse, dense, shapes, ragged, splits, reading)
 
 
 def list_of_one(outputs: Outputs) -> Outputs:
@@ -301,9 +247,9 @@ def _feature_lists(
     return part_of("feature_list", *types, feature_list_dense_shapes)
 
 
-@register_kernel(PARSE_SEQUENCE_EXAMPLE, factory=True)
 @from_attrs(context=_context, lists=_feature_lists)
 def parse_sequence_example(
+    reading: Reading,
     *,
     feature_list_dense_missing_assumed_empty: list[str],
     context_sparse_keys: list[str],
@@ -321,6 +267,7 @@ def parse_sequence_example(
     if not (any(numbers) or context.types or lists.types):
         # TensorFlow does not run a node that gives nothing.
         return lambda *_: ([],) * 9
+    context, lists = replace(context, reading=reading), replace(lists, reading=reading)
     context.check(Ncontext_sparse, Ncontext_dense)
     context.check_keys(context_sparse_keys, context_dense_keys)
     lists.check(Nfeature_list_sparse, Nfeature_list_dense)
@@ -342,8 +289,8 @@ def _encoded(keys: Sequence[str]) -> list[bytes]:
     return [key.encode("utf-8", "surrogateescape") for key in keys]
 
 
-@register_kernel(PARSE_SEQUENCE_EXAMPLE_V2, factory=True)
 def parse_sequence_example_v2(
+    reading: Reading,
     *,
     Ncontext_sparse: int,
     Tcontext_dense: list[DataType],
@@ -361,10 +308,10 @@ def parse_sequence_example_v2(
 ) -> Callable[..., Any]:
     of_context = context_sparse_types, Tcontext_dense, context_dense_shapes
     ragged = context_ragged_value_types, context_ragged_split_types
-    context = part_of("context", *of_context, *ragged)
+    context = part_of("context", *of_context, *ragged, reading)
     of_lists = feature_list_sparse_types, feature_list_dense_types, feature_list_dense_shapes
     ragged = feature_list_ragged_value_types, feature_list_ragged_split_types
-    lists = part_of("feature_list", *of_lists, *ragged)
+    lists = part_of("feature_list", *of_lists, *ragged, reading)
     context.check(Ncontext_sparse, len(Tcontext_dense))
     lists.check(Nfeature_list_sparse, Nfeature_list_dense)
     return partial(_parse_v2, context, lists)
@@ -399,9 +346,9 @@ def _parse_v2(
     return *of_one(of_context), *list_of_one(of_lists)
 
 
-@register_kernel(PARSE_SINGLE_SEQUENCE_EXAMPLE, factory=True)
 @from_attrs(context=_context, lists=_feature_lists)
 def parse_single_sequence_example(
+    reading: Reading,
     *,
     Ncontext_sparse: int,
     Ncontext_dense: int,
@@ -410,6 +357,7 @@ def parse_single_sequence_example(
     context: Part,
     lists: Part,
 ) -> Callable[..., Any]:
+    context, lists = replace(context, reading=reading), replace(lists, reading=reading)
     context.check(Ncontext_sparse, Ncontext_dense)
     lists.check(Nfeature_list_sparse, Nfeature_list_dense)
     return partial(_parse_single, context, lists)
@@ -438,3 +386,16 @@ def _parse_single(
     of_context = context.outputs(records, context_keys, context_dense_defaults)
     of_lists = lists.list_outputs(records, list_keys, optional)
     return *of_one(of_context)[:4], *list_of_one(of_lists)[:4]
+
+
+def register_sequence_examples(reading: Reading, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels that parse SequenceExample messages, which read them by these algorithms."""
+    for op, parser in (
+        (PARSE_SEQUENCE_EXAMPLE, parse_sequence_example),
+        (PARSE_SEQUENCE_EXAMPLE_V2, parse_sequence_example_v2),
+        (PARSE_SINGLE_SEQUENCE_EXAMPLE, parse_single_sequence_example),
+    ):
+        register_kernel(op, factory=True, registry=registry)(MethodType(parser, reading))
+
+
+register_sequence_examples(BY_COLUMNS)

@@ -118,7 +118,7 @@ def _some_varints(payload: Any, ends: Any) -> Any:
     return values.view(np.int64)
 
 
-def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, at: int, end: int) -> tuple[int, int]:
     """A varint and the place after it; WireError if it does not end."""
     value = shift = 0
     while at < end and shift < 70:
@@ -131,7 +131,7 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     raise WireError("a varint does not end" if shift < 70 else "a varint has more than ten bytes")
 
 
-def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+def fields(data: bytes | memoryview, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """The fields of a message: number, wire type, and where the value begins and ends.
 
     Raises:
