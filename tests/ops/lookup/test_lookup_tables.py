@@ -1,5 +1,6 @@
 """Lookup tables; expected values, errors and orders are TensorFlow's."""
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -318,3 +319,36 @@ def test_tables_in_sessions_and_by_reference() -> None:
         session.run([initialize, fill])
         assert session.run(found).tolist() == [11, -1]
         assert session.run([size, size_of_same]) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("key", "first", "checksum"),
+    [
+        (int64, [2999, 2995, 2994, 2990, 2989, 2988, 2985, 2983], 3993122070),
+        (string, [2998, 2996, 2991, 2988, 2985, 2983, 2978, 2977], 968790689),
+    ],
+)
+def test_the_order_of_many_keys(key: DataType, first: list[int], checksum: int) -> None:
+    numbers = [i * 7919 % 10007 - 5000 for i in range(3000)]
+    table = mutable(key, int64)
+    table.insert(numbers if key is int64 else [b"%d" % n for n in numbers], range(3000))
+    _, values = table.export()
+    assert values[:8] == first
+    assert zlib.crc32(np.array(values, "<i8").tobytes()) == checksum
+
+
+@pytest.mark.parametrize("step", [1, 10**14])
+def test_many_keys_that_repeat(step: int) -> None:
+    """A dict tells what is expected, of keys that stand close to each other or far apart."""
+    random, table, expected = np.random.default_rng(4), mutable(int64, int64), dict[int, int]()
+    for size in (9000, 3, 9000, 0, 20_000):
+        keys = (random.integers(-3000, 3000, size) * step).tolist()
+        values = random.integers(0, 10**9, size).tolist()
+        table.insert(keys, values)
+        expected.update(zip(keys, values, strict=True))
+        table.remove(keys[:40])
+        for one in keys[:40]:
+            expected.pop(one, None)
+        asked = [*range(-4000 * step, 4000 * step, step), -(2**63), 2**63 - 1]
+        assert table.find(asked, -1) == [expected.get(one, -1) for one in asked]
+        assert dict(zip(*table.export(), strict=True)) == expected

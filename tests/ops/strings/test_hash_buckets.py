@@ -11,7 +11,7 @@ from opkernel import raw_ops
 from opkernel.device import string_buffer
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.core.fingerprint import fingerprint64
-from opkernel.ops.lookup.hash_tables import hash_of_key
+from opkernel.ops.lookup.hash_map_order import hash_of_key
 from opkernel.ops.strings import hash_columns, hashes
 from opkernel.ops.strings.hashes import BY_COLUMNS
 

@@ -8,7 +8,7 @@ import pytest
 from opkernel.device.string_buffer import joined_strings
 from opkernel.libraries import is_installed
 from opkernel.opdef.core.fingerprint import fingerprint64
-from opkernel.ops.lookup.hash_tables import hash_of_key
+from opkernel.ops.lookup.hash_map_order import hash_of_key
 from opkernel.ops.strings import hash_columns
 from opkernel.providers.loops import hashes, loops_run
 

@@ -30,7 +30,7 @@ from opkernel.ops.files.reader_formats import TFRecordReader
 from opkernel.ops.files.whole_files import matching_paths
 from opkernel.ops.input_checks import require
 from opkernel.ops.libstdcxx_random import MersenneTwister64, shuffled
-from opkernel.ops.lookup.hash_tables import hash64
+from opkernel.ops.lookup.hash_map_order import hash64
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 

@@ -15,7 +15,8 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.input_checks import require
-from opkernel.ops.lookup.hash_tables import LookupInterface, hash_of_key
+from opkernel.ops.lookup.hash_map_order import hash_of_key
+from opkernel.ops.lookup.hash_tables import LookupInterface
 from opkernel.types import DataType, TensorShape
 
 _MIN_BUCKETS = 4

@@ -1,21 +1,18 @@
 """Tables: their common interface, and tables on a hash map: one that is filled once, and one that changes.
 
-The keys' hashes give the order of a C++ hash map.
-
 Source: TensorFlow core/framework/lookup_interface.{h,cc}, core/kernels/lookup_table_op.{h,cc},
-initializable_lookup_table.cc, core/lib/hash/hash.cc (tsl/platform); libstdc++ bits/hashtable.h,
-hashtable_c++0x.cc.
+initializable_lookup_table.cc.
 """
 
 import threading
-from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from itertools import compress, repeat
 from typing import Any, ClassVar
 
 import numpy as np
 
 from opkernel.device.made_bytes import making_bytes
-from opkernel.device.work_clock import WorkClock, in_time
+from opkernel.device.work_clock import in_time
 from opkernel.errors import (
     AbortedError,
     FailedPreconditionError,
@@ -25,6 +22,7 @@ from opkernel.errors import (
 from opkernel.kernel import ResourceBase, check_allocation
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.input_checks import require, require_equal
+from opkernel.ops.lookup.hash_map_order import HashMapOrder, order_in_map
 from opkernel.types import DataType, TensorShape
 
 Shape = tuple[int, ...]
@@ -129,130 +127,47 @@ def flat_keys(keys: Any) -> list[Any]:
     return flat
 
 
-Key = int | bytes
-
-_MASK = (1 << 64) - 1
-_SEED = 0xDECAFCAFFE
-_MULTIPLIER = 0xC6A4A7935BD1E995
-_SHIFT = 47
-_OF_WORD = 1 << 9
-"""The work that hashing eight bytes is."""
-
-_BUCKETS = (
-    *(13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229, 172933, 351061),
-    *(712697, 1447153, 2938679, 5967347, 12117689, 24607243, 49969847, 101473717, 206062531),
-)
-"""How many buckets a map has as it grows: each time the next prime of a list, from twice as many."""
-
-
-def hash_of_key(key: Key | tuple[Key, ...]) -> int:
-    """The hash of a key: integers stand for themselves, strings are hashed by Hash64."""
-    if isinstance(key, int):
-        return key & _MASK
-    if isinstance(key, bytes):
-        return hash64(key)
-    combined = 0
-    for part in key:
-        combined ^= (
-            hash_of_key(part) + 0x9E3779B97F4A7800 + (combined << 10) + (combined >> 4) & _MASK
-        )
-    return combined
-
-
-def hash64(data: bytes, seed: int = _SEED) -> int:
-    """MurmurHash64A, an int in [0, 2**64); the seed is one, too."""
-    whole = len(data) - len(data) % 8
-    h = seed ^ len(data) * _MULTIPLIER & _MASK
-    for at in in_time(range(0, whole, 8), _OF_WORD):
-        k = int.from_bytes(data[at : at + 8], "little") * _MULTIPLIER & _MASK
-        h = (h ^ (k ^ k >> _SHIFT) * _MULTIPLIER & _MASK) * _MULTIPLIER & _MASK
-    if whole < len(data):
-        h = (h ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
-    h = (h ^ h >> _SHIFT) * _MULTIPLIER & _MASK
-    return h ^ h >> _SHIFT
-
-
-class HashMapOrder:
-    """The order in which a `std::unordered_map` of libstdc++ gives its keys.
-
-    The map is one linked list, in which the keys of a bucket stand together. A new key goes before the
-    other keys of its bucket; the first key of a bucket goes to the front.
-
-    Args:
-        keys: The keys to begin with, in the order in which they came.
-    """
-
-    def __init__(self, keys: Iterable[Key] = ()) -> None:
-        self._next: dict[Key | None, Key | None] = {None: None}  # of None, the front
-        self._before: dict[int, Key | None] = {}  # for each bucket, the key before it
-        self._num_buckets = 1
-        for key in in_time(keys):
-            self.insert(key)
-
-    def __len__(self) -> int:
-        return len(self._next) - 1
-
-    def __iter__(self) -> Iterator[Key]:
-        key = self._next[None]
-        while key is not None:
-            yield key
-            key = self._next[key]
-
-    def insert(self, key: Key) -> None:
-        """Add a key that is not there."""
-        if self._num_buckets == 1 or len(self) + 1 > self._num_buckets:
-            self._grow()
-        self._link(key)
-
-    def erase(self, key: Key) -> None:
-        """Take out a key that is there."""
-        bucket = self._bucket(key)
-        before = self._before[bucket]
-        is_first = self._next[before] == key
-        clock = WorkClock("looking for a key")
-        while self._next[before] != key:
-            clock.spend(_OF_WORD)
-            before = self._next[before]
-        after = self._next.pop(key)
-        self._next[before] = after
-        if after is not None and self._bucket(after) != bucket:
-            self._before[self._bucket(after)] = before
-        if is_first and (after is None or self._bucket(after) != bucket):
-            del self._before[bucket]
-
-    def _bucket(self, key: Key) -> int:
-        return hash_of_key(key) % self._num_buckets
-
-    def _link(self, key: Key) -> None:
-        bucket = self._bucket(key)
-        if bucket in self._before:
-            before = self._before[bucket]
-            self._next[key], self._next[before] = self._next[before], key
-            return
-        front = self._next[None]
-        self._next[key], self._next[None] = front, key
-        self._before[bucket] = None
-        if front is not None:
-            self._before[self._bucket(front)] = key
-
-    def _grow(self) -> None:
-        """Distribute the keys, in the present order, among more buckets."""
-        wanted = max(12, 2 * self._num_buckets, len(self) + 2)
-        keys = list(self)
-        self._num_buckets = next(n for n in (*_BUCKETS, wanted | 1) if n >= wanted)
-        self._next, self._before = {None: None}, {}
-        for key in keys:
-            self._link(key)
-
-
 _AT_ONCE = 1 << 12
 """So many keys are looked up or added at once."""
+_SPREAD = 8
+"""An array from the least key to the greatest may have so many times as many elements as there are keys."""
 _OF_KEY = 150
 """The bytes that a key takes as a value of Python, and in a dict."""
 
 
 def _making_keys(count: int) -> AbstractContextManager[object]:
     return making_bytes("keys of a table", _OF_KEY * count)
+
+
+class _IntegerIndex:
+    """Finds the rows of many integers at once: in an array from the least key to the greatest, or by binary search.
+
+    Args:
+        rows: The row of each key; one at least.
+    """
+
+    def __init__(self, rows: dict[int, int]) -> None:
+        keys = np.fromiter(rows, np.int64, len(rows))
+        found = np.fromiter(rows.values(), np.int64, len(rows))
+        low, high = int(keys.min()), int(keys.max())
+        self._low, self._high = np.int64(low), np.int64(high)
+        self._is_dense = high - low <= _SPREAD * (len(rows) + _AT_ONCE)
+        if self._is_dense:
+            self._rows = np.full(high - low + 1, -1, np.int64)
+            self._rows[keys - low] = found
+        else:
+            order = keys.argsort()
+            self._keys, self._rows = keys[order], found[order]
+
+    def rows_of(self, keys: Any) -> Any:
+        """The rows of keys, -1 of those that are not there."""
+        keys = keys.astype(np.int64, copy=False)
+        if self._is_dense:
+            inside = np.clip(keys, self._low, self._high)
+            rows = self._rows[inside - self._low]
+            return rows if (inside == keys).all() else np.where(inside == keys, rows, -1)
+        at = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
+        return np.where(self._keys[at] == keys, self._rows[at], -1)
 
 
 class MutableHashTable(LookupInterface):
@@ -269,7 +184,9 @@ class MutableHashTable(LookupInterface):
         self._rows: dict[Any, int] = {}
         self._values = zeros((0, *value_shape), value_dtype)
         self._free: list[int] = []
-        self._order: HashMapOrder | None = None  # known once somebody has asked for it
+        self._num_rows = 0  # of keys, and free
+        self._order: HashMapOrder | None = None  # known once a key was removed
+        self._index: _IntegerIndex | None = None  # of the rows; not known where they changed
 
     def memory_used(self) -> int:
         """The bytes of the values."""
@@ -281,29 +198,49 @@ class MutableHashTable(LookupInterface):
 
     def find(self, keys: Any, default: Any) -> Any:
         dtype = self.value_dtype
-        found = zeros(check_allocation((keys.size, *self.value_shape), dtype), dtype)
+        shape = check_allocation((keys.size, *self.value_shape), dtype)
         with self._lock:
-            get = self._rows.get
-            found_rows = (
-                get(key, -1)
-                for start in in_time(range(0, keys.size, _AT_ONCE), _AT_ONCE << 8)
-                for key in flat_keys(keys.reshape(-1)[start : start + _AT_ONCE])
-            )
-            rows = np.fromiter(found_rows, np.int64, keys.size)
+            rows = self._rows_of(keys.reshape(-1))
             is_there = rows >= 0
+            if is_there.all():
+                return self._values[rows].reshape(keys.shape + self.value_shape)
+            found = zeros(shape, dtype)
             found[is_there] = self._values[rows[is_there]]
         per_key = default.shape != self.value_shape
         found[~is_there] = default.reshape(found.shape)[~is_there] if per_key else default
         return found.reshape(keys.shape + self.value_shape)
 
+    def _rows_of(self, keys: Any) -> Any:
+        """The rows of keys, -1 of those that the table lacks."""
+        rows = np.empty(keys.size, np.int64)
+        for start in in_time(range(0, keys.size, _AT_ONCE), _AT_ONCE << 8):
+            some = slice(start, start + _AT_ONCE)
+            index = self._index_for(keys)
+            rows[some] = index.rows_of(keys[some]) if index else self._known_rows(keys[some])
+        return rows
+
+    def _index_for(self, keys: Any) -> _IntegerIndex | None:
+        """The index of the keys of the table, if it can look for these and there are enough to make it for."""
+        if keys.dtype not in (np.int32, np.int64) or not self._rows:
+            return None
+        if self._index is None and keys.size > len(self._rows) >> 2:
+            self._index = _IntegerIndex(self._rows)
+        return self._index
+
+    def _known_rows(self, keys: Any) -> Any:
+        return np.fromiter(map(self._rows.get, keys.tolist(), repeat(-1)), np.int64, len(keys))
+
     def insert(self, keys: Any, values: Any) -> None:
         with self._lock, _making_keys(keys.size):
-            self._insert(flat_keys(keys), values.reshape(-1, *self.value_shape))
+            self._insert(keys.reshape(-1), values.reshape(-1, *self.value_shape))
 
     def remove(self, keys: Any) -> None:
         with self._lock, _making_keys(keys.size + len(self._rows)):
-            order = self._known_order()
+            if self._order is None:
+                self._order = HashMapOrder(self._rows)
+            order = self._order
             for key in in_time(flat_keys(keys)):
+                self._index = None
                 row = self._rows.pop(key, None)
                 if row is not None:
                     self._free.append(row)
@@ -311,48 +248,70 @@ class MutableHashTable(LookupInterface):
 
     def import_values(self, keys: Any, values: Any) -> None:
         with self._lock, _making_keys(keys.size):
-            before = self._rows, self._free, self._order, self._values
-            self._rows, self._free, self._order = {}, [], None
+            before = self._rows, self._free, self._num_rows, self._order, self._values
+            self._rows, self._free, self._num_rows, self._order = {}, [], 0, None
+            self._index = None
             self._values = zeros((0, *self.value_shape), self.value_dtype)
             try:
-                self._insert(flat_keys(keys), values.reshape(-1, *self.value_shape))
+                self._insert(keys.reshape(-1), values.reshape(-1, *self.value_shape))
             except BaseException:
-                self._rows, self._free, self._order, self._values = before
+                self._rows, self._free, self._num_rows, self._order, self._values = before
+                self._index = None
                 raise
 
     def export_values(self) -> tuple[Any, Any]:
         with self._lock, _making_keys(len(self._rows)):
-            keys = list(self._known_order())
+            keys = [*(self._rows if self._order is None else self._order)]
             check_allocation((len(keys), *self.value_shape), self.value_dtype)
             rows = np.fromiter(map(self._rows.__getitem__, in_time(keys)), np.int64, len(keys))
             array = np.empty(len(keys), self.key_dtype.numpy_dtype)
             array[:] = keys
+            if self._order is None:
+                order = order_in_map(keys)
+                array, rows = array[order], rows[order]
             return array, self._values[rows]
 
-    def _insert(self, keys: list[Any], values: Any) -> None:
+    def _insert(self, keys: Any, values: Any) -> None:
         """Add keys with values, some at a time: where time is up, the first ones are there."""
         for start in in_time(range(0, len(keys), _AT_ONCE), _AT_ONCE << 10):
             some = slice(start, start + _AT_ONCE)
-            rows = [self._row(key) for key in keys[some]]
-            missing = len(self._rows) + len(self._free) - len(self._values)
+            rows = self._rows_to_set(keys[some])
+            missing = self._num_rows - len(self._values)
             if missing > 0:
                 self._grow(missing)
             self._values[rows] = values[some]
 
-    def _known_order(self) -> HashMapOrder:
-        if self._order is None:
-            self._order = HashMapOrder(self._rows)
-        return self._order
+    def _rows_to_set(self, keys: Any) -> Any:
+        """The rows of keys, new ones included."""
+        index = self._index_for(keys)
+        if index is None:
+            return self._added_rows(keys.tolist())
+        rows = index.rows_of(keys)
+        is_new = rows < 0
+        if is_new.any():
+            rows[is_new] = self._added_rows(keys[is_new].tolist())
+        return rows
 
-    def _row(self, key: Any) -> int:
-        """The row of a key, which is given one if it is new."""
-        row = self._rows.get(key)
-        if row is None:
-            row = self._free.pop() if self._free else len(self._rows)
-            self._rows[key] = row
-            if self._order is not None:
+    def _added_rows(self, keys: list[Any]) -> Any:
+        """The rows of keys; new ones are given rows that are free, and then further ones."""
+        spare = self._free[: -len(keys) - 1 : -1]
+        after = self._num_rows
+        further = range(after, after + len(keys) - len(spare))
+        self._index = None
+        self._num_rows = further.stop
+        del self._free[len(self._free) - len(spare) :]
+        offered = np.array([*spare, *further], np.int64)
+        given = map(self._rows.setdefault, keys, offered.tolist())
+        rows = np.fromiter(given, np.int64, len(keys))
+        is_new = rows == offered
+        if not is_new.all():
+            self._num_rows = max(after, int(rows.max(initial=-1)) + 1)
+            left = offered[~is_new]
+            self._free += left[left < self._num_rows].tolist()[::-1]
+        if self._order is not None:
+            for key in compress(keys, is_new.tolist()):
                 self._order.insert(key)
-        return row
+        return rows
 
     def _grow(self, missing: int) -> None:
         """Add rows: as many as are missing, or as many as there are."""
@@ -392,7 +351,7 @@ class HashTable(MutableHashTable):
         require(keys.size, "keys and values cannot be empty tensors.")
         with self._lock:
             if not self._is_initialized:
-                self._fill(flat_keys(keys), values.reshape(-1))
+                self._fill(keys.reshape(-1), values.reshape(-1))
                 self._is_initialized = True
             elif keys.size != self.size:
                 raise FailedPreconditionError("Table was already initialized with different data.")
@@ -402,14 +361,15 @@ class HashTable(MutableHashTable):
             raise AbortedError("HashTable is not initialized.")
         return super().export_values()
 
-    def _fill(self, keys: list[Any], values: Any) -> None:
-        if not self._rows and len({*keys}) == len(keys):
+    def _fill(self, keys: Any, values: Any) -> None:
+        texts = flat_keys(keys)
+        if not self._rows and len({*texts}) == len(texts):
             self._insert(keys, values)
             return
-        for key, value in zip(in_time(keys), values, strict=True):
+        for at, (key, value) in enumerate(zip(in_time(texts), values, strict=True)):
             row = self._rows.get(key)
             if row is None:
-                self._insert([key], np.array([value], self._values.dtype))
+                self._insert(keys[at : at + 1], values[at : at + 1])
             elif self._values[row] != value:
                 raise FailedPreconditionError(
                     f"HashTable has different value for same key. Key {_text(key)} has "

@@ -1,7 +1,7 @@
 """The hashes of strings by NumPy: FarmHash's Fingerprint64, MurmurHash64A and SipHash.
 
 All strings of one length are hashed at once, as columns of their bytes. `opdef.core.fingerprint` and
-`lookup.hash_tables` hash single strings.
+`lookup.hash_map_order` hash single strings.
 
 Source: TensorFlow tsl/platform/fingerprint.h, tsl/platform/hash.cc, core/lib/strong_hash (SipHash of the HighwayHash
 library).
