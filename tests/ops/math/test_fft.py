@@ -124,7 +124,22 @@ def test_numpy_stands_in_with_a_warning(monkeypatch: pytest.MonkeyPatch, caplog:
     fft._fft_library.cache_clear()
     libraries.warn_of_fallback.cache_clear()
     monkeypatch.setattr(fft, "library_or_none", lambda name: None)
-    raw_ops.FFT(input=np.ones(2, np.complex64))
-    raw_ops.FFT(input=np.ones(2, np.complex64))
+    raw_ops.FFT(input=np.ones(3, np.complex64))
+    raw_ops.FFT(input=np.ones(3, np.complex64))
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "opkernel[scipy]" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_few_numbers_are_transformed_as_many(monkeypatch: Any, name: str, dtype: Any) -> None:
+    """NumPy transforms few, SciPy many: to the same bits."""
+    pytest.importorskip("scipy")
+    for length in (1, 2, 5, 8, 12, 64, 100, 1024):
+        x = (RNG.standard_normal((3, length)) + 1j * RNG.standard_normal((3, length))).astype(dtype)
+        x = x.real.copy() if name == "rfft" else x
+        found = []
+        for few in (0, x.size):
+            monkeypatch.setattr(fft, "_FEW", few)
+            found.append(fft._transform(name, x, length))
+        np.testing.assert_array_equal(*found, strict=True)

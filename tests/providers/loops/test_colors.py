@@ -18,7 +18,7 @@ def colours() -> Array:
     draw = np.random.default_rng(0)
     pixels = draw.integers(0, 4, (3, 40, 50, 3)).astype(np.float32) / 3
     pixels[1] = draw.random((40, 50, 3))
-    odd = np.float32([np.nan, np.inf, -np.inf, -1, 1e-40, -0.0, 0, 1e30])
+    odd = np.array([np.nan, np.inf, -np.inf, -1, 1e-40, -0.0, 0, 1e30], np.float32)
     where = draw.random((40, 50, 3)) < 0.3
     pixels[2][where] = draw.choice(odd, where.sum())
     return pixels
@@ -45,7 +45,7 @@ def test_forms_of_hue_and_saturation(op: str, amount: float) -> None:
 
 
 def test_hue_goes_around() -> None:
-    colour = np.float32([[[0.8, 0.5, 0.2]]])
+    colour = np.array([[[0.8, 0.5, 0.2]]], np.float32)
     for sixths, order in ((2, [1, 2, 0]), (4, [2, 0, 1]), (6, [0, 1, 2])):
         for found in forms_of("AdjustHue", colour, sixths / 6):
             np.testing.assert_allclose(found[..., order], colour, atol=1e-6)

@@ -331,7 +331,7 @@ def interpolate_bilinear(images: Array, neighbours: Array, fractions: Array, out
         out: [images, height, width, channels], float32.
     """
     rows, columns = (
-        Linear(*neighbours[:, own], fractions[own])
+        Linear(neighbours[0, own], neighbours[1, own], fractions[own])
         for own in (slice(0, out.shape[1]), slice(out.shape[1], None))
     )
     out[...] = interpolated_at(images, rows, columns)

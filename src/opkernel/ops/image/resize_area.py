@@ -60,7 +60,7 @@ def area(size: int, output: int, align_corners: bool) -> Area:
     return Area(np.clip(indices, 0, size - 1), weights, starts)
 
 
-ResizeByArea = Callable[[Any, Any, Any, Any, Any], Any]
+ResizeByArea = Callable[[Any, Any, Any, Any, Any, Any], Any]
 """A function as `resize_by_area`."""
 
 
@@ -101,17 +101,17 @@ def register_resize_area(resize: ResizeByArea, registry: KernelRegistry | None =
     def resize_area(images: Any, size: Any, *, align_corners: bool) -> Any:
         height, width = output_size(images, size, DataType.DT_FLOAT)
         batch, *old, channels = images.shape
-        covered, at = np.float32(1), []
-        for before, after in zip(old, (height, width), strict=True):
-            covered = covered * scale(before, after, align_corners)
-            at.append(area(before, after, align_corners))
-        indices, weights = (np.concatenate(part) for part in list(zip(*at, strict=True))[:2])
-        offset = len(at[0].indices)
-        starts = np.concatenate([at[0].starts, at[1].starts + offset, [len(indices)]])
+        sizes = list(zip(old, (height, width), strict=True))
+        rows, columns = (area(before, after, align_corners) for before, after in sizes)
+        factor = 1 / np.prod([scale(*pair, align_corners) for pair in sizes], dtype=np.float32)
+        indices = np.concatenate([rows.indices, columns.indices])
+        weights = np.concatenate([rows.weights, columns.weights])
+        offset = len(rows.indices)
+        starts = np.concatenate([rows.starts, columns.starts + offset, [len(indices)]])
         x = np.ascontiguousarray(images, np.float32)
         out = np.empty((batch, height, width, channels), np.float32)
         for some in some_images(x, out):
-            resize(x[some], indices, weights, starts, 1 / covered, out[some])
+            resize(x[some], indices, weights, starts, factor, out[some])
         return out
 
     register_kernel(

@@ -170,7 +170,7 @@ def add_bilinear_shares(grads: Array, neighbours: Array, fractions: Array, out: 
             neighbours[:, height:], weights[:, height:, np.newaxis], strict=True
         )
     )
-    out[...] = _collect(shares, *out.shape[1:3], as_dtype(out.dtype))
+    out[...] = _collect(shares, out.shape[1], out.shape[2], as_dtype(out.dtype))
 
 
 def register_resize_bilinear_grad(

@@ -1,7 +1,7 @@
 """Fourier transforms of the last one, two or three dimensions, and gradients.
 
 SciPy (the extra `scipy`) transforms one axis after the other, the last one first, which gives TensorFlow's
-bits. NumPy stands in for it.
+bits. NumPy transforms little that it gives the same bits for, and stands in for SciPy.
 
 Source: TensorFlow core/ops/spectral_ops.cc, core/kernels/fft_ops.cc, python/ops/signal/fft_ops.py, which has
 those of real transforms of three dimensions not.
@@ -26,6 +26,25 @@ from opkernel.types import DataType
 
 _COMPLEX = "Tcomplex: {complex64, complex128} = DT_COMPLEX64"
 _REAL = "Treal: {float, double} = DT_FLOAT"
+
+
+_FEW = 1 << 15
+"""Up to so many numbers NumPy transforms them sooner than SciPy is imported, where it gives the same bits."""
+
+
+def _transform(name: str, rows: Any, length: int, **sizes: int) -> Any:
+    """The transform `name` of rows, of which each has `length` numbers before or after it.
+
+    NumPy transforms float forward in double, but not where it divides by the length, which can be undone for powers of
+    2.
+    """
+    is_single = rows.dtype.char in "fF" and name in ("fft", "rfft")
+    if rows.size <= _FEW and not (is_single and length & (length - 1)):
+        function = getattr(np.fft, name)
+        if not is_single:
+            return function(rows, axis=-1, **sizes)
+        return function(rows, axis=-1, norm="forward") * np.float32(length)
+    return getattr(_fft_library(), name)(rows, axis=-1, **sizes)
 
 
 @cache
@@ -58,9 +77,8 @@ def _real_transform_shape(c: InferenceContext, rank: int, forward: bool) -> None
 def _along_axes(name: str, tensor: Any, axes: Sequence[int]) -> Any:
     if not tensor.size:
         return tensor.copy()
-    transform = getattr(_fft_library(), name)
     for axis in axes:
-        tensor = _along(transform, tensor, axis)
+        tensor = _along(partial(_transform, name, length=tensor.shape[axis]), tensor, axis)
     return tensor
 
 
@@ -68,7 +86,7 @@ def _along(transform: Callable[..., Any], tensor: Any, axis: int) -> Any:
     """The transform along one axis, for some of the other places at a time."""
     last = np.moveaxis(tensor, axis, -1)
     rows = last.reshape(-1, last.shape[-1])
-    found = by_rows(lambda some: transform(some, axis=-1), rows)
+    found = by_rows(transform, rows)
     return np.moveaxis(found.reshape(*last.shape[:-1], found.shape[-1]), -1, axis)
 
 
@@ -124,7 +142,7 @@ def _rfft(tensor: Any, fft_length: Any, rank: int, dtype: DataType) -> Any:
     shape = (*tensor.shape[:-rank], *lengths[:-1], half)
     if not part.size or not half:
         return np.zeros(check_allocation(shape, dtype), dtype.numpy_dtype)
-    found = _along(_fft_library().rfft, part, -1)
+    found = _along(partial(_transform, "rfft", length=lengths[-1]), part, -1)
     return _along_axes("fft", found, range(-2, -rank - 1, -1))
 
 
@@ -136,7 +154,8 @@ def _irfft(tensor: Any, fft_length: Any, rank: int, dtype: DataType) -> Any:
     if not part.size or not lengths[-1]:
         return np.zeros(check_allocation(shape, dtype), dtype.numpy_dtype)
     part = _along_axes("ifft", part, range(-2, -rank - 1, -1))
-    return _along(partial(_fft_library().irfft, n=lengths[-1]), part, -1)
+    length = lengths[-1]
+    return _along(partial(_transform, "irfft", length=length, n=length), part, -1)
 
 
 def _register_complex(name: str, transform: str, rank: int) -> None:

@@ -45,6 +45,8 @@ from opkernel.types import (
 
 _GATHERED = 1 << 20
 """How many products NumPy makes at once."""
+_FEW = 1 << 14
+"""Up to so many products NumPy adds in order sooner than SciPy is imported; complex ones it rounds otherwise."""
 
 
 def row_pointers(rows: Any, count: int) -> Any:
@@ -65,6 +67,10 @@ def sparse_times_dense(rows: Any, columns: Any, values: Any, dense: Any, count: 
     if (rows[1:] < rows[:-1]).any():
         order = stable_order(rows)
         rows, columns, values = rows[order], columns[order], values[order]
+    if values.dtype.kind != "c" and len(rows) * dense.shape[1] <= _FEW:
+        product = np.zeros((count, dense.shape[1]), dense.dtype)
+        np.add.at(product, rows, values[:, None] * dense[columns])
+        return product
     sparse = library_or_none("scipy.sparse")
     if sparse is None:
         warn_of_fallback("scipy", "NumPy multiplies sparse matrices; the last bits of sums differ")

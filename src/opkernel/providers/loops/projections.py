@@ -19,10 +19,10 @@ def _reflected(at: np.float32, size: int) -> np.float32:
     twice = np.float32(2 * size)
     if at < 0:
         at = twice * np.trunc(-at / twice) + at
-        return at + twice if at < -size else -at - np.float32(1)
+        return np.float32(at + twice if at < -size else -at - np.float32(1))
     if at > size - 1:
         at = at - twice * np.trunc(at / twice)
-        return twice - at - np.float32(1) if at >= size else at
+        return np.float32(twice - at - np.float32(1) if at >= size else at)
     return at
 
 
@@ -31,9 +31,9 @@ def _wrapped(at: np.float32, size: int) -> np.float32:
     """Abcd continues as abcd on both sides."""
     last = np.float32(size - 1)
     if at < 0:
-        return at + np.float32(size) * (np.trunc(-at / last) + np.float32(1))
+        return np.float32(at + np.float32(size) * (np.trunc(-at / last) + np.float32(1)))
     if at > last:
-        return at - np.float32(size) * np.trunc(at / last)
+        return np.float32(at - np.float32(size) * np.trunc(at / last))
     return at
 
 
