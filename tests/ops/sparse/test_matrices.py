@@ -5,6 +5,7 @@ import pytest
 
 import opkernel
 from opkernel import errors, raw_ops
+from opkernel.ops.sparse import matrix
 from opkernel.types import as_dtype, tensor_from_proto, tensor_to_proto
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
@@ -215,3 +216,18 @@ def test_gradient_of_a_sparse_product_without_entries_is_zero():
         dense = raw_ops.CSRSparseMatrixToDense(sparse_input=product, type="float")
         (gradient,) = opkernel.gradients(dense, values)
         assert opkernel.Session(graph).run(gradient).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_few_products_are_added_as_many(monkeypatch, dtype):
+    """NumPy adds few, SciPy many: in the order of the entries, to the same bits."""
+    pytest.importorskip("scipy")
+    draw = np.random.default_rng(0)
+    rows, columns = draw.integers(0, 9, 200), draw.integers(0, 7, 200)
+    values = (draw.standard_normal(200) * 100).astype(dtype)
+    dense = (draw.standard_normal((7, 5)) * 100).astype(dtype)
+    found = []
+    for few in (0, 1000):
+        monkeypatch.setattr(matrix, "_FEW", few)
+        found.append(matrix.sparse_times_dense(rows, columns, values, dense, 9))
+    np.testing.assert_array_equal(*found, strict=True)
