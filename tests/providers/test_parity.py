@@ -44,7 +44,13 @@ GIVEN: dict[str, dict[str, Any]] = {
 """What drawn calls would hardly hit."""
 DRAWN_IN_VAIN = {
     "CTCLoss",
+    "CropAndResizeGradBoxes",
+    "Dilation2DBackpropFilter",
+    "Dilation2DBackpropInput",
+    "DrawBoundingBoxesV2",
     "ExperimentalParseExampleDataset",
+    "FractionalAvgPoolGrad",
+    "FractionalMaxPoolGrad",
     "ParseExampleDataset",
     "ParseExampleDatasetV2",
     "ParseExampleV2",

@@ -54,7 +54,7 @@ LOOPS = KernelProvider(
         f"{__name__}.loops.crops": ("CropAndResize",),
         f"{__name__}.loops.depthwise": ("Depthwise", "_FusedDepthwise"),
         f"{__name__}.loops.colors": ("AdjustContrastv2", "AdjustHue", "AdjustSaturation"),
-        f"{__name__}.loops.resizing": ("ResizeArea", "ResizeBilinear"),
+        f"{__name__}.loops.resizing": ("ResizeArea", "ResizeBicubic", "ResizeBilinear"),
         f"{__name__}.loops.projections": ("ImageProjectiveTransform",),
         f"{__name__}.loops.multinomial": ("Multinomial", "StatelessMultinomial"),
         f"{__name__}.loops.outlines": ("DrawBoundingBoxes",),

@@ -51,6 +51,17 @@ def test_bilinear(dtype: str, shape: tuple[int, ...], size: tuple[int, int]) -> 
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("size", SIZES)
+def test_bicubic(dtype: str, shape: tuple[int, ...], size: tuple[int, int]) -> None:
+    x = images(shape, dtype)
+    for attrs in ({}, {"align_corners": True}, {"half_pixel_centers": True}):
+        first, *others = forms_of("ResizeBicubic", images=x, size=size, **attrs)
+        for other in others:
+            np.testing.assert_array_equal(other, first, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("size", SIZES)
 def test_area(dtype: str, shape: tuple[int, ...], size: tuple[int, int]) -> None:
     x = images(shape, dtype)
     first, *others = forms_of("ResizeArea", images=x, size=size)

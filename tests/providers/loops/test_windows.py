@@ -110,6 +110,7 @@ def test_outlines(depth: int) -> None:
     boxes[0, 0, 0], boxes[1, 1] = np.nan, [0.9, 0.1, 0.2, 0.5]
     (found,) = forms_agree("DrawBoundingBoxes", images=images, boxes=boxes)
     assert (found != images).any()
+    forms_agree("DrawBoundingBoxesV2", images=images, boxes=boxes, colors=images[0, :4, 0])
     forms_agree("DrawBoundingBoxes", images=images[:, :0], boxes=boxes + 10)
 
 

@@ -1,4 +1,4 @@
-"""Resizing of images: bilinear, bicubic, and to the nearest pixel.
+"""Resizing of images: bilinear, and to the nearest pixel.
 
 Images are [batch, height, width, channels]; `size` is the new height and width.
 
@@ -23,7 +23,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import KernelRegistry, check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
 from opkernel.ops.input_checks import require, require_equal, require_rank, require_vector
-from opkernel.ops.registration import REAL_NUMBERS, WIDE_FLOATS, register_kernel
+from opkernel.ops.registration import REAL_NUMBERS, register_kernel
 from opkernel.types import Array, DataType, as_dtype
 
 __all__ = [
@@ -237,9 +237,6 @@ RESIZE_BILINEAR = declare_resizing(
     "Resize images; each new pixel is interpolated between four old ones.",
     f"T: {{{_INTEGER_SPEC}, bfloat16, half, float, double, bfloat16}}",
 )
-RESIZE_BICUBIC = declare_resizing(
-    "ResizeBicubic", "Resize images; each new pixel is interpolated between sixteen old ones."
-)
 RESIZE_NEAREST_NEIGHBOR = declare_resizing(
     "ResizeNearestNeighbor", "Resize images; each new pixel is the nearest old one.", output="T"
 )
@@ -375,33 +372,6 @@ def register_resize_bilinear(
 register_resize_bilinear(interpolate_bilinear)
 
 
-@register_kernel(RESIZE_BICUBIC, types=_REGISTERED, host_memory=["size"], factory=True)
-def resize_bicubic(
-    *, align_corners: bool, half_pixel_centers: bool, xp: Any
-) -> Callable[[Any, Any], Any]:
-    check_alignment(align_corners, half_pixel_centers)
-
-    def interpolate(x: Any, at: Cubic, axis: int) -> Any:
-        def part(some: slice) -> Any:
-            total: Any = 0
-            for indices, weights in zip(at.indices[:, some], at.weights[:, some], strict=True):
-                pixels = xp.take(x, xp.asarray(indices), axis=axis)
-                total = total + pixels * xp.asarray(spread_along(weights, axis, x.shape[3]))
-            return total
-
-        return in_parts(x, axis, at.indices.shape[1], part) if xp is np else part(slice(None))
-
-    def kernel(images: Any, size: Any) -> Any:
-        height, width = output_size(images, size, DataType.DT_FLOAT)
-        result = images.astype(np.float32)
-        for axis, output in ((1, height), (2, width)):
-            at = cubic(images.shape[axis], output, align_corners, half_pixel_centers)
-            result = interpolate(result, at, axis)
-        return result
-
-    return kernel
-
-
 @register_kernel(RESIZE_NEAREST_NEIGHBOR, types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_nearest_neighbor(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType, xp: Any
@@ -430,11 +400,3 @@ def resize_nearest_neighbor_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradi
 @g.register_gradient("ResizeBilinear")
 def resize_bilinear_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return g.nodes.ResizeBilinearGrad(grad, op.inputs[0], **g.attrs_of(op, *_ATTRS)), None
-
-
-@g.register_gradient("ResizeBicubic")
-def resize_bicubic_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    image = op.inputs[0]
-    if image.dtype not in WIDE_FLOATS:
-        return None, None
-    return g.nodes.ResizeBicubicGrad(grad, image, **g.attrs_of(op, *_ATTRS)), None

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from opkernel.ops.image import resize, resize_area, resize_grad
+from opkernel.ops.image import resize, resize_area, resize_bicubic, resize_grad
 from opkernel.ops.registration import WIDE_FLOATS
 from opkernel.providers import LOOPS
 from opkernel.providers.loops.compiled_loop import loop, part_of_loops
@@ -137,8 +137,38 @@ def resize_by_area(
             out[n, i] *= factor
 
 
+@part_of_loops
+def _mix_lines(lines: Array, places: Array, weights: Array, line: Array) -> None:
+    """Fill a line with the mean of four others."""
+    one, two, three, four = lines[places[0]], lines[places[1]], lines[places[2]], lines[places[3]]
+    w, x, y, z = weights[0], weights[1], weights[2], weights[3]
+    for element in range(line.size):
+        total = one[element] * w + two[element] * x
+        line[element] = total + three[element] * y + four[element] * z
+
+
+@loop(otherwise=resize_bicubic.interpolate_bicubic)
+def interpolate_bicubic(images: Array, neighbours: Array, weights: Array, out: Array) -> None:
+    """A line between four others, then its pixels between four."""
+    count, height, width, depth = out.shape
+    lines = images.reshape(count, images.shape[1], -1)
+    line = np.empty(lines.shape[2], np.float32)
+    for n in range(count):
+        for i in range(height):
+            _mix_lines(lines[n], neighbours[:, i], weights[:, i], line)
+            for j in range(width):
+                at = height + j
+                one, two = neighbours[0, at] * depth, neighbours[1, at] * depth
+                three, four = neighbours[2, at] * depth, neighbours[3, at] * depth
+                w, x, y, z = weights[0, at], weights[1, at], weights[2, at], weights[3, at]
+                for d in range(depth):
+                    total = line[one + d] * w + line[two + d] * x
+                    out[n, i, j, d] = total + line[three + d] * y + line[four + d] * z
+
+
 resize.register_resize_bilinear(interpolate_bilinear, registry=LOOPS.kernels)
 resize_grad.register_resize_bilinear_grad(
     add_bilinear_shares, types=WIDE_FLOATS, registry=LOOPS.kernels
 )
 resize_area.register_resize_area(resize_by_area, registry=LOOPS.kernels)
+resize_bicubic.register_resize_bicubic(interpolate_bicubic, registry=LOOPS.kernels)
