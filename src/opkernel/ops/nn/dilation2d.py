@@ -157,6 +157,8 @@ def _give_to_first_elements(out: Array, gradient: Array, geometry: Geometry) -> 
     np.add.at(out, tuple(place[inside] for place in places), values[inside])
 
 
+_AT_ONCE = 1 << 18
+"""About so many elements are looked at together: they stay in the processor's cache."""
 Share = Callable[[Array, Array, Array, Array, Array], object]
 """A function as `share_with_input`."""
 
@@ -220,9 +222,11 @@ def register_dilation2d_gradients(
                 places = np.array([geometry.strides, geometry.dilations, before])
                 x, filters, gradient = map(np.ascontiguousarray, (x, filters, gradient))
                 if out.size and gradient.size:
-                    for image in in_time(range(len(x)), SLOW):
-                        one = slice(image, image + 1)
-                        share(x[one], filters, gradient[one], places, out[one] if to_input else out)
+                    at_once = max(_AT_ONCE // x[0].size, 1)
+                    for start in in_time(range(0, len(x), at_once), SLOW):
+                        some = slice(start, start + at_once)
+                        own = out[some] if to_input else out
+                        share(x[some], filters, gradient[some], places, own)
                 return out
 
             return shared

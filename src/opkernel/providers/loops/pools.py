@@ -102,15 +102,20 @@ def _largest_sum(
 def share_with_input(x: Array, filters: Array, gradient: Array, places: Array, out: Array) -> None:
     """Window by window."""
     rates = places[1]
-    for n, i, j, d in np.ndindex(gradient.shape):
-        top = i * places[0, 0] - places[2, 0]
-        left = j * places[0, 1] - places[2, 1]
-        r, c = _largest_sum(x[n], filters, rates, top, left, d)
-        row, column = max(top, 0), max(left, 0)
-        if r >= 0:
-            row, column = top + r * rates[0], left + c * rates[1]
-        if row < x.shape[1] and column < x.shape[2]:
-            out[n, row, column, d] += gradient[n, i, j, d]
+    count, height, width, depth = gradient.shape
+    for n in range(count):
+        image, shares = x[n], out[n]
+        for i in range(height):
+            top = i * places[0, 0] - places[2, 0]
+            for j in range(width):
+                left = j * places[0, 1] - places[2, 1]
+                for d in range(depth):
+                    r, c = _largest_sum(image, filters, rates, top, left, d)
+                    row, column = max(top, 0), max(left, 0)
+                    if r >= 0:
+                        row, column = top + r * rates[0], left + c * rates[1]
+                    if row < x.shape[1] and column < x.shape[2]:
+                        shares[row, column, d] += gradient[n, i, j, d]
 
 
 @loop(otherwise=dilation2d.share_with_filters)
@@ -118,11 +123,17 @@ def share_with_filters(
     x: Array, filters: Array, gradient: Array, places: Array, out: Array
 ) -> None:
     """Window by window."""
-    for n, i, j, d in np.ndindex(gradient.shape):
-        top = i * places[0, 0] - places[2, 0]
-        left = j * places[0, 1] - places[2, 1]
-        r, c = _largest_sum(x[n], filters, places[1], top, left, d)
-        out[max(r, 0), max(c, 0), d] += gradient[n, i, j, d]
+    rates = places[1]
+    count, height, width, depth = gradient.shape
+    for n in range(count):
+        image = x[n]
+        for i in range(height):
+            top = i * places[0, 0] - places[2, 0]
+            for j in range(width):
+                left = j * places[0, 1] - places[2, 1]
+                for d in range(depth):
+                    r, c = _largest_sum(image, filters, rates, top, left, d)
+                    out[max(r, 0), max(c, 0), d] += gradient[n, i, j, d]
 
 
 fractional_pool.register_fractional_pools(
