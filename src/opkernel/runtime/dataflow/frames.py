@@ -14,10 +14,19 @@ from typing import Any
 from opkernel.errors import ResourceExhaustedError
 from opkernel.kernel import Step
 from opkernel.records import dataclass
-from opkernel.runtime.dataflow.node_item import FrameInfo, Kind, NodeItem, Requests, RootInfo
+from opkernel.runtime.dataflow.node_item import (
+    Edge,
+    FrameInfo,
+    Kind,
+    NodeItem,
+    Requests,
+    RootInfo,
+)
 from opkernel.runtime.plan.services import DEAD
 
 _MAX_CALLS = 10_000  # in one another: a recursion without end stops there
+_MERGE, _ENTER, _EXIT = int(Kind.MERGE), int(Kind.ENTER), int(Kind.EXIT)  # faster than the members
+_NEXT_ITERATION = int(Kind.NEXT_ITERATION)
 
 
 @dataclass(slots=True, eq=False)
@@ -61,8 +70,8 @@ class Iteration:
     def __init__(self, frame: Frame, number: int) -> None:
         self.frame = frame
         self.number = number
-        self.slots = frame.info.slots[:]
-        self.pending = frame.info.pending[:]
+        self.slots = frame.slots[:]
+        self.pending = frame.pending[:]
         self.dead: dict[int, int] = {}
         self.outstanding = 0
         self.children: dict[str | PendingCall, Frame] = {}
@@ -83,10 +92,14 @@ class Frame:
         exits: How many times an Exit has led a value out.
         dead_exits: The Exits that were dead in the last iteration.
         postponed: The values that the next iteration starts with, once fewer are under way.
-        invariants: The values that every iteration starts with.
+        slots: What every iteration starts with, invariants included.
+        pending: What each node of a new iteration waits for.
+        beginning: The nodes that are ready when an iteration begins.
+        invariants: The invariants that no iteration finds in its slots: what takes them is a Merge, or they are dead.
     """
 
     __slots__ = (
+        "beginning",
         "call",
         "dead_exits",
         "exits",
@@ -97,7 +110,9 @@ class Frame:
         "last",
         "missing_enters",
         "outer",
+        "pending",
         "postponed",
+        "slots",
         "step",
     )
 
@@ -121,8 +136,26 @@ class Frame:
         self.exits = 0
         self.dead_exits: list[NodeItem] = []
         self.postponed: list[tuple[NodeItem, Any]] = []
+        self.slots = info.slots
+        self.pending = info.pending
+        self.beginning: list[NodeItem] = []
         self.invariants: list[tuple[NodeItem, Any]] = []
         self.iterations = {0: Iteration(self, 0)}
+
+    def keep(self, enter: NodeItem, value: Any) -> None:
+        """Have all further iterations start with the value of an Enter."""
+        edges = *enter.edges[0], *enter.controls
+        if value is DEAD or any(consumer.kind == _MERGE for _, _, consumer in edges):
+            self.invariants.append((enter, value))
+            return
+        if self.slots is self.info.slots:
+            self.slots, self.pending = self.slots[:], self.pending[:]
+        for slot, number, consumer in edges:
+            if slot >= 0:
+                self.slots[slot] = value
+            self.pending[number] -= 1
+            if not self.pending[number]:
+                self.beginning.append(consumer)
 
 
 class StepFrames:
@@ -193,9 +226,12 @@ class StepFrames:
     ) -> None:
         """Take the outputs of a node that is done; `is_dead`: it was not run, and all are dead."""
         kind = item.kind
-        if kind == Kind.ENTER:
+        if kind == _NEXT_ITERATION:
+            if not is_dead:
+                self._next_iteration(item, outputs, iteration)
+        elif kind == _ENTER:
             self._enter(item, outputs[0], iteration)
-        elif kind == Kind.EXIT:
+        elif kind == _EXIT:
             outer = iteration.frame.outer
             assert outer is not None  # checked when the graph was
             if not is_dead:
@@ -203,10 +239,8 @@ class StepFrames:
                 self.activate(item, outputs, outer)
             elif iteration.number == iteration.frame.last:
                 iteration.frame.dead_exits.append(item)
-        elif kind != Kind.NEXT_ITERATION:
+        else:
             self.activate(item, outputs, iteration, is_dead)
-        elif not is_dead:
-            self._next_iteration(item, outputs, iteration)
         iteration.outstanding -= 1
         if not iteration.outstanding:
             self.clean_up(iteration)
@@ -218,19 +252,20 @@ class StepFrames:
         slots, pending, dead = iteration.slots, iteration.pending, iteration.dead
         before = len(self.ready)
         for output, edges in zip(outputs, item.edges, strict=True):
+            if output is DEAD:
+                self._give_dead(item, edges, iteration)
+                continue
             for slot, number, consumer in edges:
-                if consumer.kind == Kind.MERGE:
-                    is_ready = self._merge(item, output, slot, consumer, iteration)
+                if consumer.kind == _MERGE:
+                    is_ready = self._merge(output, slot, consumer, iteration)
                 else:
                     slots[slot] = output
-                    if output is DEAD:
-                        dead[number] = dead.get(number, 0) + 1
-                    pending[number] -= 1
-                    is_ready = not pending[number]
+                    count = pending[number] = pending[number] - 1
+                    is_ready = not count
                 if is_ready:
                     self.ready.append((consumer, iteration))
         for _, number, consumer in item.controls:
-            if consumer.kind == Kind.MERGE:
+            if consumer.kind == _MERGE:
                 count = pending[number] = pending[number] - 2
                 is_ready = not count or (count == 1 and _all_dead(consumer, dead))
             else:
@@ -272,19 +307,34 @@ class StepFrames:
             for frame in iteration.children.values():
                 waiting += frame.iterations.values()
 
-    def _merge(
-        self, item: NodeItem, output: Any, slot: int, merge: NodeItem, iteration: Iteration
-    ) -> bool:
-        """Give a Merge one of its inputs; whether it is ready now."""
+    def _merge(self, output: Any, slot: int, merge: NodeItem, iteration: Iteration) -> bool:
+        """Give a Merge an input that is alive; whether it is ready now."""
         count = iteration.pending[merge.id]
-        if output is not DEAD:
-            if count & 1:
-                iteration.pending[merge.id] = count - 1
-                iteration.slots[merge.start] = output, merge.function[slot - merge.start]
-            return count == 1
-        iteration.dead[merge.id] = iteration.dead.get(merge.id, 0) + 1
-        # A loop that is not entered has no next turn either, so that a dead Enter is enough.
-        return count == 1 and (item.kind == Kind.ENTER or _all_dead(merge, iteration.dead))
+        if count & 1:
+            iteration.pending[merge.id] = count - 1
+            iteration.slots[merge.start] = output, merge.function[slot - merge.start]
+        return count == 1
+
+    def _give_dead(self, item: NodeItem, edges: Sequence[Edge], iteration: Iteration) -> None:
+        """Give a dead output of a node to its consumers. At once, an Exit notes it, and a NextIteration forgets it."""
+        dead, pending = iteration.dead, iteration.pending
+        for slot, number, consumer in edges:
+            dead[number] = dead.get(number, 0) + 1
+            kind = consumer.kind
+            if kind == _MERGE:
+                # A loop that is not entered has no next turn either, so that a dead Enter is enough.
+                is_over = item.kind == _ENTER or _all_dead(consumer, dead)
+                is_ready = is_over and pending[number] == 1
+            else:
+                iteration.slots[slot] = DEAD
+                count = pending[number] = pending[number] - 1
+                is_ready = not count
+            if not is_ready or kind == _NEXT_ITERATION:
+                continue
+            if kind != _EXIT:
+                self.ready.append((consumer, iteration))
+            elif iteration.number == iteration.frame.last:
+                iteration.frame.dead_exits.append(consumer)
 
     def _enter(self, item: NodeItem, value: Any, iteration: Iteration) -> None:
         info = item.enters
@@ -295,7 +345,7 @@ class StepFrames:
             frame = iteration.children[info.name] = Frame(info, around.step, iteration, around.call)
         frame.missing_enters -= 1
         if item.is_constant:
-            frame.invariants.append((item, value))
+            frame.keep(item, value)
             for number in range(frame.last + 1):
                 self.activate(item, (value,), frame.iterations[number], value is DEAD)
         else:
@@ -325,6 +375,8 @@ class StepFrames:
             self.activate(item, outputs, iteration)
         for item, value in frame.invariants:
             self.activate(item, (value,), iteration, value is DEAD)
+        self.ready += [(item, iteration) for item in frame.beginning]
+        iteration.outstanding += len(frame.beginning)
         return iteration
 
     def _end(self, last: Iteration) -> None:

@@ -55,6 +55,7 @@ class NodeItem:
     Attributes:
         op: The operation; of a part of the graph the first.
         part: The part of the graph that it stands for, if it is no single operation.
+        passed: The operations that only pass its outputs on, and are left out.
         name: The name of the operation.
         kind: How it is computed.
         function: What computes it.
@@ -81,6 +82,7 @@ class NodeItem:
     op: Operation
     frame: FrameInfo
     part: Part | None = None
+    passed: list[Operation] = field(default_factory=list, init=False)
     name: str = field(default="", init=False)
     kind: int = field(default=Kind.NOTHING.value, init=False)
     function: Any = field(default=None, init=False)
@@ -110,7 +112,8 @@ class NodeItem:
     @property
     def operations(self) -> Sequence[Operation]:
         """The operations that it stands for."""
-        return (self.op,) if self.part is None else self.part.operations
+        own = (self.op,) if self.part is None else self.part.operations
+        return [*own, *self.passed] if self.passed else own
 
     @property
     def inputs(self) -> Sequence[Tensor]:

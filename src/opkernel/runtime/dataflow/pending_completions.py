@@ -21,8 +21,8 @@ from opkernel.graph import Operation
 from opkernel.graph.core.edges import is_head_of_loop
 from opkernel.graph.core.structural_ops import NEXT_ITERATION_OPS
 from opkernel.kernel import OpKernelContext, Step
+from opkernel.runtime.dataflow.computing import call
 from opkernel.runtime.dataflow.frames import Iteration
-from opkernel.runtime.dataflow.graph_view import call
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
 from opkernel.runtime.program.inter_op_pool import InterOpPool
 

@@ -12,23 +12,22 @@ Source: ExecutorState in TensorFlow core/common_runtime/executor.cc.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
 from opkernel.errors import CancelledError, DeadlineExceededError, InvalidArgumentError, OpError
 from opkernel.graph import Operation, Tensor
 from opkernel.kernel import Step
-from opkernel.runtime.dataflow.frames import Frame, Iteration, PendingCall, StepFrames
-from opkernel.runtime.dataflow.graph_view import (
-    GraphView,
+from opkernel.runtime.dataflow.computing import (
     call,
     check_number,
     context_of,
     inputs_of,
     outputs_of,
 )
+from opkernel.runtime.dataflow.frames import Iteration, PendingCall, StepFrames
+from opkernel.runtime.dataflow.graph_view import GraphView
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
 from opkernel.runtime.dataflow.pending_completions import (
     Offload,
@@ -44,6 +43,8 @@ from opkernel.runtime.program.call_frame import CallStep
 from opkernel.runtime.program.error_report import describe_value, of_network_only, report
 
 _STEP, _CONSTANT = int(Kind.STEP), int(Kind.CONSTANT)  # faster than the members
+_MERGE, _SWITCH, _CALLER = int(Kind.MERGE), int(Kind.SWITCH), int(Kind.CALLER)
+_ASYNC, _RETURN = int(Kind.ASYNC), int(Kind.RETURN)
 
 
 class DataflowRun(StepFrames):
@@ -132,7 +133,7 @@ class DataflowRun(StepFrames):
 
     def _is_dead(self, item: NodeItem, iteration: Iteration) -> bool:
         """Whether a node is passed over: an input is dead, or all of a Merge are."""
-        if item.kind == Kind.MERGE:
+        if item.kind == _MERGE:
             return iteration.slots[item.start] is None
         return (
             item.id in iteration.dead and not item.is_transfer and item.kind != Kind.CONTROL_TRIGGER
@@ -140,26 +141,27 @@ class DataflowRun(StepFrames):
 
     def _compute_special(self, item: NodeItem, iteration: Iteration) -> Sequence[Any] | None:
         """The outputs of a node that is not computed by a function; None: they come later."""
-        if item.kind == Kind.RETURN:
+        kind, slots = item.kind, iteration.slots
+        if kind == _MERGE:
+            merged, slots[item.start] = slots[item.start], None
+            return merged  # type: ignore[no-any-return]  # the first alive, and its index
+        if kind == _RETURN:
             self._return(iteration)
             return None
-        slots = iteration.slots
         inputs: Sequence[Any] = slots[item.start : item.stop]
         slots[item.start : item.stop] = item.cleared
-        if item.kind == Kind.MERGE:
-            return inputs[0]  # type: ignore[no-any-return]  # the first alive, and its index
-        if item.kind == Kind.CALLER:
+        if kind == _CALLER:
             outer, requests = iteration.frame.call, item.function(inputs)
             depth = 1 if outer is None else outer.depth + 1
             return self._advance(PendingCall(item, iteration, inputs, requests, depth), None)
-        if item.kind == Kind.ASYNC:
+        if kind == _ASYNC:
             self._start(item, iteration, inputs)
             return None
         try:
-            inputs = inputs_of(item, inputs)
-            if item.kind == Kind.SWITCH:
-                outputs: Sequence[Any] = item.function(self._step, *inputs)
-                return outputs
+            if item.refs or item.is_transfer:
+                inputs = inputs_of(item, inputs)
+            if kind == _SWITCH:
+                return item.function(self._step, *inputs)  # type: ignore[no-any-return]  # the outputs
             if item.kernel is None:
                 return inputs
             ctx = context_of(item, inputs, iteration)
@@ -389,62 +391,3 @@ def _raise_at_node(error: Exception, item: NodeItem, inputs: Sequence[Any]) -> N
     told = of_network_only(report(error), item.name, item.op.op_def)
     told.add_node(item.name, item.op.type, [describe_value(value) for value in inputs])
     raise told from (error.__cause__ if told is error else error)
-
-
-class PartialDataflowRun(DataflowRun):
-    """Computes, whenever it is asked to, the nodes that it can; each node once. For one thread at a time.
-
-    Args:
-        roots: The graph of each partition, the first with all feeds and fetches.
-        step: The step.
-    """
-
-    def __init__(self, roots: Sequence[RootInfo], step: Step) -> None:
-        self._info, *others = roots
-        super().__init__(self._info, step)
-        self.roots += [Frame(other, step).iterations[0] for other in others]
-        for root, iteration in zip(roots, self.roots, strict=True):
-            self.ready += [(item, iteration) for item in root.roots]
-            iteration.outstanding = len(root.roots)
-
-    def advance(self, feeds: Sequence[tuple[int, Any]], fetches: Sequence[int]) -> list[Any]:
-        """Take some feeds, and compute until some fetches are there.
-
-        Args:
-            feeds: Their numbers and values.
-            fetches: Their numbers.
-
-        Raises:
-            InvalidArgumentError: a fetch is dead.
-            OpError: the first that a node raised; the run is over then.
-        """
-        source, sink = self._info.source, self._info.sink
-        for number, value in feeds:
-            feed = copy.copy(source)
-            feed.edges = (source.edges[number],)
-            self.activate(feed, (value,), self.root)
-        slots = self.root.slots
-        self._compute_until(lambda: all(slots[sink.start + n] is not None for n in fetches))
-        values = []
-        for number in fetches:
-            check_alive(slots[sink.start + number], sink.op.inputs[number].name)
-            values.append(slots[sink.start + number])
-            slots[sink.start + number] = None
-        return values
-
-    def finish(self) -> None:
-        """Compute the remaining nodes; raises as `advance` does."""
-        self._compute_until(lambda: False)
-        self._check_functions()
-
-    def _compute_until(self, is_enough: Callable[[], bool]) -> None:
-        self._compute_ready()
-        while self._elsewhere.started and not is_enough():
-            self._take_report()
-            self._compute_ready()
-
-    def stop(self, error: BaseException) -> None:
-        """Give up: tell waiting computations that the step is over, and wait for their end."""
-        self.ready.clear()
-        self._elsewhere.stop(error)
-        self._elsewhere.forget()

@@ -15,7 +15,8 @@ from opkernel.errors import CancelledError, InvalidArgumentError
 from opkernel.graph import Graph, Tensor
 from opkernel.graph.edit.subgraph import prune_and_order
 from opkernel.runtime.dataflow.node_item import RootInfo
-from opkernel.runtime.dataflow.run import DataflowExecutor, PartialDataflowRun
+from opkernel.runtime.dataflow.partial_run import PartialDataflowRun
+from opkernel.runtime.dataflow.run import DataflowExecutor
 from opkernel.runtime.plan.keys import Key, key_of
 from opkernel.runtime.program.error_report import raise_reported
 from opkernel.runtime.program.executable import Executable, Limits

@@ -27,7 +27,7 @@ from opkernel.kernel.bounded import (
     least_seconds,
     may_go_in_pieces,
 )
-from opkernel.runtime.dataflow.graph_view import function_of_lists
+from opkernel.runtime.dataflow.binding import function_of_lists
 from opkernel.runtime.plan.keys import dereferenced
 from opkernel.runtime.program.request import Variant
 from opkernel.runtime.watch.kernel_watcher import (
