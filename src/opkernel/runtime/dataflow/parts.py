@@ -34,7 +34,10 @@ from opkernel.runtime.plan.keys import Key, key_of, keys_of_inputs
 from opkernel.runtime.program.request import ExecutorArgs, Subgraph
 from opkernel.runtime.program.waiting import any_call_waits
 
-_FEWEST = 2  # nodes that a plan is made for
+_FEWEST = (
+    4  # nodes that a plan is made for: to make it takes as long as some hundred runs of two nodes
+)
+_FEWEST_IN_LOOPS = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -224,7 +227,11 @@ class _Finder:
             if len(unit) == 1 and op.name in self._fit and op.name not in self._constants:
                 key = self._frame_of[op.name], before[op.name, -1], after.get(op.name, 0)
                 groups.setdefault(key, []).append(op)
-        return [self._part(ops) for ops in groups.values() if len(ops) >= _FEWEST]
+        return [
+            self._part(ops)
+            for (frame, _, _), ops in groups.items()
+            if len(ops) >= (_FEWEST if frame is ROOT else _FEWEST_IN_LOOPS)
+        ]
 
     def _before(self, units: Sequence[Sequence[Operation]]) -> dict[Key, int]:
         """What the readers of each tensor, and of each node (-1), wait for: a bit for each unit that is no fit node.
