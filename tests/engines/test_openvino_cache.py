@@ -9,7 +9,6 @@ import pytest
 
 import opkernel
 from opkernel import raw_ops
-from opkernel.engines.openvino import compiled_model
 from opkernel.runtime.engines import program_cache
 
 pytest.importorskip("openvino")
@@ -166,7 +165,7 @@ def test_without_a_place_to_describe_a_model_it_is_compiled(monkeypatch):
     def no_place():
         raise FileNotFoundError("No usable temporary directory found")
 
-    monkeypatch.setattr(compiled_model.tempfile, "TemporaryDirectory", no_place)
+    monkeypatch.setattr("tempfile.TemporaryDirectory", no_place)
     monkeypatch.setattr(program_cache.ProgramCache, "program", None)
     with opkernel.Graph().as_default() as graph:
         x = opkernel.placeholder(opkernel.float32, [2], name="x")

@@ -120,22 +120,22 @@ class ProgramCache(Generic[_P]):
 def _loaded(path: Path, how: Compilation[_P]) -> _P | None:
     """The program of a file; None where there is no file, or a damaged one, which is deleted."""
     try:
-        with path.open("rb") as file:
+        file = path.open("rb")
+    except OSError:  # mostly, there is none
+        return None
+    try:
+        with file:
             content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         os.utime(path)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:  # an empty file cannot be mapped
-        return _not_used(path, error)
-    if content[:_HEADER] != _checksum(path.name, content[_HEADER:]):
-        return _not_used(path, "its checksum is wrong")
-    try:
+        if content[:_HEADER] != _checksum(path.name, content[_HEADER:]):
+            raise ValueError("its checksum is wrong")
         return how.load(content[_HEADER:])
-    except Exception as error:  # of another build of the library
-        return _not_used(path, error)
+    except Exception as error:  # an empty file cannot be mapped; another build of the library may refuse the content
+        _delete(path, error)
+        return None
 
 
-def _not_used(path: Path, why: object) -> None:
+def _delete(path: Path, why: Exception) -> None:
     """Delete a file that is no program."""
     logger("opkernel.engines").info("%s is not used: %s", path, why)
     with suppress(OSError):
@@ -174,7 +174,7 @@ def content_key(texts: Iterable[str], arrays: Iterable[Array] = ()) -> str:
         found.update(b"%d\n" % len(content) + content)
     for array in arrays:
         found.update(b"%d\n" % array.nbytes)
-        found.update(array.reshape(-1))
+        found.update(array.reshape(-1).data)
     return found.hexdigest()
 
 
