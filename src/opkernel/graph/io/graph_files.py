@@ -20,6 +20,7 @@ from opkernel.graph.io.importer import GraphImporter, ImportOptions
 from opkernel.graph.io.message_files import (
     LENGTH,
     Truncated,
+    parse_file,
     parse_text,
     read_file,
     scan_fields,
@@ -77,7 +78,7 @@ def load_graph_def(path: str | os.PathLike[str]) -> GraphDef:
     """
     if begins_with_node(path):
         with suppress(DecodeError):
-            return GraphDef.FromString(read_file(path))
+            return parse_file(path, GraphDef)
     return _load_other(path)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TypeVar
+from itertools import islice
+from typing import BinaryIO, TypeVar
 
 from google.protobuf.message import EncodeError
 
@@ -34,16 +35,22 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         ResourceExhaustedError: it is larger than the memory limit.
     """
     with file_errors(path):
-        size = os.stat(path).st_size
-        if size > _MAX_BYTES:
-            raise InvalidArgumentError(
-                f"{path} is too large: {size} bytes, and a protocol buffer has at most {_MAX_BYTES}"
-            )
-        budget = current_budget()
-        if budget is not None:
-            budget.check_memory(size, f"the content of {path}")
+        _checked_size(path)
         with open(path, "rb") as file:
             return file.read()
+
+
+def _checked_size(path: str | os.PathLike[str]) -> int:
+    """The bytes of a file; raises as `read_file` does."""
+    size = os.stat(path).st_size
+    if size > _MAX_BYTES:
+        raise InvalidArgumentError(
+            f"{path} is too large: {size} bytes, and a protocol buffer has at most {_MAX_BYTES}"
+        )
+    budget = current_budget()
+    if budget is not None:
+        budget.check_memory(size, f"the content of {path}")
+    return size
 
 
 def weights_manifest_beside(path: str | os.PathLike[str]) -> str | None:
@@ -60,9 +67,54 @@ def read_message(path: str | os.PathLike[str], message_class: type[_AnyMessage])
         DataLossError: it is damaged.
     """
     try:
-        return message_class.FromString(read_file(path))
+        return parse_file(path, message_class)
     except DecodeError as error:
         raise DataLossError(f"{path} is damaged or truncated") from error
+
+
+def parse_file(path: str | os.PathLike[str], message_class: type[_AnyMessage]) -> _AnyMessage:
+    """The message that a file holds. A large file is read in pieces, so that memory holds its content only once.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, InvalidArgumentError, ResourceExhaustedError: as `read_file`.
+        DecodeError: the file is damaged.
+    """
+    message = message_class()
+    with file_errors(path):
+        size = _checked_size(path)
+        with open(path, "rb") as file:
+            for piece in _pieces(file, size):
+                message.MergeFromString(piece)
+    return message
+
+
+_PIECE = 1 << 24
+_MANY_FIELDS = 1 << 12
+"""A piece with so many fields has small ones: looking for their ends takes longer than it saves."""
+
+
+def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """The content of a file in pieces of some MB that begin and end with a field of its message."""
+    start = 0
+    while size - start > _PIECE:
+        piece = file.read(_PIECE)
+        try:
+            ends = [field.stop for field in islice(scan_fields(piece), _MANY_FIELDS)]
+        except Truncated:
+            ends = []
+        if not ends or len(ends) == _MANY_FIELDS:
+            file.seek(start)
+            break
+        whole = [end for end in ends if end <= _PIECE]
+        stop = whole[-1] if whole else ends[0]
+        if whole:
+            piece = piece[:stop]
+        else:
+            piece += file.read(stop - _PIECE)
+        yield piece
+        start += stop
+        file.seek(start)
+    yield file.read()
 
 
 def parse_text(
