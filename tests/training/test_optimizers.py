@@ -268,7 +268,7 @@ def test_the_state_can_be_read() -> None:
 
 def addresses(variables: list[Variable]) -> list[int]:
     """Where the arrays of the variables are."""
-    resources = [variable.resource_handle.resource for variable in variables]
+    resources: list[Any] = [one.resource_handle.resource for one in variables]
     return [one.tensor_ref.tensor.ctypes.data for one in resources]
 
 
