@@ -21,7 +21,7 @@ _SMALL_TERM = 2.0**-56
 
 
 @part_of_loops
-def _lgamma_of_positive(x: float) -> float:
+def _lgamma_of_positive(x: float) -> Any:
     product = 1.0
     if x < SHIFT:
         product = x
@@ -56,7 +56,7 @@ def _lgamma(x: Array) -> Array:
 
 
 @part_of_loops
-def _zeta_of_positive(x: float, q: float) -> float:
+def _zeta_of_positive(x: float, q: float) -> Any:
     """As `zeta_of_positive` of ops; ends where the terms do not count."""
     total = 0.0
     for n in range(ZETA_TERMS):
@@ -76,7 +76,7 @@ def _zeta_of_positive(x: float, q: float) -> float:
 
 
 @part_of_loops
-def _zeta_of_one(x: float, q: float) -> float:
+def _zeta_of_one(x: float, q: float) -> Any:
     if x == 1:
         return np.inf
     if not x > 1 or np.isnan(q):
