@@ -5,6 +5,7 @@ Source: TensorFlow core/kernels/lookup_table_op.cc.
 
 import math
 import threading
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,14 @@ from opkernel.ops.array.fill import zeros
 from opkernel.ops.input_checks import require
 from opkernel.ops.lookup.hash_map_order import hash_of_key
 from opkernel.ops.lookup.hash_tables import LookupInterface
+from opkernel.ops.lookup.integer_index import IntegerIndex
 from opkernel.types import DataType, TensorShape
 
 _MIN_BUCKETS = 4
 
 
+_AT_ONCE = 1 << 12
+"""So many keys are looked up or added at once."""
 _OF_KEY, _OF_PROBE = 150, 1 << 9
 """The bytes that a key takes as a value of Python and in a dict, and the work of a look at a bucket."""
 
@@ -82,6 +86,7 @@ class MutableDenseHashTable(LookupInterface):
         self._max_load_factor = max_load_factor
         self._lock = threading.Lock()
         self._buckets: dict[Any, int] = {}
+        self._index: IntegerIndex | None = None  # of the buckets; not known where they changed
         self._allocate(num_buckets)
 
     def memory_used(self) -> int:
@@ -97,8 +102,9 @@ class MutableDenseHashTable(LookupInterface):
         dtype = self.value_dtype
         found = zeros(check_allocation((len(wanted), self._value_size), dtype), dtype)
         with self._lock:
-            get = self._buckets.get
-            buckets = np.fromiter((get(key, -1) for key in in_time(wanted)), np.int64, len(wanted))
+            parts = in_time(range(0, len(wanted), _AT_ONCE), _AT_ONCE << 8)
+            some = [self._known_buckets(wanted[at : at + _AT_ONCE]) for at in parts]
+            buckets = np.concatenate([np.zeros(0, np.int64), *some])
             is_there = buckets >= 0
             found[is_there] = self._value_buckets[buckets[is_there]]
         found[~is_there] = default.reshape(-1)[: self._value_size]
@@ -113,13 +119,15 @@ class MutableDenseHashTable(LookupInterface):
                 num_buckets *= 2
             if num_buckets != len(self._key_buckets):
                 self._rebucket(num_buckets)
-            for key, row in zip(in_time(new), rows, strict=True):
-                self._set(key, row)
+            for at in in_time(range(0, len(new), _AT_ONCE), _AT_ONCE << 10):
+                buckets = self._buckets_to_set(new[at : at + _AT_ONCE])
+                self._value_buckets[buckets] = rows[at : at + _AT_ONCE]
 
     def remove(self, keys: Any) -> None:
         gone = self._usable_keys(keys)
         with self._lock:
-            for key in in_time(gone):
+            self._index = None
+            for key in in_time(_listed(gone)):
                 bucket = self._buckets.pop(key, None)
                 if bucket is not None:
                     self._key_buckets[bucket] = self._deleted
@@ -137,6 +145,7 @@ class MutableDenseHashTable(LookupInterface):
         """Have these buckets."""
         imported = self._keys(keys)
         with self._lock:
+            self._index = None
             self._key_buckets, self._value_buckets = np.array(keys), np.array(values)
             unused = (self._empty, self._deleted)
             self._buckets = {key: i for i, key in enumerate(imported) if key not in unused}
@@ -152,25 +161,35 @@ class MutableDenseHashTable(LookupInterface):
         Raises:
             InvalidArgumentError: they are not a batch of one dimension.
         """
+        self._check_batch(keys)
         with making_bytes("keys of a table", _OF_KEY * keys.size):
             flat: list[Any] = keys.reshape(-1).tolist()
-        count = len(keys) if keys.ndim else 1
-        if len(flat) != count * self._key_size:
-            expected = TensorShape((count, *self.key_shape))
-            raise InvalidArgumentError(
-                f"Expected key shape {expected} got {TensorShape(keys.shape)}"
-            )
         if not self.key_shape:
             return flat
         step = max(self._key_size, 1)
         return [tuple(flat[at : at + step]) for at in in_time(range(0, len(flat), step))]
 
-    def _usable_keys(self, keys: Any) -> list[Any]:
-        usable = self._keys(keys)
-        for key in in_time(usable):
-            for forbidden, name in ((self._empty, "empty_key"), (self._deleted, "deleted_key")):
-                if key == forbidden:
-                    raise InvalidArgumentError(f"Using the {name} as a table key is not allowed")
+    def _check_batch(self, keys: Any) -> None:
+        count = len(keys) if keys.ndim else 1
+        if keys.size != count * self._key_size:
+            expected = TensorShape((count, *self.key_shape))
+            raise InvalidArgumentError(
+                f"Expected key shape {expected} got {TensorShape(keys.shape)}"
+            )
+
+    def _usable_keys(self, keys: Any) -> Any:
+        """Keys as `_keys` gives them; single numbers in an array.
+
+        Raises:
+            InvalidArgumentError: they are not a batch of one dimension, or one is a key that cannot be used.
+        """
+        self._check_batch(keys)
+        is_array = not self.key_shape and keys.dtype != object
+        usable = keys.reshape(-1) if is_array else self._keys(keys)
+        names = {self._empty: "empty_key", self._deleted: "deleted_key"}
+        at = {_listed(usable).index(key): name for key, name in names.items() if key in usable}
+        if at:
+            raise InvalidArgumentError(f"Using the {at[min(at)]} as a table key is not allowed")
         return usable
 
     def _allocate(self, num_buckets: int) -> None:
@@ -183,6 +202,7 @@ class MutableDenseHashTable(LookupInterface):
         self._key_buckets[:] = self._empty
         self._is_free = np.ones(num_buckets, bool)
         self._buckets = {}
+        self._index = None
 
     def _rebucket(self, num_buckets: int) -> None:
         before = self._buckets, self._key_buckets, self._value_buckets, self._is_free
@@ -190,18 +210,40 @@ class MutableDenseHashTable(LookupInterface):
         try:
             self._allocate(num_buckets)
             for key, bucket in in_time(in_order):
-                self._set(key, values[bucket])
+                self._value_buckets[self._add(key)] = values[bucket]
         except BaseException:
             self._buckets, self._key_buckets, self._value_buckets, self._is_free = before
+            self._index = None
             raise
 
-    def _set(self, key: Any, value: Any) -> None:
-        bucket = self._buckets.get(key)
-        if bucket is None:
-            bucket = self._buckets[key] = self._free_bucket(key)
-            self._is_free[bucket] = False
-            self._key_buckets[bucket] = key
-        self._value_buckets[bucket] = value
+    def _known_buckets(self, keys: Any) -> Any:
+        """The buckets of some keys, -1 of those that the table lacks."""
+        if self._index is None and IntegerIndex.pays_for(keys, len(self._buckets)):
+            self._index = IntegerIndex(self._buckets)
+        if self._index is not None:
+            return self._index.rows_of(keys)
+        buckets = map(self._buckets.get, _listed(keys), repeat(-1))
+        return np.fromiter(buckets, np.int64, len(keys))
+
+    def _buckets_to_set(self, keys: Any) -> Any:
+        """The buckets of some keys, new ones included."""
+        buckets = self._known_buckets(keys)
+        is_new = buckets < 0
+        if is_new.any():
+            new = [*compress(_listed(keys), is_new.tolist())]
+            for key in in_time(dict.fromkeys(new)):
+                self._add(key)
+            buckets[is_new] = [self._buckets[key] for key in new]
+        return buckets
+
+    def _add(self, key: Any) -> int:
+        """Give a new key a bucket."""
+        bucket = self._free_bucket(key)
+        self._index = None
+        self._is_free[bucket] = False
+        self._key_buckets[bucket] = key
+        self._buckets[key] = bucket
+        return bucket
 
     def _free_bucket(self, key: Any) -> int:
         """The first free bucket that a key leads to; there is one."""
@@ -214,3 +256,9 @@ class MutableDenseHashTable(LookupInterface):
             num_probes += 1
             bucket = bucket + num_probes & mask
         return bucket
+
+
+def _listed(keys: Any) -> list[Any]:
+    """Keys as Python values."""
+    found: list[Any] = keys.tolist() if isinstance(keys, np.ndarray) else keys
+    return found

@@ -23,6 +23,7 @@ from opkernel.kernel import ResourceBase, check_allocation
 from opkernel.ops.array.fill import zeros
 from opkernel.ops.input_checks import require, require_equal
 from opkernel.ops.lookup.hash_map_order import HashMapOrder, order_in_map
+from opkernel.ops.lookup.integer_index import IntegerIndex
 from opkernel.types import DataType, TensorShape
 
 Shape = tuple[int, ...]
@@ -129,45 +130,12 @@ def flat_keys(keys: Any) -> list[Any]:
 
 _AT_ONCE = 1 << 12
 """So many keys are looked up or added at once."""
-_SPREAD = 8
-"""An array from the least key to the greatest may have so many times as many elements as there are keys."""
 _OF_KEY = 150
 """The bytes that a key takes as a value of Python, and in a dict."""
 
 
 def _making_keys(count: int) -> AbstractContextManager[object]:
     return making_bytes("keys of a table", _OF_KEY * count)
-
-
-class _IntegerIndex:
-    """Finds the rows of many integers at once: in an array from the least key to the greatest, or by binary search.
-
-    Args:
-        rows: The row of each key; one at least.
-    """
-
-    def __init__(self, rows: dict[int, int]) -> None:
-        keys = np.fromiter(rows, np.int64, len(rows))
-        found = np.fromiter(rows.values(), np.int64, len(rows))
-        low, high = int(keys.min()), int(keys.max())
-        self._low, self._high = np.int64(low), np.int64(high)
-        self._is_dense = high - low <= _SPREAD * (len(rows) + _AT_ONCE)
-        if self._is_dense:
-            self._rows = np.full(high - low + 1, -1, np.int64)
-            self._rows[keys - low] = found
-        else:
-            order = keys.argsort()
-            self._keys, self._rows = keys[order], found[order]
-
-    def rows_of(self, keys: Any) -> Any:
-        """The rows of keys, -1 of those that are not there."""
-        keys = keys.astype(np.int64, copy=False)
-        if self._is_dense:
-            inside = np.clip(keys, self._low, self._high)
-            rows = self._rows[inside - self._low]
-            return rows if (inside == keys).all() else np.where(inside == keys, rows, -1)
-        at = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
-        return np.where(self._keys[at] == keys, self._rows[at], -1)
 
 
 class MutableHashTable(LookupInterface):
@@ -186,7 +154,7 @@ class MutableHashTable(LookupInterface):
         self._free: list[int] = []
         self._num_rows = 0  # of keys, and free
         self._order: HashMapOrder | None = None  # known once a key was removed
-        self._index: _IntegerIndex | None = None  # of the rows; not known where they changed
+        self._index: IntegerIndex | None = None  # of the rows; not known where they changed
 
     def memory_used(self) -> int:
         """The bytes of the values."""
@@ -219,12 +187,10 @@ class MutableHashTable(LookupInterface):
             rows[some] = index.rows_of(keys[some]) if index else self._known_rows(keys[some])
         return rows
 
-    def _index_for(self, keys: Any) -> _IntegerIndex | None:
+    def _index_for(self, keys: Any) -> IntegerIndex | None:
         """The index of the keys of the table, if it can look for these and there are enough to make it for."""
-        if keys.dtype not in (np.int32, np.int64) or not self._rows:
-            return None
-        if self._index is None and keys.size > len(self._rows) >> 2:
-            self._index = _IntegerIndex(self._rows)
+        if self._index is None and IntegerIndex.pays_for(keys, len(self._rows)):
+            self._index = IntegerIndex(self._rows)
         return self._index
 
     def _known_rows(self, keys: Any) -> Any:
