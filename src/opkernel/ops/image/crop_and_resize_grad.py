@@ -205,6 +205,13 @@ def add_slopes(
         columns: [boxes, crop width].
         out: [boxes, crop height + crop width], float32.
     """
+    some = np.flatnonzero((rows >= 0).any(axis=1) & (columns >= 0).any(axis=1))
+    if len(some) < len(rows):  # the others are outside of the image
+        of_some = np.zeros((len(some), out.shape[1]), np.float32)
+        add_slopes(grads[some], image, box_index[some], rows[some], columns[some], of_some)
+        out[...] = 0
+        out[some] = of_some
+        return
     of_rows, of_columns = samples(rows, np), samples(columns, np)
     down, across = _slopes(image, box_index, of_rows, of_columns)
     down *= grads

@@ -243,13 +243,16 @@ register_max_pool_with_argmax(find_largest)
 
 def flat_indices(chosen: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
     """The indices in a flat image of the elements that `argmax_windows` chose."""
-    rows, columns = np.divmod(chosen, geometry.window[1])
-    first = [
+    numbers = np.append(np.arange(math.prod(geometry.window)), -1)
+    rows, columns = np.divmod(numbers, geometry.window[1])
+    of_number = (rows * shape[2] + columns) * shape[3]
+    first_rows, first_columns = (
         np.arange(geometry.output[i]) * geometry.strides[i] - geometry.padding[i][0] for i in (0, 1)
-    ]
-    rows += first[0][:, np.newaxis, np.newaxis]
-    columns += first[1][:, np.newaxis]
-    return (rows * shape[2] + columns) * shape[3] + np.arange(shape[3])
+    )
+    first = (first_rows[:, np.newaxis] * shape[2] + first_columns) * shape[3]
+    indices: Array = of_number[chosen]
+    indices += first[..., np.newaxis] + np.arange(shape[3])
+    return indices
 
 
 @register_kernel(MAX_POOL_3D, types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)}, factory=True)
