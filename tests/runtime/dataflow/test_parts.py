@@ -196,6 +196,19 @@ def test_parts_free_their_inputs_after_the_last_use() -> None:
     assert alive == [False]
 
 
+@pytest.mark.parametrize("optimize", [False, True])
+def test_a_fed_value_stands_for_what_its_node_passes_on(optimize: bool) -> None:
+    b = Builder()
+    x, queue = b.placeholder("x"), queue_of(b)
+    passed = b.op("Identity", b.op("PartsAtOnce", x), name="passed")
+    y = b.op("Neg", passed)
+    put, taken = enqueue(b, queue, y), dequeue(b, queue)
+    feeds = {"x:0": 0.5, "passed:0": 2.0}
+    for executor in ("", "DATAFLOW"):
+        found = b.run([y, passed, passed.op, taken, put], feeds, executor, optimize=optimize)
+        assert found == [-2, 2, None, -2, None]
+
+
 def test_partial_runs_compute_what_their_feeds_allow() -> None:
     b = Builder()
     x, z = b.placeholder("x"), b.placeholder("z")

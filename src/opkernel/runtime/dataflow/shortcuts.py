@@ -25,8 +25,9 @@ def left_out(args: ExecutorArgs, needs: Needs) -> set[str]:
         op.name
         for op in args.order
         if op.name not in waited_for
+        and not needs.controls(op)
         and _passes_on(op, args.kernels)
-        and not needs.is_fed(op.inputs[0])
+        and not any(needs.is_fed(tensor) for tensor in (op.inputs[0], op.outputs[0]))
         and not op.inputs[0].dtype.is_ref
     }
 
@@ -60,12 +61,7 @@ def _role(tensor: Tensor) -> str:
 def _passes_on(op: Operation, kernels: KernelCache) -> bool:
     if op.type == "LoopCond":
         return True
-    if (
-        len(op.edges) != 2
-        or op.control_inputs
-        or op.type in RUN_BY_EXECUTORS
-        or calls_functions(op)
-    ):
+    if len(op.edges) != 2 or op.type in RUN_BY_EXECUTORS or calls_functions(op):
         return False
     kernel = kernels.kernel(op)
     return isinstance(kernel, FunctionKernel) and kernel.function is forward_input
