@@ -1,5 +1,6 @@
 """An engine that computes clusters with a session, and may be told to fail, to be wrong, or to be slow."""
 
+import threading
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -10,9 +11,9 @@ from opkernel.engines import Engine, register_engine
 from opkernel.errors import UnimplementedError
 from opkernel.registrations import Registrations
 from opkernel.runtime.engines import engine as registry
-from opkernel.runtime.engines.late_work import in_background
+from opkernel.runtime.engines.late_work import BACKGROUND_THREADS, in_background
 
-__all__ = ["OwnEngine", "registered"]
+__all__ = ["OwnEngine", "registered", "wait_for_background"]
 
 
 class OwnEngine(Engine):
@@ -59,10 +60,21 @@ class _Compiled:
         return self._session.run([*body.outputs], feeds), []
 
 
+def wait_for_background() -> None:
+    """Wait for all work that was given to the threads that compile."""
+    barrier = threading.Barrier(BACKGROUND_THREADS)
+
+    def arrive() -> None:
+        barrier.wait()
+
+    for done in [in_background(arrive) for _ in range(BACKGROUND_THREADS)]:
+        done.result()
+
+
 @contextmanager
 def registered(*engines):
     """Have sessions know these engines alone."""
-    in_background(lambda: None).result()  # what earlier tests began registers engines and kernels
+    wait_for_background()  # what earlier tests began registers engines and kernels
     known, provided = registry._engines, registry._PROVIDED
     registry._engines = Registrations("An engine")
     none: Any = SimpleNamespace(names=tuple, get={}.get)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.runtime.dataflow.loop_builders import FLOAT, INT32, Builder
-from tests.runtime.engines.own_engine import OwnEngine, registered
+from tests.runtime.engines.own_engine import OwnEngine, registered, wait_for_background
 
 import opkernel
 from opkernel import raw_ops
@@ -17,7 +17,7 @@ from opkernel.engines import clusters_of
 from opkernel.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from opkernel.graph import Graph
 from opkernel.proto import ConfigProto
-from opkernel.runtime.engines.late_work import in_background
+from opkernel.runtime.engines.late_work import BACKGROUND_THREADS, in_background
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
 
@@ -367,7 +367,8 @@ def _wait_for(event: threading.Event) -> None:
 def test_what_nobody_can_run_any_more_is_not_compiled():
     with registered(OwnEngine()) as engine:
         go_on = threading.Event()
-        in_background(lambda: _wait_for(go_on))
+        for _ in range(BACKGROUND_THREADS):
+            in_background(lambda: _wait_for(go_on))
         graph = chain()
         with opkernel.Session(graph, jit="auto") as session:
             check(session)
@@ -378,7 +379,7 @@ def test_what_nobody_can_run_any_more_is_not_compiled():
         gc.collect()
         assert value() is None  # though a trial waits
         go_on.set()
-        in_background(lambda: None).result()
+        wait_for_background()
     assert not engine.compiled
 
 

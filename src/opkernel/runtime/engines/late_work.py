@@ -44,8 +44,9 @@ _LOOK_S = 0.05
 """A step that waits looks so often whether it was cancelled."""
 
 _threads = InterOpPool(1 << 16, "engine")
-_background = InterOpPool(max(2, min(os.cpu_count() or 1, 8)), "compile")
-"""Several clusters are compiled at once: part of that is Python, which one thread runs at a time."""
+BACKGROUND_THREADS = max(2, min(os.cpu_count() or 1, 8))
+"""So many clusters are compiled at once: part of that is Python, which one thread runs at a time."""
+_background = InterOpPool(BACKGROUND_THREADS, "compile")
 _under_way: set[object] = set()
 _lock = threading.Lock()
 

@@ -71,9 +71,11 @@ class XlaLaunchOp(FunctionCluster):
     def _run(self, ctx: OpKernelContext, cluster: EngineCluster) -> Sequence[Any] | None:
         """The results of the program; None where there is none."""
         inputs = ctx.inputs
-        program = self._program(ctx, cluster, inputs)
+        program = cluster.compiled(inputs)
         if program is None:
-            return None
+            program = self._missing_program(ctx, cluster, inputs)
+            if program is None:
+                return None
         if self._is_async and id(program) not in self._trusted:
             wanted = self.run_uncompiled(ctx, inputs)
             self._judge(ctx, cluster, inputs, program, wanted)
@@ -96,9 +98,11 @@ class XlaLaunchOp(FunctionCluster):
                 return None
             with variables.locked():
                 inputs = variables.inputs()
-                program = self._program(ctx, cluster, inputs)
+                program = cluster.compiled(inputs)
                 if program is None:
-                    return None
+                    program = self._missing_program(ctx, cluster, inputs)
+                    if program is None:
+                        return None
                 if not self._is_async or id(program) in self._trusted:
                     return self.run_and_assign(ctx, program, variables, inputs, ctx.inputs)
             wanted = self.run_uncompiled(ctx, ctx.inputs)
@@ -107,16 +111,15 @@ class XlaLaunchOp(FunctionCluster):
             self._judge(ctx, cluster, inputs, program, [*wanted, *kept])
             return wanted
 
-    def _program(
+    def _missing_program(
         self, ctx: OpKernelContext, cluster: EngineCluster, inputs: Sequence[Any]
     ) -> CompiledCluster | None:
-        if self._is_async:
-            program = cluster.compiled(inputs)
-            if program is None and not cluster.is_megamorphic:
-                self._compile_later(inputs)
-            return program
+        """The program for inputs that have none; None where it is not compiled in this step."""
         if not self._is_strict and cluster.is_megamorphic:
-            return cluster.compiled(inputs)
+            return None
+        if self._is_async:
+            self._compile_later(inputs)
+            return None
         try:
             return (
                 cluster.program(inputs) if ctx.step.deadline is None else self.program(ctx, inputs)
