@@ -46,15 +46,16 @@ def _is_plain(editor: GraphEditor, op: Operation) -> bool:
 
 def _fold_chain(editor: GraphEditor, source: Operation) -> None:
     """Fold all that scales or shifts the channels of `source`, before and behind it."""
-    weights = editor.value(source.inputs[1])
-    if weights is None or weights.ndim != FILTERS[source.type].rank:
+    filters, rank = source.inputs[1], FILTERS[source.type].rank
+    is_known = filters.op.type == "Const" and filters.shape.is_fully_defined()
+    if not is_known or filters.shape.rank != rank:
         return
-    axes = FILTERS[source.type].channels
-    channels = tuple([weights.shape[axis] for axis in axes])
+    axes, sizes = FILTERS[source.type].channels, tuple(filters.shape.as_tensor_shape())
+    channels = tuple([sizes[axis] for axis in axes])
     depth = int(np.prod(channels))
     scale, shift = np.ones(depth), np.zeros(depth)  # in double, for one rounding at the end
     chain = [source]
-    while (step := _next_step(editor, chain[-1], depth, weights.ndim)) is not None:
+    while (step := _next_step(editor, chain[-1], depth, rank)) is not None:
         consumer, factor, summand = step
         scale, shift = scale * factor, shift * factor + summand
         chain.append(consumer)
@@ -62,12 +63,14 @@ def _fold_chain(editor: GraphEditor, source: Operation) -> None:
     if len(chain) == 1 or (len(chain) == 2 and not is_scaled and chain[-1].type == "BiasAdd"):
         return
     if is_scaled:
-        shape = [channels[axes.index(axis)] if axis in axes else 1 for axis in range(weights.ndim)]
+        weights = editor.value(filters)  # filters may be large: they are read where they change
+        if weights is None:
+            return
+        shape = [channels[axes.index(axis)] if axis in axes else 1 for axis in range(rank)]
         weights = weights * scale.reshape(shape).astype(weights.dtype)
         name = f"{source.name}/folded_filter"
-        filters = editor.constant(weights, source.input_types[1], name, source.device)
-        source.update_input(1, filters)
-    _put_bias(editor, source, chain[-1], shift.astype(weights.dtype))
+        source.update_input(1, editor.constant(weights, source.input_types[1], name, source.device))
+    _put_bias(editor, source, chain[-1], shift.astype(source.output_types[0].numpy_dtype))
 
 
 def _put_bias(editor: GraphEditor, source: Operation, last: Operation, bias: Array) -> None:
