@@ -34,9 +34,10 @@ _BOUNDS = {"": (-np.inf, np.inf), "Relu": (0.0, np.inf), "Relu6": (0.0, 6.0)}
 
 @part_of_loops
 def _convolve_nine(
-    image: Array, filters: Array, y: int, x: int, down: int, across: int, out: Array, i: int, j: int
+    image: Array, filters: Array, y: int, x: int, rates: Array, pixel: Array
 ) -> None:
     """A window of 3 x 3 within the image: all its elements in one pass."""
+    down, across = rates
     for d in range(image.shape[2]):
         total = image[y, x, d] * filters[0, 0, d]
         total += image[y, x + across, d] * filters[0, 1, d]
@@ -47,26 +48,25 @@ def _convolve_nine(
         total += image[y + 2 * down, x, d] * filters[2, 0, d]
         total += image[y + 2 * down, x + across, d] * filters[2, 1, d]
         total += image[y + 2 * down, x + 2 * across, d] * filters[2, 2, d]
-        out[i, j, d] = total
+        pixel[d] = total
 
 
 @part_of_loops
-def _convolve_any(
-    image: Array, filters: Array, y: int, x: int, down: int, across: int, out: Array, i: int, j: int
-) -> None:
+def _convolve_any(image: Array, filters: Array, y: int, x: int, rates: Array, pixel: Array) -> None:
     """A window of any size, of which parts may be outside of the image."""
     height, width, depth = image.shape
-    out[i, j] = 0
+    down, across = rates
+    pixel[:] = 0
     for r in range(filters.shape[0]):
         row = y + r * down
         for c in range(filters.shape[1]):
             column = x + c * across
             if 0 <= row < height and 0 <= column < width:
                 for d in range(depth):
-                    out[i, j, d] += image[row, column, d] * filters[r, c, d]
+                    pixel[d] += image[row, column, d] * filters[r, c, d]
             else:
                 for d in range(depth):
-                    out[i, j, d] += filters[r, c, d] * 0
+                    pixel[d] += filters[r, c, d] * 0
 
 
 @loop(otherwise=blas.depthwise_lines)
@@ -75,8 +75,7 @@ def convolve_lines(
 ) -> None:
     """Window by window."""
     height, width, depth = image.shape
-    down, across = places[1]
-    high_reach, wide_reach = 2 * down, 2 * across
+    high_reach, wide_reach = 2 * places[1, 0], 2 * places[1, 1]
     is_nine = filters.shape[0] == 3 and filters.shape[1] == 3
     low, high = bounds
     for i in range(out.shape[0]):
@@ -85,9 +84,9 @@ def convolve_lines(
         for j in range(out.shape[1]):
             x = places[2, 1] + j * places[0, 1]
             if is_within and x >= 0 and x + wide_reach < width:
-                _convolve_nine(image, filters, y, x, down, across, out, i, j)
+                _convolve_nine(image, filters, y, x, places[1], out[i, j])
             else:
-                _convolve_any(image, filters, y, x, down, across, out, i, j)
+                _convolve_any(image, filters, y, x, places[1], out[i, j])
             for d in range(depth):
                 value = out[i, j, d] + bias[d]
                 out[i, j, d] = low if value < low else min(value, high)
