@@ -154,8 +154,7 @@ def _parts_of_bytes(batch: StringBatch, starts: Any, lengths: Any) -> Iterator[b
         raise InvalidArgumentError(f"pos {starts[at]} out of range for string {texts[at]!r}")
     begins = np.where(starts < 0, starts + sizes, starts)
     ends = begins + np.where(lengths < 0, sizes, np.minimum(lengths, sizes))
-    places = zip(texts, begins.tolist(), ends.tolist(), strict=True)
-    return (text[a:b] for text, a, b in places)
+    return map(bytes.__getitem__, texts, map(slice, begins.tolist(), ends.tolist()))
 
 
 def _parts_of_characters(batch: StringBatch, starts: Any, lengths: Any) -> Iterator[bytes]:
@@ -171,8 +170,7 @@ def _parts_of_characters(batch: StringBatch, starts: Any, lengths: Any) -> Itera
     begins = np.where(starts < 0, starts + sizes, starts)
     ends = np.minimum(begins + np.clip(lengths, 0, sizes), sizes)
     a, b = (places[firsts + one].tolist() for one in (begins, ends))
-    whole = data.tobytes()
-    return (whole[begin:end] for begin, end in zip(a, b, strict=True))
+    return map(data.tobytes().__getitem__, map(slice, a, b))
 
 
 def _common_shape(texts: tuple[int, ...], positions: tuple[int, ...]) -> tuple[int, ...]:
