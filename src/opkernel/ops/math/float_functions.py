@@ -5,14 +5,14 @@ take no branches, and their constants are float. Coefficients were fitted to the
 least relative error. The relative errors named below are those of results in float.
 """
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from opkernel.kernel import KernelRegistry
-from opkernel.ops.math.elementwise import register_body
+from opkernel.ops.math.elementwise import kernel_of_body, register_body
+from opkernel.ops.registration import register_kernel
 from opkernel.types import Array, DataType
 
 Float = Any
@@ -23,8 +23,6 @@ FloatFunction = Callable[[Array], Array]
 _F = np.float32
 _BLOCK_BYTES = 1 << 15
 """So many of each step stay in the processor's cache, and in memory that is not given back between steps."""
-_one_at_a_time = threading.Lock()
-"""Steps as short would wait for the interpreter's lock if they ran on several threads."""
 _FEW = 1 << 10
 
 
@@ -324,10 +322,9 @@ def by_blocks(function: Callable[..., Any]) -> Callable[..., Array]:
     def blockwise(*inputs: Array) -> Array:
         result = np.empty_like(inputs[0])
         step = _BLOCK_BYTES // result.itemsize
-        with _one_at_a_time:
-            for start in range(0, result.size, step):
-                part = slice(start, start + step)
-                result[part] = function(*[one[part] for one in inputs])
+        for start in range(0, result.size, step):
+            part = slice(start, start + step)
+            result[part] = function(*[one[part] for one in inputs])
         return result
 
     return blockwise
@@ -337,11 +334,24 @@ def register_float_function(
     op: str, function: FloatFunction, registry: KernelRegistry | None = None
 ) -> None:
     """Register the kernels of `op` for `float_types`, with a function of FUNCTIONS or its loop."""
-    ufunc = UFUNCS.get(op)
+    ufunc, types = UFUNCS.get(op), float_types(op)
 
-    def body(x: Any, *, xp: Any) -> Any:
-        if ufunc is not None and (xp is not np or x.size < _FEW):
-            return getattr(xp, ufunc.__name__)(x)
+    def by_function(x: Any) -> Any:
         return function(np.ascontiguousarray(x).reshape(-1)).reshape(x.shape)
 
-    register_body(op, body, float_types(op), in_float=True, registry=registry)
+    if ufunc is None:  # of NumPy only
+
+        @register_kernel(
+            op, types={"T": types}, kind="elementwise", factory=True, registry=registry
+        )
+        def make(*, T: DataType) -> Callable[..., Any]:
+            return kernel_of_body(lambda x, xp: by_function(x), T, np, in_float=True)
+
+        return
+
+    def body(x: Any, *, xp: Any) -> Any:
+        if xp is not np or x.size < _FEW:
+            return getattr(xp, ufunc.__name__)(x)
+        return by_function(x)
+
+    register_body(op, body, types, in_float=True, registry=registry)

@@ -1,6 +1,6 @@
 """Loops that draw boxes on images."""
 
-from opkernel.ops.image import bounding_boxes
+from opkernel.ops.image import draw_bounding_boxes
 from opkernel.providers import LOOPS
 from opkernel.providers.loops.compiled_loop import loop, part_of_loops
 from opkernel.types import Array, DataType
@@ -15,7 +15,7 @@ def _draw_rows(image: Array, first: int, last: int, left: int, right: int, color
                 image[row, column, d] = color[d]
 
 
-@loop(otherwise=bounding_boxes.draw_outlines)
+@loop(otherwise=draw_bounding_boxes.draw_outlines)
 def draw_outlines(images: Array, edges: Array, table: Array) -> None:
     """Box by box."""
     for n in range(len(images)):
@@ -34,6 +34,6 @@ def draw_outlines(images: Array, edges: Array, table: Array) -> None:
             _draw_rows(image, top, bottom, right, right, color)
 
 
-bounding_boxes.register_draw_bounding_boxes(
+draw_bounding_boxes.register_draw_bounding_boxes(
     draw_outlines, types=(DataType.DT_FLOAT,), registry=LOOPS.kernels
 )
