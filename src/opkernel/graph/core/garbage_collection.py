@@ -18,20 +18,19 @@ def paused_garbage_collection() -> Iterator[None]:
     are new as are old, a full collection follows: without it, graphs that nobody uses any more would stay.
     """
     was_enabled, before = gc.isenabled(), gc.get_count()[0]
+    # What others have frozen stays frozen.
+    at_end = (gc.get_count, *(() if gc.get_freeze_count() else _MAKE_OLD), gc.enable)
     try:
         gc.disable()
         yield
     finally:
         if was_enabled:
-            new = gc.get_count()[0] - before
-            if not gc.get_freeze_count():  # what others have frozen stays frozen
-                [*map(call, _MAKE_OLD)]
-            gc.enable()
-            _full_collections.note(new)
+            counts, *_ = map(call, at_end)  # in one go, which no interrupt parts
+            _full_collections.note(counts[0] - before)
 
 
 _MAKE_OLD = gc.freeze, gc.unfreeze
-"""Moves all objects to the oldest generation, at no cost; both are called in one go, which no interrupt parts."""
+"""Moves all objects to the oldest generation, at no cost."""
 
 
 class _FullCollections:

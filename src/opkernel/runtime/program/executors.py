@@ -28,7 +28,6 @@ from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan
 from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, calls_functions
 from opkernel.runtime.program.kernels import KernelCache, has_state
 from opkernel.runtime.program.request import ExecutorArgs
-from opkernel.runtime.program.waiting import any_call_waits
 from opkernel.types import DataType
 
 
@@ -114,6 +113,7 @@ def _may_wait(args: ExecutorArgs) -> bool:
     calling = {name for name, op in examples.items() if calls_functions(op)}
     if not calling:
         return False
+    from opkernel.runtime.program.waiting import any_call_waits  # few graphs call functions
 
     return any_call_waits([op for op in args.order if op.type in calling], args.library)
 
