@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Iterator
-from operator import call
 
 from opkernel.interrupts import contextmanager
 
@@ -14,23 +13,17 @@ _SOME = 1_000_000
 def paused_garbage_collection() -> Iterator[None]:
     """Keep the collector from looking at new objects again and again.
 
-    At the end of the block all objects become old, so that no collection of young ones looks at them. Where as many
-    are new as are old, a full collection follows: without it, graphs that nobody uses any more would stay.
+    The end of the block makes up for it: without that, one collection of the young objects would follow, and graphs
+    that nobody uses any more would stay until fifty others had been made.
     """
     was_enabled, before = gc.isenabled(), gc.get_count()[0]
-    # What others have frozen stays frozen.
-    at_end = (gc.get_count, *(() if gc.get_freeze_count() else _MAKE_OLD), gc.enable)
     try:
         gc.disable()
         yield
     finally:
         if was_enabled:
-            counts, *_ = map(call, at_end)  # in one go, which no interrupt parts
-            _full_collections.note(counts[0] - before)
-
-
-_MAKE_OLD = gc.freeze, gc.unfreeze
-"""Moves all objects to the oldest generation, at no cost."""
+            gc.enable()
+            _full_collections.note(gc.get_count()[0] - before)
 
 
 class _FullCollections:
