@@ -207,7 +207,7 @@ def _called(kernel: FunctionKernel, inputs: Sequence[Any], constants: frozenset[
 
 
 def _given(kernel: OpKernel, place: int, value: Any, must_be_constant: bool) -> Any:
-    is_constant = isinstance(value, np.ndarray)
+    is_constant = isinstance(value, np.ndarray | np.generic)  # plans hold scalars
     if must_be_constant and not is_constant:
         raise not_constant(kernel, place)
     return jnp().asarray(value) if is_constant and not must_be_constant else value

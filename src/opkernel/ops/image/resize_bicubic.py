@@ -74,10 +74,10 @@ def register_resize_bicubic(
                 cubic(old, new, align_corners, half_pixel_centers)
                 for old, new in zip(images.shape[1:3], new_size, strict=True)
             )
-            result = images.astype(np.float32, copy=False)
             if xp is not np:
-                lines = _interpolated(result, *rows, 1, xp)
+                lines = _interpolated(images.astype(np.float32, copy=False), *rows, 1, xp)
                 return _interpolated(lines, *columns, 2, xp)
+            result = np.require(images, np.float32, ["C", "A"])
             neighbours = np.concatenate([rows.indices, columns.indices], axis=1)
             weights = np.concatenate([rows.weights, columns.weights], axis=1)
             out = np.empty((len(images), *new_size, images.shape[3]), np.float32)
