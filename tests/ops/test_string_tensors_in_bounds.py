@@ -24,6 +24,7 @@ from opkernel.graph import Graph, Operation
 from opkernel.opdef import global_op_registry
 from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.proto import Example, SequenceExample, Summary, TensorProto
+from opkernel.providers.loops.compiled_loop import loops_run
 from opkernel.types import DataType
 
 LIMIT = 50 << 20
@@ -329,9 +330,9 @@ def measure_calls() -> None:
     for line in sys.stdin:
         name = line.strip()
         inputs = CALLS[name]()
-        print(
-            json.dumps(asdict(measured(lambda: None, partial(run, name, inputs), 60))), flush=True
-        )
+        with loops_run("numpy"):  # compiling takes memory, too
+            found = measured(lambda: None, partial(run, name, inputs), 60)
+        print(json.dumps(asdict(found)), flush=True)
 
 
 @pytest.fixture(scope="module")
