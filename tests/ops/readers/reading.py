@@ -10,6 +10,8 @@ from opkernel import Graph, Permissions, Session, raw_ops
 from opkernel.checkpoint.crc32c import masked_crc32c
 from opkernel.types import DataType, int64, string
 
+MADE: "list[Reading]" = []
+
 
 class Reading:
     """The nodes, and a session that runs them from any thread.
@@ -54,6 +56,7 @@ class Reading:
             self._restore = node("RestoreState", state=self.state)
         session = {"permissions": Permissions(read=directory)} if session is None else session
         self.session = Session(self.graph, **session)
+        MADE.append(self)
 
     def put(self, *names: Any) -> "Reading":
         for name in names:
