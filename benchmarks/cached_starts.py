@@ -102,7 +102,10 @@ def compare(name: str, systems: dict[str, str], rounds: int) -> None:
         times: dict[str, list[tuple[float, float]]] = {system: [] for system in starts}
         for _ in range(rounds):
             for system, one in starts.items():
-                times[system].append(one() or (0.0, 0.0))
+                found = one()
+                if found is None:
+                    raise SystemExit(f"{name}: {system} ran the first time, and fails now")
+                times[system].append(found)
     print(f"{name}: seconds to the first answer, by the clock and of the processors")
     medians = {
         s: [statistics.median(one) for one in zip(*t, strict=True)] for s, t in times.items()
