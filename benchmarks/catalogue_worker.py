@@ -2,19 +2,21 @@
 
     python benchmarks/catalogue_worker.py ROWS opkernel|tensorflow
 
-ROWS is the module of the rows: `catalogue_rows`, `pipeline_rows` or `call_rows`. `catalogue.py` starts it. It answers each line
-of its input, a JSON list, with one line: `["load", row, path]` reads the inputs of a row, takes its first step and tells the
-error, null if none; `["time", seconds]` tells the median of as many steps as take that long, one at least: the seconds on the
-clock, and those of the processors.
+ROWS is the module of the rows: `catalogue_rows`, `pipeline_rows` or `call_rows`. `catalogue.py` starts it. It answers
+each line of its input, a JSON list, with one line: `["load", row, path]` reads the inputs of a row, takes its first step
+with compiled loops, and prints the error, null if there is none; `["time", seconds]` prints the median of as many steps as
+take that long, one at least: the seconds on the clock, and those of the processors.
 """
 
 import importlib
+import importlib.util
 import json
 import pickle
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,8 +55,18 @@ def loaded(
     # Serialized graphs stay as they are.
     inputs = [one if isinstance(one, bytes) else prepare(one) for one in inputs]
     step: Callable[[], object] = rows.step_of(row, system, inputs)
-    step()
+    with _loops_compiled(system):
+        step()
     return step
+
+
+def _loops_compiled(system: Any) -> AbstractContextManager[object]:
+    """A block that waits for loops which are otherwise compiled beside the first steps."""
+    if system.__name__ != "opkernel" or importlib.util.find_spec("numba") is None:
+        return nullcontext()
+    from opkernel.providers.loops import loops_run
+
+    return loops_run("compiled")
 
 
 def main() -> None:

@@ -93,6 +93,10 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
         ResourceExhaustedError: the tensor would be larger than the allocation limit.
     """
     sizes = tuple(map(int, islice(shape, MAX_DIMENSIONS + 1)))
+    size_bytes = prod(sizes) * dtype.numpy_dtype.itemsize
+    limit = _policy.get()[0]
+    if 0 < size_bytes <= limit and len(sizes) <= MAX_DIMENSIONS and min(sizes, default=0) >= 0:
+        return sizes  # all is well, most likely
     if len(sizes) > MAX_DIMENSIONS:
         raise InvalidArgumentError(f"The shape has more than {MAX_DIMENSIONS} dimensions")
     if sizes and min(sizes) < 0:
@@ -104,8 +108,6 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
         raise InvalidArgumentError(
             f"NumPy has no array of shape {list(sizes)}, though it would be empty"
         )
-    size_bytes = prod(sizes) * dtype.numpy_dtype.itemsize
-    limit = _policy.get()[0]
     if size_bytes > limit:
         budget = current_budget() or Budget(limit)
         budget.check_memory(size_bytes, f"tensor with shape{list(sizes)} and type {dtype.string}")

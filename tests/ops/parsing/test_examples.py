@@ -116,6 +116,98 @@ def test_examples_that_do_not_fit_are_refused(record: bytes, times: int) -> None
         parse([*[RECORDS[0]] * times, record])
 
 
+def field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+KEY, VALUE = field(1, b"i"), field(2, field(3, field(1, b"\x05")))
+ENTRY = KEY + VALUE
+MAP = field(1, field(1, ENTRY))
+# From TensorFlow: the numbers that ParseSingleExample and ParseExampleV2 find, those that ParseSequenceExample finds,
+# and those of ParseSingleSequenceExample; None for an error.
+ODD_RECORDS: dict[str, tuple[bytes, list[int] | None, list[int] | None, list[int] | None]] = {
+    "usual": (MAP, [5], [5], [5]),
+    "value before key": (field(1, field(1, VALUE + KEY)), [5], None, [5]),
+    "key": (field(1, field(1, KEY)), None, None, []),
+    "value": (field(1, field(1, VALUE)), None, None, []),
+    "two keys": (field(1, field(1, KEY + KEY)), [], None, []),
+    "key, value, key": (field(1, field(1, ENTRY + KEY)), None, None, [5]),
+    "another field in the map": (field(1, field(2, b"x") + field(1, ENTRY)), None, None, [5]),
+    "another field": (field(7, b"x") + MAP, [5], [5], [5]),
+    "a field 0": (b"\x00\x01" + MAP, [5], [5], None),
+    "two maps": (MAP + MAP[:-1] + b"\x07", [7], [7], [7]),
+    "a map past the end": (b"\x0a\x70" + MAP[2:], [5], [5], None),
+    "an entry past the end": (b"\x0a\x20\x0a\x20" + ENTRY, [5], [5], None),
+    "a feature past the end": (b"\x0a\x20\x0a\x20" + ENTRY[:-1], None, None, None),
+    "another field past the end": (MAP + b"\x1a\x70abc", [5], [5], None),
+    "another field of 4 bytes": (MAP + b"\x1d\x70abc", [5], [5], [5]),
+    "another field of 3 bytes": (MAP + b"\x1d\x70ab", None, None, None),
+    "a length of more than 32 bits": (b"\x0a\x8c\x80\x80\x80\x10" + MAP[2:], [5], [5], None),
+    "a negative length": (b"\x0a\xff\xff\xff\xff\x0f" + MAP[2:], [5], [5], None),
+    "a negative length of another field": (b"\x1a\xff\xff\xff\xff\x0f" + MAP, [5], [5], None),
+}
+
+
+@pytest.mark.parametrize("name", ODD_RECORDS)
+@pytest.mark.parametrize("parser", [1, 2, 3])
+@FEW_AND_MANY
+def test_records_of_odd_forms(name: str, parser: int, times: int) -> None:
+    record, *numbers = ODD_RECORDS[name]
+    wanted = numbers[parser - 1]
+
+    def numbers_found() -> Any:
+        if parser == 1:
+            return parse([record] * times).sparse_values[0]
+        if parser == 2:
+            return parse_sequences([record] * times).context_sparse_values[0]
+        return np.repeat(parse_sequence(record).context_sparse_values[0], times)
+
+    if wanted is None:
+        with pytest.raises(InvalidArgumentError):
+            numbers_found()
+    else:
+        assert numbers_found().tolist() == wanted * times
+
+
+# Of a feature that holds such bytes: the numbers that TensorFlow finds in it.
+ODD_LISTS: dict[bytes, list[float] | None] = {
+    b"\x1a\x03\x0a\x05\x01": [1],
+    b"\x1a\x04\x0a\x01\x05\x07": [5],
+    b"\x1a\x70\x0a\x01\x05": [5],
+    b"\x12\x06\x0a\x07\x00\x00\x80\x3f": [1],
+    b"\x12\x06\x0a\x05\x00\x00\x80\x3f": [1],
+    b"\x12\x06\x0a\x08\x00\x00\x80\x3f": None,
+}
+
+
+@pytest.mark.parametrize("feature", ODD_LISTS)
+@FEW_AND_MANY
+def test_lists_of_odd_forms(feature: bytes, times: int) -> None:
+    record = field(1, field(1, field(1, b"x") + field(2, feature)))
+    wanted = ODD_LISTS[feature]
+
+    def numbers_found() -> Any:
+        return raw_ops.ParseExampleV2(
+            serialized=np.array([record] * times, object),
+            names=keys(),
+            sparse_keys=keys("x"),
+            dense_keys=keys(),
+            ragged_keys=keys(),
+            dense_defaults=[],
+            num_sparse=1,
+            sparse_types=["float" if feature[0] == 0x12 else "int64"],
+            ragged_value_types=[],
+            ragged_split_types=[],
+            dense_shapes=[],
+        ).sparse_values[0]
+
+    if wanted is None:
+        with pytest.raises(InvalidArgumentError):
+            numbers_found()
+    else:
+        assert numbers_found().tolist() == wanted * times
+
+
 def test_required_features() -> None:
     with pytest.raises(InvalidArgumentError, match=r"Feature: a .*required"):
         parse(RECORDS, default=[])
@@ -153,7 +245,7 @@ def parse_sequences(records: Any, may_be_missing: bool = True, shape: Any = (2,)
     return raw_ops.ParseSequenceExampleV2(
         serialized=np.array(records, object),
         debug_name=keys(),
-        context_sparse_keys=keys(),
+        context_sparse_keys=keys("i"),
         context_dense_keys=keys("c"),
         context_ragged_keys=keys(),
         feature_list_sparse_keys=keys("d"),
@@ -162,6 +254,8 @@ def parse_sequences(records: Any, may_be_missing: bool = True, shape: Any = (2,)
         feature_list_dense_missing_assumed_empty=[may_be_missing],
         context_dense_defaults=[np.array([0.0], np.float32)],
         context_dense_shapes=[[1]],
+        Ncontext_sparse=1,
+        context_sparse_types=["int64"],
         Nfeature_list_sparse=1,
         feature_list_sparse_types=["int64"],
         Nfeature_list_dense=1,
@@ -169,6 +263,21 @@ def parse_sequences(records: Any, may_be_missing: bool = True, shape: Any = (2,)
         feature_list_dense_shapes=[shape],
         feature_list_ragged_value_types=["int64"],
         feature_list_ragged_split_types=["int64"],
+    )
+
+
+def parse_sequence(record: bytes) -> Any:
+    """Sparse i: int64, of the context."""
+    return raw_ops.ParseSingleSequenceExample(
+        serialized=np.array(record, object),
+        feature_list_dense_missing_assumed_empty=keys(),
+        context_sparse_keys=[np.array(b"i", object)],
+        context_dense_keys=[],
+        feature_list_sparse_keys=[],
+        feature_list_dense_keys=[],
+        context_dense_defaults=[],
+        debug_name=np.array(b"", object),
+        context_sparse_types=["int64"],
     )
 
 

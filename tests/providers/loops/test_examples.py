@@ -154,7 +154,7 @@ WRONG = {
     "cut off after a tag": field(0x1A, b"\x08\x01\x08"),
     "another tag": field(0x1A, b"\x08\x01\x10\x01"),
     "another type": field(0x12, field(0x0A, b"1234")),
-    "a length past the end": b"\x1a\x03\x0a\x05\x01",
+    "floats past the end": b"\x12\x03\x0a\x05\x01",
 }
 
 

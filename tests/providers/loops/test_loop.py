@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -197,3 +198,10 @@ def test_a_folder_that_others_may_write_to_is_not_used(
     with loops_run("compiled"):
         assert new_loop()(X, np.int64(10)).tolist() == SUMS
     assert not [*tmp_path.rglob("*.nb?")]
+
+
+def test_compiling_leaves_the_filters_of_warnings_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may be within `catch_warnings`: the end of a second such block would undo its filters."""
+    monkeypatch.setattr(warnings, "catch_warnings", pytest.fail)
+    with loops_run("compiled"):
+        assert new_loop()(X, np.int64(10)).tolist() == SUMS

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import sys
 import threading
 import weakref
 from typing import Any
@@ -502,3 +503,10 @@ def test_an_engine_is_registered_once():
             opkernel.engines.register_engine(OwnEngine())
         with pytest.raises(NotFoundError, match="no engine 'owm'; perhaps you mean own"):
             opkernel.engines.engine_named("owm")
+
+
+def test_work_beside_steps_gets_its_turns() -> None:
+    """Imports let the interpreter's lock go thousands of times; steps would keep it for 5 ms each time."""
+    seen: list[float] = []
+    in_background(lambda: seen.append(sys.getswitchinterval())).result(timeout=300)
+    assert seen[0] <= 1e-4

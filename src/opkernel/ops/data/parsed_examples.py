@@ -85,7 +85,7 @@ class ParseExampleDataset(DatasetBase):
             "", self._sparse, self._dense, shapes, self._ragged, splits, reading
         )
         self._defaults = node.tensors("dense_defaults")
-        self._features.dense_features(self._keys, self._defaults)
+        self._features.check_defaults(self._keys, self._defaults)
         self._order = sorted(range(len(self._keys)), key=self._keys.__getitem__)
 
     def cardinality(self) -> int:

@@ -6,6 +6,7 @@ exponential revisited (2005).
 """
 
 import math
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -41,6 +42,9 @@ MATRIX_EXPONENTIAL = register_op(
     doc="The exponentials of matrices.",
 )
 
+
+_quiet = threading.Lock()
+"""Two blocks of `catch_warnings` at once would leave the filters of one of them in place."""
 
 _ROOT, _LOGARITHM, _EXPONENTIAL = 15, 40, 0.5
 """The costs of the functions, as `of_stack` takes them."""
@@ -80,7 +84,7 @@ def matrix_logarithm(tensor: Any) -> Any:
         is_singular = not np.all(np.isfinite(wide)) or np.linalg.det(wide) == 0
         if is_singular:
             return np.full_like(matrix, complex(np.nan, np.nan))
-        with warnings.catch_warnings():  # of the last digits of double
+        with _quiet, warnings.catch_warnings():  # of the last digits of double
             warnings.simplefilter("ignore", RuntimeWarning)
             return linalg.logm(wide)
 

@@ -14,7 +14,8 @@ import numpy as np
 from opkernel.device.budget import check_time
 from opkernel.device.string_buffer import counts_in_strings
 from opkernel.device.work_clock import SLOW, in_time
-from opkernel.ops.parsing.feature_spans import MANY_TURNS, TAG_OF_BYTES
+from opkernel.ops.parsing.feature_maps import TAG_OF_BYTES
+from opkernel.ops.parsing.feature_spans import MANY_TURNS
 from opkernel.ops.parsing.wire import WireError, fields, read_lengths, varints
 from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
 

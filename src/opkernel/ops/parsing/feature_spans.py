@@ -14,19 +14,18 @@ from opkernel.device.budget import check_time
 from opkernel.device.made_bytes import MadeBytes
 from opkernel.device.string_buffer import parts_of_buffer
 from opkernel.device.work_clock import SLOW, in_time
-from opkernel.errors import InvalidArgumentError
-from opkernel.ops.parsing.wire import Buffer, WireError, buffer_of, fields, read_lengths
+from opkernel.ops.parsing.feature_maps import TAG_OF_BYTES, TAG_OF_FEATURE, ReadMap
+from opkernel.ops.parsing.wire import BYTES_WIRE, Buffer, buffer_of, read_lengths
 from opkernel.ops.ragged.gather_range import lengths_to_splits
 
-TAG_OF_BYTES = 0x0A
-TAG_OF_FEATURE = 0x12
-BYTES_WIRE = 2
 MANY_TURNS = 64
 """After so many turns, what is left of few records is read one by one."""
 _COMPARED_AT_ONCE = 32
 """So many bytes of a key are compared for all records at once."""
 _PART = 1 << 20
 """So many bytes are read between two looks at the clock."""
+
+_NOWHERE = -1, -1
 
 FindFeatures = Callable[..., None]
 """Finds features as `find_features` does."""
@@ -69,6 +68,7 @@ def spans_of_features(
     number: int,
     keys: Sequence[bytes],
     find: FindFeatures,
+    read_map: ReadMap,
     made: MadeBytes,
 ) -> list[Spans]:
     """Where the features of these keys stand in records.
@@ -78,6 +78,7 @@ def spans_of_features(
         number: The number of the field of a record that has the features.
         keys: The keys.
         find: The algorithm.
+        read_map: Reads the records of another form.
         made: Counts the bytes of the buffer.
 
     Raises:
@@ -93,18 +94,11 @@ def spans_of_features(
     buffer = buffer_of([*records, *numbers])
     for first, last in _parts(splits) if total > _PART else [(0, len(records))]:
         find(buffer.array, splits, total + key_splits, np.array([first, last, number]), places, odd)
-    messages = []
     for i in in_time(np.flatnonzero(odd).tolist(), SLOW):
-        messages.append(joined_message(records[i], number))
-        entries = entries_of(messages[-1], 0, len(messages[-1]))
+        entries = read_map(records[i], number)
         for key, at in in_time(numbers.items(), SLOW):
-            start, end = entries.get(key, (-1 - total, -1 - total))
-            places[at, :, i] = total + start, total + end
-        made.add(len(messages[-1]))
-        total += len(messages[-1])
-    if messages:
-        made.add(total)
-        buffer = buffer_of([*records, *messages])
+            places[at, :, i] = entries.get(key, _NOWHERE)
+        places[:, :, i] += np.where(places[:, :, i] < 0, 0, splits[i])
     return [Spans(buffer, places[numbers[key]]) for key in keys]
 
 
@@ -165,23 +159,6 @@ def _one_field(data: Any, cursor: Any, stops: Any, number: int) -> tuple[Any, An
     return starts, ends, odd
 
 
-def joined_message(record: bytes, number: int) -> bytes:
-    """The parts of the message in the fields of a number, one after the other.
-
-    Raises:
-        InvalidArgumentError: the record is damaged.
-    """
-    try:
-        found = [
-            record[a:b]
-            for n, w, a, b in in_time(fields(record, 0, len(record)))
-            if (n, w) == (number, 2)
-        ]
-    except WireError as error:
-        raise InvalidArgumentError(f"Could not parse example input: {error}") from None
-    return b"".join(found)
-
-
 def _scan(data: Any, starts: Any, ends: Any, patterns: dict[int, list[tuple[Any, Any]]]) -> Any:
     """Go through the maps in step, one entry of each at a time; tells which have another form.
 
@@ -233,26 +210,3 @@ def _with_key(data: Any, key_at: Any, some: Any, pattern: Any) -> Any:
         return some
     ends = [data[at : at + pattern.size] for at in key_at[some].tolist()]
     return some[[np.array_equal(end, pattern) for end in ends]]
-
-
-def entries_of(data: bytes, start: int, end: int) -> dict[bytes, tuple[int, int]]:
-    """Where the values of a map of messages stand, by their keys; the last of a key counts.
-
-    Raises:
-        InvalidArgumentError: the message is damaged.
-    """
-    entries = {}
-    try:
-        for number, wire, begin, stop in in_time(fields(data, start, end)):
-            if (number, wire) != (1, 2):
-                continue
-            key, value = b"", (stop, stop)
-            for part, kind, a, b in in_time(fields(data, begin, stop)):
-                if (part, kind) == (1, 2):
-                    key = data[a:b]
-                elif (part, kind) == (2, 2):
-                    value = a, b
-            entries[key] = value
-    except WireError as error:
-        raise InvalidArgumentError(f"Could not parse example input: {error}") from None
-    return entries

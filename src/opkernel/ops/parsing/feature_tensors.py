@@ -7,8 +7,7 @@ Source: TensorFlow core/ops/parsing_ops.cc, core/util/example_proto_fast_parsing
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -22,7 +21,7 @@ from opkernel.opdef.common_shapes.rules import check_input_ranks, defined_shape,
 from opkernel.ops.input_checks import require, require_equal
 from opkernel.ops.parsing.feature_spans import Spans, spans_of_features
 from opkernel.ops.parsing.features import BY_COLUMNS, Column, Reading, column_of, text_of
-from opkernel.ops.parsing.few_records import columns_one_by_one
+from opkernel.ops.parsing.few_records import FEW_BYTES, columns_one_by_one
 from opkernel.ops.ragged.gather_range import lengths_to_splits, ranges
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
@@ -32,8 +31,8 @@ Outputs = tuple[list[Any], ...]
 
 _ARRAYS = 3
 """For each dimension, that the indices of sparse values are made with."""
-_FEW, _FEW_BYTES = 12, 1 << 14
-"""So many records, of so many bytes, are read sooner by Python than by calls of functions for all of them at once."""
+_FEW = 12
+"""So many records are read sooner by Python than by calls of functions for all of them at once."""
 
 
 def columns_of(
@@ -54,13 +53,11 @@ def columns_of(
         column: Reads a feature.
         reading: The algorithms.
     """
+    if len(records) <= _FEW and column is column_of and sum(map(len, records)) <= FEW_BYTES:
+        return columns_one_by_one(records, keys, types, number, reading.read_map)
     with making_bytes("records") as made:
-        if len(records) <= _FEW and column is column_of:
-            size = sum(map(len, records))
-            if size <= _FEW_BYTES:
-                made.add(size << 1)
-                return columns_one_by_one(records, keys, types, number)
-        spans = spans_of_features(records, number, keys, reading.find_features, made)
+        algorithms = reading.find_features, reading.read_map
+        spans = spans_of_features(records, number, keys, *algorithms, made)
         return [
             column(span, dtype, text_of(key), reading)
             for span, dtype, key in zip(spans, types, keys, strict=True)
@@ -81,91 +78,88 @@ def sparse_of(values: Any, *lengths: Any) -> tuple[Any, Any, Any]:
     return indices, values, np.array(shape, np.int64)
 
 
-@lru_cache
-def _inner_of(shape: PartialTensorShape) -> tuple[bool, tuple[int, ...]]:
-    """Whether the first size of a feature varies, and the sizes that are fixed."""
-    sizes = shape.as_list()
-    is_variable = bool(sizes) and sizes[0] is None
-    return is_variable, tuple(int(size or 0) for size in sizes[is_variable:])
-
-
 @dataclass(frozen=True, slots=True)
 class DenseFeature:
-    """A feature with a shape, whose first size may vary, and a default value."""
+    """A feature with a shape, whose first size may vary.
 
-    name: str
+    Attributes:
+        dtype: Its type.
+        shape: Its shape.
+        is_variable: Whether examples may have values of different lengths.
+        inner: The sizes that are fixed.
+        stride: Their product.
+    """
+
     dtype: DataType
     shape: PartialTensorShape
-    default: Any
+    is_variable: bool = field(init=False)
+    inner: tuple[int, ...] = field(init=False)
+    stride: int = field(init=False)
 
-    @property
-    def is_variable(self) -> bool:
-        """Whether examples may have values of different lengths."""
-        return _inner_of(self.shape)[0]
+    def __post_init__(self) -> None:
+        sizes = self.shape.as_list()
+        is_variable = bool(sizes) and sizes[0] is None
+        inner = tuple(int(size or 0) for size in sizes[is_variable:])
+        for name, value in zip(self.__slots__[2:], (is_variable, inner, prod(inner)), strict=True):
+            object.__setattr__(self, name, value)
 
-    @property
-    def inner(self) -> tuple[int, ...]:
-        """The sizes that are fixed."""
-        return _inner_of(self.shape)[1]
-
-    def check_default(self) -> None:
+    def check_default(self, name: bytes, default: Any) -> None:
         """Raise InvalidArgumentError unless the default value fits the shape."""
         if self.is_variable:
-            if self.default.size != 1:
+            if default.size != 1:
                 raise InvalidArgumentError(
-                    f"dense_shape[{self.name}] is a variable length shape: its default must have "
-                    f"exactly one element, not {self.default.size}"
+                    f"dense_shape[{text_of(name)}] is a variable length shape: its default must have "
+                    f"exactly one element, not {default.size}"
                 )
-        elif self.default.size and self.default.shape != self.inner:
+        elif default.size and default.shape != self.inner:
             raise InvalidArgumentError(
-                f"def_value[{self.name}].shape() == {list(self.default.shape)} is not compatible "
-                f"with dense_shapes_[{self.name}] == {self.shape}"
+                f"def_value[{text_of(name)}].shape() == {list(default.shape)} is not compatible "
+                f"with dense_shapes_[{text_of(name)}] == {self.shape}"
             )
 
-    def tensor(self, column: Column) -> Any:
+    def tensor(self, name: bytes, column: Column, default: Any) -> Any:
         """The values of all examples, with the default for those that are missing."""
-        return self._padded(column) if self.is_variable else self._fixed(column)
+        fill = self._padded if self.is_variable else self._fixed
+        return fill(name, column, default)
 
-    def _fixed(self, column: Column) -> Any:
-        inner = self.inner
-        size, shape = prod(inner), (column.counts.size, *inner)
-        if (column.counts == size).all():
+    def _fixed(self, name: bytes, column: Column, default: Any) -> Any:
+        size, shape, counts = self.stride, (column.counts.size, *self.inner), column.counts
+        if counts[0] == size if counts.size == 1 else (counts == size).all():
             return column.values.reshape(check_allocation(shape, self.dtype))
-        is_missing = column.counts < 0
-        wrong = ~is_missing & (column.counts != size)
+        is_missing = counts < 0
+        wrong = ~is_missing & (counts != size)
         if wrong.any():
             at = int(wrong.argmax())
             raise InvalidArgumentError(
-                f"Key: {self.name}, Index: {at}. Number of {self.dtype.string} values != expected. "
-                f"Values size: {column.counts[at]} but output shape: {self.shape}"
+                f"Key: {text_of(name)}, Index: {at}. Number of {self.dtype.string} values != "
+                f"expected. Values size: {counts[at]} but output shape: {self.shape}"
             )
-        if is_missing.any() and not self.default.size:
+        if is_missing.any() and not default.size:
             raise InvalidArgumentError(
-                f"Feature: {self.name} (data type: {self.dtype.string}) is required but could not "
-                "be found."
+                f"Feature: {text_of(name)} (data type: {self.dtype.string}) is required but could "
+                "not be found."
             )
         shape = check_allocation(shape, self.dtype)
-        output = np.empty((column.counts.size, size), self.dtype.numpy_dtype)
+        output = np.empty((counts.size, size), self.dtype.numpy_dtype)
         output[~is_missing] = column.values.reshape(np.count_nonzero(~is_missing), size)
-        output[is_missing] = self.default.reshape(-1)
+        output[is_missing] = default.reshape(-1)
         return output.reshape(shape)
 
-    def _padded(self, column: Column) -> Any:
-        stride = prod(self.inner)
-        lengths = column.lengths
+    def _padded(self, name: bytes, column: Column, default: Any) -> Any:
+        stride, lengths = self.stride, column.lengths
         wrong = lengths % max(stride, 1) != 0
         if wrong.any():
             at = int(wrong.argmax())
             raise InvalidArgumentError(
-                f"Key: {self.name}, Index: {at}. Number of {self.dtype.string} values is not a "
-                f"multiple of stride length. Values size: {lengths[at]} but output shape: "
+                f"Key: {text_of(name)}, Index: {at}. Number of {self.dtype.string} values is not "
+                f"a multiple of stride length. Values size: {lengths[at]} but output shape: "
                 f"{self.shape}"
             )
         longest = int(lengths.max(initial=0)) // max(stride, 1)
         shape = check_allocation((lengths.size, longest, *self.inner), self.dtype)
         width = longest * stride
         output = np.empty(lengths.size * width, self.dtype.numpy_dtype)
-        output[...] = self.default.reshape(-1)[0]
+        output[...] = default.reshape(-1)[0]
         output[ranges(np.arange(lengths.size) * width, lengths)] = column.values
         return output.reshape(shape)
 
@@ -177,6 +171,8 @@ class Features:
     Attributes:
         name: What they are called in messages.
         reading: The algorithms that read them.
+        types: The types of all features, the sparse ones first and the ragged ones last.
+        dense_features: The dense ones with their shapes.
     """
 
     name: str
@@ -186,11 +182,13 @@ class Features:
     ragged: Types = ()
     splits: Types = ()
     reading: Reading = BY_COLUMNS
+    types: list[DataType] = field(init=False)
+    dense_features: list[DenseFeature] = field(init=False)
 
-    @property
-    def types(self) -> list[DataType]:
-        """The types of all features, the sparse ones first and the ragged ones last."""
-        return [*self.sparse, *self.dense, *self.ragged]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "types", [*self.sparse, *self.dense, *self.ragged])
+        features = [*map(DenseFeature, self.dense, self.dense_shapes)]
+        object.__setattr__(self, "dense_features", features)
 
     def keys(self, *keys: Any, expected: str) -> list[bytes]:
         """The keys that tensors of any shape hold, one for each kind; `{}` in `expected` stands for the kind.
@@ -209,27 +207,26 @@ class Features:
                 )
         return [key for tensor in keys for key in tensor.flat]
 
-    def dense_features(self, keys: Sequence[bytes], defaults: Sequence[Any]) -> list[DenseFeature]:
-        """The dense features; raises InvalidArgumentError where a default does not fit."""
-        names = map(text_of, keys[len(self.sparse) :])
-        features = [
-            DenseFeature(*of_one)
-            for of_one in zip(names, self.dense, self.dense_shapes, defaults, strict=False)
-        ]
-        for feature in features:
-            feature.check_default()
-        return features
+    def check_defaults(self, keys: Sequence[bytes], defaults: Sequence[Any]) -> None:
+        """Raise InvalidArgumentError where the default of a dense feature does not fit; `keys` are those of all features."""
+        names = keys[len(self.sparse) :]
+        for feature, name, default in zip(self.dense_features, names, defaults, strict=False):
+            feature.check_default(name, default)
 
     def outputs(
         self, records: Sequence[bytes], keys: Sequence[bytes], defaults: Sequence[Any]
     ) -> Outputs:
         """Indices, values and shapes of sparse features, dense ones, ragged values and splits."""
-        features = self.dense_features(keys, defaults)
+        self.check_defaults(keys, defaults)
         sparse, dense, ragged = self.by_kind(
             columns_of(records, keys, self.types, 1, column_of, self.reading)
         )
         rows = [sparse_of(column.values, column.lengths) for column in sparse]
-        tensors = [feature.tensor(column) for feature, column in zip(features, dense, strict=True)]
+        names = keys[len(sparse) : len(sparse) + len(dense)]
+        tensors = [
+            feature.tensor(*of_one)
+            for feature, *of_one in zip(self.dense_features, names, dense, defaults, strict=True)
+        ]
         splits = [
             (column.values, lengths_to_splits(column.lengths, dtype))
             for column, dtype in zip(ragged, self.splits, strict=True)

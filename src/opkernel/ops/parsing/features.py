@@ -23,16 +23,15 @@ from opkernel.ops.parsing.feature_lists import (
     read_integers,
     read_places,
 )
+from opkernel.ops.parsing.feature_maps import TAG_OF_BYTES, ReadMap, clipped, map_of_example
 from opkernel.ops.parsing.feature_spans import FindFeatures, Spans, find_features
-from opkernel.ops.parsing.wire import WireError, buffer_of, fields
+from opkernel.ops.parsing.wire import BYTES_WIRE, WireError, buffer_of, fields, read_varint
 from opkernel.ops.ragged.gather_range import lengths_to_splits
 from opkernel.types import DataType
 from opkernel.types.varints import varint
 
 KIND_OF = {DataType.DT_STRING: 1, DataType.DT_FLOAT: 2, DataType.DT_INT64: 3}
 _NAMES = {1: "string", 2: "float", 3: "int64"}
-Part = tuple[int, int, int, int]
-"""A field: its number and wire type, and where the value begins and ends."""
 
 _OF_FEATURE = 96
 """The bytes that the feature of an example takes while its values are found."""
@@ -59,13 +58,14 @@ class Column:
 
 
 class Reading(NamedTuple):
-    """The algorithms that read features: those of this module and of `feature_spans`, or others that do the same."""
+    """The algorithms that read features: those of `feature_spans` and `feature_lists`, or others that do the same."""
 
     find_features: FindFeatures
     find_lists: Callable[..., None]
     read_floats: Callable[..., None]
     read_integers: Callable[..., bool]
     read_places: Callable[..., None]
+    read_map: ReadMap = map_of_example
 
 
 def column_of(spans: Spans, dtype: DataType, name: str, reading: Reading) -> Column:
@@ -146,8 +146,13 @@ def parsing(name: str) -> Iterator[None]:
     try:
         yield
     except WireError as error:
-        message = f"Key: {name}. Can't parse serialized Example: {error}"
-        raise InvalidArgumentError(message) from None
+        raise wrong_feature(name, error) from None
+
+
+def wrong_feature(name: bytes | str, error: WireError) -> InvalidArgumentError:
+    """The error for a feature that cannot be read."""
+    name = name if isinstance(name, str) else text_of(name)
+    return InvalidArgumentError(f"Key: {name}. Can't parse serialized Example: {error}")
 
 
 def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
@@ -168,48 +173,63 @@ def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
 
 def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:
     """A feature whose numbers are packed, without other fields."""
-    parts = parts_of_list(data, start, end, kind)
     if kind == 1:
-        content = b"".join([b"\x0a" + varint(b - a) + data[a:b] for _, _, a, b in parts])
+        places = strings_of_list(data, start, end)
+        content = b"".join([b"\x0a" + varint(b - a) + data[a:b] for a, b in places])
     else:
-        payload = packed_numbers(data, parts, kind)
+        payload = numbers_of_list(data, start, end, kind)
         content = b"\x0a" + varint(len(payload)) + payload if payload else b""
     return bytes([kind << 3 | 2]) + varint(len(content)) + content
 
 
-def parts_of_list(data: bytes, start: int, end: int, kind: int) -> list[Part]:
-    """The fields of the list of values of a feature.
+def strings_of_list(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the strings of a feature begin and end.
 
     Raises:
-        WireError: it is no feature, of other values, or of strings and other fields.
+        WireError: it is no feature, of numbers, or has other fields.
     """
-    number, wire, begin, stop = next(fields(data, start, end))
-    if wire != 2 or number not in _NAMES:
+    parts = list(in_time(fields(data, *_list_of(data, start, end, 1))))
+    if any(part[:2] != (1, BYTES_WIRE) for part in parts):
+        raise WireError("Parsing bytes_list failed")
+    return [(begin, stop) for _, _, begin, stop in parts]
+
+
+def numbers_of_list(data: bytes, start: int, end: int, kind: int) -> bytes:
+    """The numbers of a feature, packed.
+
+    Raises:
+        WireError: it is no feature, of other values, or has other fields.
+    """
+    at, end = _list_of(data, start, end, kind)
+    if at == end:
+        return b""
+    if data[at] == TAG_OF_BYTES:  # fields behind it are not read
+        size, begin = read_varint(data, at + 1, end)
+        size = size & 0xFFFFFFFF if kind == 3 else (size & 0xFFFFFFFF) // 4 * 4
+        if kind == 2 and begin + size > end:
+            raise WireError("a list of floats is cut off")
+        payload = data[begin : min(begin + size, end)]
+    else:
+        loose = (1, 5 if kind == 2 else 0)
+        parts = list(in_time(fields(data, at, end)))
+        if any(part[:2] != loose for part in parts):
+            raise WireError("a list of numbers has other fields")
+        payload = b"".join([data[a:b] for _, _, a, b in parts])
+    if (kind == 2 and len(payload) % 4) or (kind == 3 and payload[-1:] >= b"\x80"):
+        raise WireError("a list of numbers is cut off")
+    return payload
+
+
+def _list_of(data: bytes, start: int, end: int, kind: int) -> tuple[int, int]:
+    """Where the list of values of a feature begins and ends."""
+    number, wire = divmod(data[start], 8)
+    if wire != BYTES_WIRE or number not in _NAMES:
         raise WireError("it is no feature")
     if number != kind:
         raise WireError(
             f"Data types don't match. Data type: {_NAMES[number]} but expected type: {_NAMES[kind]}"
         )
-    parts = list(in_time(fields(data, begin, stop)))
-    if kind == 1 and any(part[:2] != (1, 2) for part in parts):
-        raise WireError("Parsing bytes_list failed")
-    return parts
-
-
-def packed_numbers(data: bytes, parts: list[Part], kind: int) -> bytes:
-    """The numbers of a list, packed."""
-    if not parts:
-        return b""
-    loose = 5 if kind == 2 else 0
-    if parts[0][:2] == (1, 2):
-        payload = data[parts[0][2] : parts[0][3]]
-    elif all(part[:2] == (1, loose) for part in parts):
-        payload = b"".join([data[a:b] for _, _, a, b in parts])
-    else:
-        raise WireError("a list of numbers has other fields")
-    if (kind == 2 and len(payload) % 4) or (kind == 3 and payload[-1:] >= b"\x80"):
-        raise WireError("a list of numbers is cut off")
-    return payload
+    return clipped(data, start + 1, end)
 
 
 BY_COLUMNS = Reading(find_features, find_lists, read_floats, read_integers, read_places)

@@ -20,6 +20,7 @@ from opkernel.kernel import KernelRegistry, check_allocation, from_attrs
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import defined_shape
 from opkernel.ops.input_checks import require_equal, require_scalar, require_vector
+from opkernel.ops.parsing.feature_maps import map_of_message, map_of_sequence_example
 from opkernel.ops.parsing.feature_steps import StepColumn, steps_of
 from opkernel.ops.parsing.feature_tensors import (
     Features,
@@ -390,12 +391,13 @@ def _parse_single(
 
 def register_sequence_examples(reading: Reading, registry: KernelRegistry | None = None) -> None:
     """Register the kernels that parse SequenceExample messages, which read them by these algorithms."""
-    for op, parser in (
-        (PARSE_SEQUENCE_EXAMPLE, parse_sequence_example),
-        (PARSE_SEQUENCE_EXAMPLE_V2, parse_sequence_example_v2),
-        (PARSE_SINGLE_SEQUENCE_EXAMPLE, parse_single_sequence_example),
+    for op, parser, read_map in (
+        (PARSE_SEQUENCE_EXAMPLE, parse_sequence_example, map_of_sequence_example),
+        (PARSE_SEQUENCE_EXAMPLE_V2, parse_sequence_example_v2, map_of_sequence_example),
+        (PARSE_SINGLE_SEQUENCE_EXAMPLE, parse_single_sequence_example, map_of_message),
     ):
-        register_kernel(op, factory=True, registry=registry)(MethodType(parser, reading))
+        made = MethodType(parser, reading._replace(read_map=read_map))
+        register_kernel(op, factory=True, registry=registry)(made)
 
 
 register_sequence_examples(BY_COLUMNS)

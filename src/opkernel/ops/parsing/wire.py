@@ -27,12 +27,12 @@ from opkernel.types import DataType
 from opkernel.types.varints import varint
 
 _PADDING = bytes(16)
-_BYTES_WIRE = 2
+BYTES_WIRE = 2
 _AT_ONCE = 1 << 16
 """So many bytes of integers are read at once."""
 _FEW = 32
 """So many bytes of elements are read one by one."""
-_FIXED_SIZES = {1: 8, 5: 4}
+FIXED_SIZES = {1: 8, 5: 4}
 
 
 class WireError(ValueError):
@@ -76,12 +76,12 @@ def varints(payload: Any) -> Any:
     Raises:
         WireError: one has more than ten bytes.
     """
+    if payload.size <= _FEW:
+        return np.array(_few_varints(payload.tobytes()), np.int64)
     is_end = payload < 0x80
     count = np.count_nonzero(is_end)
     if count == payload.size:
         return payload.astype(np.int64)
-    if payload.size <= _FEW:
-        return np.array(_few_varints(payload.tobytes()), np.int64)
     values, done, at = np.empty(count, np.int64), 0, 0
     clock = WorkClock("reading integers")
     while at < payload.size:
@@ -98,8 +98,12 @@ def varints(payload: Any) -> Any:
 def _few_varints(data: bytes) -> list[int]:
     found, at = [], 0
     while at < len(data):
-        value, at = read_varint(data, at, len(data))
-        found.append(_cast(value, 64, True))
+        value = data[at]
+        at += 1
+        if value > 0x7F:
+            value, at = read_varint(data, at - 1, len(data))
+            value = _cast(value, 64, True)
+        found.append(value)
     return found
 
 
@@ -145,12 +149,12 @@ def fields(data: bytes | memoryview, start: int, end: int) -> Iterator[tuple[int
             raise WireError("a field has number 0")
         if wire == 0:
             _, stop = read_varint(data, at, end)
-        elif wire == _BYTES_WIRE:
+        elif wire == BYTES_WIRE:
             is_short = at < end and data[at] < 0x80
             length, at = (data[at], at + 1) if is_short else read_varint(data, at, end)
             stop = at + length
-        elif wire in _FIXED_SIZES:
-            stop = at + _FIXED_SIZES[wire]
+        elif wire in FIXED_SIZES:
+            stop = at + FIXED_SIZES[wire]
         else:
             raise WireError(f"a field has wire type {wire}")
         if stop > end:
@@ -202,9 +206,9 @@ class FieldCodec:
             WireError: an element is cut off.
         """
         found = self.new_column()
-        if wire not in (self.wire, _BYTES_WIRE):
+        if wire not in (self.wire, BYTES_WIRE):
             return found
-        if self.wire == _BYTES_WIRE:
+        if self.wire == BYTES_WIRE:
             found.append(data[start:end])
             return found
         if end - start > _FEW:
@@ -239,7 +243,7 @@ class FieldCodec:
             return b""
         if self.is_packed:
             content = self._content(values, b"")
-            return varint(self.number << 3 | _BYTES_WIRE) + varint(len(content)) + content
+            return varint(self.number << 3 | BYTES_WIRE) + varint(len(content)) + content
         return self._content(values, varint(self.number << 3 | self.wire))
 
     def _content(self, values: Any, tag: bytes) -> bytes:
@@ -320,7 +324,7 @@ def _whole(data: bytes, at: int, end: int) -> tuple[bytes, int]:
 
 
 _BYTES = (
-    _BYTES_WIRE,
+    BYTES_WIRE,
     "",
     _whole,
     lambda payload: payload,

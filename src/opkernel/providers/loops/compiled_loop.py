@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial, update_wrapper
 from pathlib import Path
@@ -111,7 +112,7 @@ class Loop:
             UnimplementedError: Numba is not installed.
         """
         numba = library("numba", f"Compiling {self.__name__}")
-        with _compiling:
+        with _compiling, _filters_kept(numba):
             if kind not in self._compiled:
                 dispatcher = _dispatcher(numba, self.function, self._source)
                 signature = tuple([_numba_type(numba, one) for one in kind])
@@ -197,6 +198,17 @@ def _dispatcher(numba: ModuleType, function: Callable[..., Any], source: str | N
         finally:
             numba.config.CACHE_DIR = own
     return dispatcher
+
+
+@contextmanager
+def _filters_kept(numba: ModuleType) -> Iterator[None]:
+    """Have Numba leave `warnings.filters` alone: other threads of the process read and replace them meanwhile."""
+    fixer = numba.core.errors.WarningsFixer
+    own, fixer.catch_warnings = fixer.catch_warnings, lambda *_, **__: nullcontext()
+    try:
+        yield
+    finally:
+        fixer.catch_warnings = own
 
 
 def _teach(numba: ModuleType, function: Callable[..., Any], in_loops: Callable[..., Any]) -> None:

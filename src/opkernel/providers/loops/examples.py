@@ -13,7 +13,8 @@ import numpy as np
 from opkernel.ops.data import parsed_examples
 from opkernel.ops.parsing import example, feature_lists, feature_spans, features, sequence_example
 from opkernel.ops.parsing.feature_lists import LOOSE, ODD, PACKED, TAG_OF_LOOSE
-from opkernel.ops.parsing.feature_spans import BYTES_WIRE, TAG_OF_BYTES, TAG_OF_FEATURE
+from opkernel.ops.parsing.feature_maps import TAG_OF_BYTES, TAG_OF_FEATURE
+from opkernel.ops.parsing.wire import BYTES_WIRE
 from opkernel.providers import LOOPS
 from opkernel.providers.loops.compiled_loop import loop, part_of_loops
 from opkernel.types import Array

@@ -37,8 +37,9 @@ _FRAMES = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})
 _UNSUPPORTED_FRAMES = frozenset({0xC3, 0xC5, 0xC6, 0xC7, 0xC8, 0xCB, 0xCD, 0xCE, 0xCF})
 _ALONE = frozenset({0x01, *range(0xD0, 0xD8)})
 """Markers without a segment."""
-_MARKER = re.compile(rb"\xff+([^\x00\xff])", re.DOTALL)
-_MARKER_IN_SCAN = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
+# Of several 0xff the last is enough; a pattern that begins with one byte is searched ten times as fast.
+_MARKER = re.compile(rb"\xff([^\x00\xff])", re.DOTALL)
+_MARKER_IN_SCAN = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])", re.DOTALL)
 _OF_SEGMENT = 1 << 14
 """The work of reading a segment."""
 _MAX_SIDE = 65500
