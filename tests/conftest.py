@@ -49,12 +49,13 @@ _REASONS_TO_SKIP = {
 
 _FOLDERS = {
     "thorough": (
-        "cli", "conformance", "distributed", "endpoints", "engines", "ops", "optimization", "providers",
-        "runtime", "serving", "testing", "xla",
+        "architecture", "cli", "conformance", "distributed", "endpoints", "engines", "ops", "optimization", "origins",
+        "providers", "runtime", "serving", "test_architecture.py", "test_deep_texts.py", "test_registrations.py",
+        "testing", "xla",
     ),
     "dependent": ("cli", "ops", "serving"),
 }  # fmt: skip
-"""The folders whose tests have a marker."""
+"""The folders and files whose tests have a marker."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
