@@ -1,7 +1,7 @@
-"""How many training steps a second: the network of examples/training and a small transformer, beside TensorFlow.
+"""How many training steps a second five networks make, beside TensorFlow: that of examples/training and four modules here.
 
     python benchmarks/training.py [--tensorflow PYTHON_WITH_TENSORFLOW] [--batches 1 10 64]
-        [--networks digits transformer] [--engines xla auto]
+        [--networks digits transformer resnet text_classifier embeddings] [--engines xla auto]
 
 Each contender trains in a process of its own, with the threads that it chooses itself; they take turns of a quarter of a
 second. Prints the median steps a second for each size of batches. Before that each contender trains for `--warm` seconds, in
@@ -17,6 +17,7 @@ import numpy as np
 from measure import Worker, medians
 
 WORKER = str(Path(__file__).resolve().parent / "training_worker.py")
+NETWORKS = ["digits", "transformer", "resnet", "text_classifier", "embeddings"]
 ROUNDS, SECONDS = 9, 0.25
 COMPARED, CLOSE = 5, 1e-3
 
@@ -42,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tensorflow", metavar="PYTHON")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 10, 64])
-    parser.add_argument("--networks", nargs="+", default=["digits", "transformer"])
+    parser.add_argument("--networks", nargs="+", default=NETWORKS)
     parser.add_argument("--engines", nargs="*", default=[])
     parser.add_argument("--warm", type=float, default=1.0, metavar="SECONDS")
     options = parser.parse_args()

@@ -2,7 +2,7 @@
 
     python benchmarks/training_worker.py NETWORK SYSTEM
 
-NETWORK is `digits` (examples/training) or `transformer` (transformer.py); SYSTEM is `opkernel`, `opkernel:ENGINE` with that
+NETWORK is `digits` (examples/training) or a module: `transformer`, `resnet`, `text_classifier`, `embeddings`; SYSTEM is `opkernel`, `opkernel:ENGINE` with that
 engine's compiled clusters, or `tensorflow`. `training.py` starts it. It answers each line of its input: `[batch, seconds]`
 trains that long, and tells the steps a second; `["losses", batch, steps]` tells the losses of the next steps.
 """
@@ -14,9 +14,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
-
-import transformer
 
 Train = Callable[..., float]
 
@@ -32,35 +31,36 @@ def digits(system: str) -> tuple[Train, Callable[[int], Any]]:
     return network.train, lambda size: (images[:size], labels[:size])
 
 
-def transformer_by_opkernel() -> Train:
-    """A step of the transformer."""
+def by_opkernel(network: ModuleType) -> Train:
+    """A step of a network."""
     import opkernel
     from opkernel import raw_ops
 
-    first = transformer.initial_weights()
+    first = network.initial_weights()
     weights = {name: opkernel.Variable(value, name=name) for name, value in first.items()}
-    optimizer = opkernel.optimizers.Adam(learning_rate=1e-3)
+    optimizer = getattr(opkernel.optimizers, network.OPTIMIZER)(network.LEARNING_RATE)
 
     def loss(*batch: Any) -> Any:
-        return transformer.loss(raw_ops, weights, *batch)
+        return network.loss(raw_ops, weights, *batch)
 
     return lambda *batch: float(optimizer.minimize(loss, [*weights.values()], *batch))
 
 
-def transformer_by_tensorflow() -> Train:
-    """A step of the transformer, in a graph and a session, as the digits network's."""
+def by_tensorflow(network: ModuleType) -> Train:
+    """A step of a network, in a graph and a session, as the digits network's."""
     import tensorflow as tf
 
     tf1 = tf.compat.v1
+    optimizers = {
+        "Adam": lambda rate: tf1.train.AdamOptimizer(rate, epsilon=1e-7),
+        "Adagrad": tf1.train.AdagradOptimizer,
+    }
     with tf.Graph().as_default() as graph:
-        fed = [
-            tf1.placeholder(tf.int32, [None, transformer.TOKENS]),
-            tf1.placeholder(tf.int32, [None]),
-        ]
-        first = transformer.initial_weights()
+        fed = [tf1.placeholder(one.dtype, [None, *one.shape[1:]]) for one in network.batch(1)]
+        first = network.initial_weights()
         weights = {name: tf1.Variable(value, use_resource=True) for name, value in first.items()}
-        loss = transformer.loss(tf.raw_ops, weights, *fed)
-        step = tf1.train.AdamOptimizer(1e-3, epsilon=1e-7).minimize(loss)
+        loss = network.loss(tf.raw_ops, weights, *fed)
+        step = optimizers[network.OPTIMIZER](network.LEARNING_RATE).minimize(loss)
         session = tf1.Session(graph=graph)
         session.run(tf1.global_variables_initializer())
     return lambda *batch: float(session.run([loss, step], dict(zip(fed, batch, strict=True)))[0])
@@ -82,8 +82,9 @@ def main() -> None:
     if name == "digits":
         train, batch_of = digits(system)
     else:
-        by = transformer_by_tensorflow if system == "tensorflow" else transformer_by_opkernel
-        train, batch_of = by(), transformer.batch
+        network = importlib.import_module(name)
+        by = by_tensorflow if system == "tensorflow" else by_opkernel
+        train, batch_of = by(network), network.batch
     for line in sys.stdin:
         match json.loads(line):
             case ["losses", batch, steps]:

@@ -11,6 +11,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 TOKENS, WORDS, WIDTH, HEADS, HIDDEN, LAYERS, CLASSES = 64, 1000, 64, 4, 256, 2, 10
+OPTIMIZER, LEARNING_RATE = "Adam", 1e-3
 
 
 def batch(size: int) -> tuple[Array, Array]:

@@ -23,6 +23,17 @@ def test_noise_of_large_numbers_is_no_difference() -> None:
     assert not difference([found], [other], noise=noise_of(variance, [X], [found]))
 
 
+def test_the_loss_of_a_sure_network_may_be_off_by_the_distance_of_numbers_near_1() -> None:
+    def loss(inputs: Any) -> Any:
+        return [np.log(1 + np.exp(-inputs[0]))], []
+
+    logits = np.array([12.3, 14.0], np.float32)
+    (found,), _ = loss([logits])
+    other = np.log1p(np.exp(-logits))
+    assert difference([found], [other])
+    assert not difference([found], [other], noise=noise_of(loss, [logits], [found]))
+
+
 @pytest.mark.parametrize("error", [10.0, -1e6, np.nan])
 def test_more_than_noise_is_a_difference(error: float) -> None:
     (found,), _ = variance([X])

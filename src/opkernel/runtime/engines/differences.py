@@ -21,7 +21,7 @@ _LOWER_TOLERANCES = {"bfloat16": 0.1, "float16": 2e-2}
 """How far they may be where an engine computes in a lower precision."""
 
 
-_TRIES = 2
+_TRIES, _ULPS = 2, 4
 _NOISE = 16
 """A program may round so many times as often, or as unluckily, as its inputs are rounded to measure the noise."""
 
@@ -59,10 +59,12 @@ def difference(
 def noise_of(run: Run, inputs: Sequence[Any], found: Sequence[Any]) -> list[float]:
     """How far each result moves where all inputs are the next floating-point number above or below, by chance.
 
-    A difference of large numbers, such as the loss of a network that makes no mistakes, consists of little else than
-    noise.
+    A difference of large numbers consists of little else than noise. So does the loss of a network that makes no
+    mistakes, log(1 + x) with a small x: it is a multiple of the distance of numbers near 1, whatever the inputs are.
     """
-    moves, random = [0.0] * len(found), np.random.default_rng(0)
+    largest_input = max(map(_largest, inputs), default=0.0)
+    moves = [_epsilon(one) * min(1.0, largest_input) / _ULPS for one in found]
+    random = np.random.default_rng(0)
     for _ in range(_TRIES):
         ran = run([_rounded(one, random) for one in inputs])
         if ran is None:
@@ -70,6 +72,12 @@ def noise_of(run: Run, inputs: Sequence[Any], found: Sequence[Any]) -> list[floa
         moved = zip(moves, [*ran[0], *ran[1]], found, strict=True)
         moves = [max(largest, _distance(one, other)) for largest, one, other in moved]
     return [_NOISE * largest for largest in moves]
+
+
+def _epsilon(value: Any) -> float:
+    """The distance of numbers near 1; 0 for types without fractions."""
+    dtype = np.asarray(value).dtype
+    return float(np.finfo(dtype).eps) if dtype.kind in "fc" else 0.0
 
 
 def _rounded(value: Any, random: np.random.Generator) -> Any:
@@ -80,13 +88,21 @@ def _rounded(value: Any, random: np.random.Generator) -> Any:
 
 
 def _distance(one: Any, other: Any) -> float:
-    """The largest difference of two results of floating-point numbers."""
+    """The largest difference of two results; 0 if they have no fractions."""
     first, second = np.asarray(one), np.asarray(other)
     if first.dtype.kind not in "fc" or first.shape != second.shape:
         return 0.0
     with np.errstate(all="ignore"):
-        apart = np.abs(first - second)
-    return float(apart[np.isfinite(apart)].max(initial=0.0))
+        return _largest(first - second)
+
+
+def _largest(value: Any) -> float:
+    """The largest finite number, whatever its sign; 0 if the numbers have no fractions."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fc":
+        return 0.0
+    sizes = np.abs(array)
+    return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 def _differs(found: Array, wanted: Array, lower_tolerance: float, noise: float) -> str:
@@ -118,8 +134,18 @@ def first_difference(
 ) -> str:
     """The name of the first node of a cluster for which its engine computes other values than the CPU.
 
-    It is found by bisection: a node that gives wrong values spoils those behind it.
+    It is found by bisection: a node that gives wrong values spoils those behind it. The name of the cluster's function,
+    where part of that function is none by itself: one that assigns to variables, say.
     """
+    try:
+        return _first_difference(engine, body, num_constants, inputs)
+    except OpError:
+        return body.name
+
+
+def _first_difference(
+    engine: Engine, body: FunctionBody, num_constants: int, inputs: Sequence[Any]
+) -> str:
     order = [
         op
         for op in prune_and_order(body.outputs, body.targets, body.inputs)
