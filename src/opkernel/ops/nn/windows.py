@@ -103,9 +103,24 @@ def pad(x: Array, geometry: Geometry, value: float = 0, *, in_scratch: bool = Fa
         padded = scratch("padded tile", shape, x.dtype)
     else:
         padded = allocate(shape, as_dtype(x.dtype))
-    padded.fill(value)
-    padded[geometry.inner(x.shape)] = x
+    put_inside(padded, geometry.inner(x.shape), x, value)
     return padded
+
+
+_FEW_PADDED = 1 << 12
+"""Elements that are sooner filled than their margins are found."""
+
+
+def put_inside(whole: Array, inside: Sequence[slice], x: Array, value: float = 0) -> None:
+    """Fill `whole` with `x` at `inside`, slices of the first axes, and with a value around it."""
+    if whole.size <= _FEW_PADDED:
+        whole.fill(value)
+    else:
+        for axis, where in enumerate(inside):
+            if where != slice(None):
+                whole[(*inside[:axis], slice(where.start))] = value
+                whole[(*inside[:axis], slice(where.stop, None))] = value
+    whole[tuple(inside)] = x
 
 
 def clipped(first: int, step: int, count: int, size: int) -> tuple[slice, slice]:

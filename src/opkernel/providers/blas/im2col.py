@@ -25,7 +25,7 @@ import numpy as np
 from opkernel.kernel import allocate, cut, scratch, shard
 from opkernel.ops.nn.conv.reference import product_for
 from opkernel.ops.nn.fused_matmul import Epilogue
-from opkernel.ops.nn.windows import Geometry, clipped, pad, windows_of
+from opkernel.ops.nn.windows import Geometry, clipped, pad, put_inside, windows_of
 from opkernel.providers.blas.epilogue import finish
 from opkernel.providers.blas.products import (
     LARGEST,
@@ -119,8 +119,7 @@ def _windows_of_tile(x: Array, geometry: Geometry, index: Index, planar: bool) -
         padded = planes.transpose(*range(1, planes.ndim), 0)
     else:
         padded = scratch("padded tile", (len(seen), *sizes, channels), x.dtype)
-    padded.fill(0)
-    padded[(slice(None), *stored)] = seen
+    put_inside(padded, (slice(None), *stored), seen)
     return windows_of(padded, tile)
 
 
