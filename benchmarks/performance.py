@@ -106,8 +106,8 @@ PARTS = {
     ),
     "training": Part(
         "Training",
-        "The network of examples/training and a small transformer, with Adam, in batches; `xla` and `auto` with compiled "
-        "clusters.",
+        "The network of examples/training, a small transformer, a ResNet-18, an LSTM and a table of vectors of which steps "
+        "change a few rows, in batches; `xla` and `auto` with compiled clusters.",
         ("training.py", "--engines", "xla", "auto", "--warm", "10"),
     ),
     "plan_building": Part(
