@@ -31,6 +31,7 @@ POINTWISE = "pointwise cannot_fail"
 
 _NARROW = frozenset({DataType.DT_BFLOAT16, DataType.DT_HALF})
 _BLOCK = 1 << 16  # with smaller ones threads wait for each other between the steps
+_NUMBERS_OF_16_BITS = 1 << 16
 _IN_BLOCKS_FROM = 1 << 18  # below, the results between the steps stay in the cache anyway
 _EXPONENT, _SIGN = np.uint16(0x7F80), np.uint16(0x8000)  # of bfloat16
 _TINY = float(np.finfo(np.float32).tiny)
@@ -107,6 +108,8 @@ def kernel_of_body(
         function = _in_float(function, T.numpy_dtype)
     if xp is np and T is DataType.DT_BFLOAT16:
         function = _flushed(function)
+    if xp is np and T in _NARROW:
+        function = _by_table(function, T.numpy_dtype)
     return _in_blocks(function) if xp is np else function
 
 
@@ -137,6 +140,21 @@ def _flushed(function: Callable[..., Any]) -> Callable[..., Any]:
         return flush_subnormals(result, np)
 
     return flushed
+
+
+def _by_table(function: Callable[..., Any], dtype: "np.dtype[Any]") -> Callable[..., Any]:
+    """The function; of one large array, its results are looked up among those of all numbers of the type."""
+    tables: list[Any] = []
+
+    def looked_up(*inputs: Any) -> Any:
+        if len(inputs) > 1 or inputs[0].size < _NUMBERS_OF_16_BITS:
+            return function(*inputs)
+        if not tables:
+            numbers = np.arange(_NUMBERS_OF_16_BITS, dtype=np.uint16)
+            tables.append(np.asarray(function(numbers.view(dtype))))
+        return tables[0].take(np.asarray(inputs[0]).view(np.uint16))
+
+    return looked_up
 
 
 def _in_blocks(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ its place until the compiled form is ready. Compiling begins once the other has 
 goes on in a thread, and is kept on disk for the next process (`opkernel.files.cache_folder`).
 
 State: each Loop keeps its compiled forms; `_parts` has functions that loops may call and that Numba was not told of yet,
-each with the function that loops call in its place.
+each with a function of Numba that gives what loops call in its place.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PAYS_S = 0.05
 """Importing Numba and compiling takes 0.5 to 2 s, of which steps see a part: worth it after so much time without."""
 
 _form: ContextVar[Form | None] = ContextVar("form_of_loops", default=None)
-_parts: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
+_parts: list[tuple[Callable[..., Any], Callable[[ModuleType], Callable[..., Any]]]] = []
 _compiling = threading.RLock()
 
 
@@ -147,8 +147,22 @@ def part_of_loops(
     function: _Function, *, in_place_of: Callable[..., Any] | None = None
 ) -> _Function:
     """Mark a function that loops call, or that they call in the place of another, of NumPy for example."""
-    _parts.append((function if in_place_of is None else in_place_of, function))
+    _parts.append((function if in_place_of is None else in_place_of, lambda numba: function))
     return function
+
+
+def instruction_in_loops(
+    make: Callable[[ModuleType], Callable[..., Any]],
+) -> Callable[[_Function], _Function]:
+    """Mark a function in whose place loops call what `make`, given Numba, makes: an intrinsic, for instructions that
+    Python has no word for.
+    """
+
+    def marked(function: _Function) -> _Function:
+        _parts.append((function, make))
+        return function
+
+    return marked
 
 
 @contextmanager
@@ -183,7 +197,8 @@ def _numba_type(numba: ModuleType, kind: Any) -> Any:
 def _dispatcher(numba: ModuleType, function: Callable[..., Any], source: str | None) -> Any:
     """What compiles a function, and what it calls; compiled forms of other processes are found on disk."""
     while _parts:
-        _teach(numba, *_parts.pop())
+        function_called, make = _parts.pop()
+        _teach(numba, function_called, make(numba))
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     folder = cache_folder("loops")
     if folder is not None:
