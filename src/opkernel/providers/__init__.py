@@ -59,6 +59,7 @@ LOOPS = KernelProvider(
             "StatelessRandomGamma",
             "StatelessRandomPoisson",
         ),
+        f"{__name__}.loops.sparse_merge": ("SparseAdd", "SparseSparse"),
         f"{__name__}.loops.tridiagonal_elimination": ("TridiagonalSolve",),
         f"{__name__}.loops.crops": ("CropAndResize",),
         f"{__name__}.loops.depthwise": ("Depthwise", "_FusedDepthwise"),

@@ -16,6 +16,7 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InternalError, InvalidArgumentError, UnimplementedError
+from opkernel.kernel import KernelRegistry
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.input_checks import require
@@ -38,7 +39,7 @@ from opkernel.ops.sparse.tensors import (
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
-__all__ = ["merged"]
+__all__ = ["merged", "merged_rows", "register_merges"]
 
 
 _OPERANDS = ", ".join(f"{x}_indices: int64, {x}_values: T, {x}_shape: int64" for x in "ab")
@@ -53,6 +54,15 @@ SPARSE_ADD = register_op(
 
 SIGNED_NUMBERS = (*WIDE_FLOATS, *SIGNED_INTEGERS, *COMPLEX)
 """The types that SparseAdd and its gradient have kernels for."""
+
+
+Merge = Callable[[Any, Any], tuple[Any, Any]]
+"""A function as `merged_rows`."""
+
+
+def merged_rows(a: Any, b: Any) -> tuple[Any, Any]:
+    """The entries of a merge of two matrices of indices, as of `merged`."""
+    return merged(*sparse_keys(a, b))
 
 
 def merged(a: Any, b: Any) -> tuple[Any, Any]:
@@ -103,11 +113,16 @@ def _taken(values: Any, places: Any) -> Any:
 
 
 def _merged_indices(a: Any, b: Any, from_a: Any, from_b: Any) -> Any:
-    return np.concatenate((a, b))[np.where(from_a >= 0, from_a, from_b + len(a))]
+    if not len(a) or not len(b):
+        return b[from_b] if len(b) else a[from_a]
+    rows, is_of_b = a.take(from_a, axis=0, mode="clip"), from_a < 0
+    rows[is_of_b] = b[from_b[is_of_b]]
+    return rows
 
 
-@register_kernel(SPARSE_ADD, types={"T": SIGNED_NUMBERS}, factory=True)
-def sparse_add(*, T: DataType, Treal: DataType) -> Callable[..., tuple[Any, Any, Any]]:
+def _sparse_add(
+    merge: Merge, *, T: DataType, Treal: DataType
+) -> Callable[..., tuple[Any, Any, Any]]:
     real = REAL_OF.get(T, T)
 
     def add(*inputs: Any) -> tuple[Any, Any, Any]:
@@ -115,7 +130,7 @@ def sparse_add(*, T: DataType, Treal: DataType) -> Callable[..., tuple[Any, Any,
         _check_sum(a, b)
         check_rank(0, thresh=inputs[6])
         thresh = _in_memory_of(inputs[6], real, f"thresh of type {Treal.string}")
-        from_a, from_b = merged(*sparse_keys(a_indices, b_indices))
+        from_a, from_b = merge(a_indices, b_indices)
         values = _taken(a_values, from_a)
         both = (from_a >= 0) & (from_b >= 0)
         values = np.where(from_a >= 0, values, _taken(b_values, from_b))
@@ -164,36 +179,56 @@ def _check_sum(a: Sequence[Any], b: Sequence[Any]) -> None:
         )
 
 
-def _register_extreme(
-    name: str, type_set: str, which: str, choose: Callable[[Any, Any], Any]
-) -> None:
-    op = register_op(
+def _extreme(choose: np.ufunc, merge: Merge, *, T: DataType) -> Callable[..., tuple[Any, Any]]:
+    def extreme(*inputs: Any) -> tuple[Any, Any]:
+        a, b = inputs[:3], inputs[3:]
+        for name, (indices, values, shape) in (("a_", a), ("b_", b)):
+            check_parts(indices, values, shape, name)
+            check_bounds(indices, shape)
+        require(a[2].size, "Tensors must not be empty")
+        _check_equal(a[2].tolist(), b[2].tolist())
+        from_a, from_b = merge(a[0], b[0])
+        check_entries(len(from_a), len(a[2]), T)
+        values = choose(_taken(a[1], from_a), _taken(b[1], from_b))
+        return _merged_indices(a[0], b[0], from_a, from_b), values
+
+    return extreme
+
+
+_EXTREMES = {
+    register_op(
         f"{name}({_OPERANDS}) -> output_indices: int64, output_values: T",
         attrs=[f"T: {type_set}"],
         shape_fn=shape_rule("[?, ?], [?], [?], [?, ?], [?], [?] -> [?, ?], [?]"),
         doc=f"The {which} of each two elements; an entry that is missing counts as 0.",
+    ): choose
+    for name, type_set, which, choose in (
+        ("SparseSparseMaximum", "realnumbertype", "larger", np.maximum),
+        ("SparseSparseMinimum", "numbertype", "smaller", np.minimum),
     )
-
-    def make(*, T: DataType) -> Callable[..., tuple[Any, Any]]:
-        def extreme(*inputs: Any) -> tuple[Any, Any]:
-            a, b = inputs[:3], inputs[3:]
-            for name, (indices, values, shape) in (("a_", a), ("b_", b)):
-                check_parts(indices, values, shape, name)
-                check_bounds(indices, shape)
-            require(a[2].size, "Tensors must not be empty")
-            _check_equal(a[2].tolist(), b[2].tolist())
-            from_a, from_b = merged(*sparse_keys(a[0], b[0]))
-            check_entries(len(from_a), len(a[2]), T)
-            values = choose(_taken(a[1], from_a), _taken(b[1], from_b))
-            return _merged_indices(a[0], b[0], from_a, from_b), values
-
-        return extreme
-
-    register_kernel(op, types={"T": REAL_NUMBERS}, factory=True)(make)
+}
 
 
-_register_extreme("SparseSparseMaximum", "realnumbertype", "larger", np.maximum)
-_register_extreme("SparseSparseMinimum", "numbertype", "smaller", np.minimum)
+def register_merges(merge: Merge, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels of SparseAdd, SparseSparseMaximum and SparseSparseMinimum with a function that merges."""
+
+    def make_add(*, T: DataType, Treal: DataType) -> Callable[..., Any]:
+        return _sparse_add(merge, T=T, Treal=Treal)
+
+    register_kernel(SPARSE_ADD, types={"T": SIGNED_NUMBERS}, factory=True, registry=registry)(
+        make_add
+    )
+    for op, choose in _EXTREMES.items():
+        register_kernel(op, types={"T": REAL_NUMBERS}, factory=True, registry=registry)(
+            _extreme_maker(choose, merge)
+        )
+
+
+def _extreme_maker(choose: np.ufunc, merge: Merge) -> Callable[..., Any]:
+    return lambda *, T: _extreme(choose, merge, T=T)
+
+
+register_merges(merged_rows)
 
 
 def _check_equal(a: list[int], b: list[int]) -> None:

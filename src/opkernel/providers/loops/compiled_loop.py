@@ -154,8 +154,10 @@ def part_of_loops(
 def instruction_in_loops(
     make: Callable[[ModuleType], Callable[..., Any]],
 ) -> Callable[[_Function], _Function]:
-    """Mark a function in whose place loops call what `make`, given Numba, makes: an intrinsic, for instructions that
-    Python has no word for.
+    """Mark a function in whose place loops call an instruction that Python has no word for.
+
+    Args:
+        make: Given Numba, makes the function that loops call, which calls an intrinsic.
     """
 
     def marked(function: _Function) -> _Function:

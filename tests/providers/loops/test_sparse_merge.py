@@ -1,0 +1,46 @@
+"""The loop that merges the entries of two sparse tensors."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkernel.libraries import is_installed
+from opkernel.ops.sparse import merge
+from opkernel.providers.loops import loops_run, sparse_merge
+
+FORMS = ["numpy", "plain", *(["compiled"] if is_installed("numba") else [])]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_entries_of_both_operands_come_in_order(form: Any) -> None:
+    a = np.array([[0, 1], [0, 3], [2, 0]])
+    b = np.array([[0, 3], [1, 9], [2, -1], [2, 0], [5, 5]])
+    with loops_run(form):
+        from_a, from_b = sparse_merge.merged_rows(a, b)
+    assert from_a.tolist() == [0, 1, -1, -1, 2, -1]
+    assert from_b.tolist() == [-1, 0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_repeated_and_unordered_entries_as_by_keys(form: Any, is_sorted: bool) -> None:
+    rng = np.random.default_rng(1)
+    for rows in [(0, 0), (0, 5), (30, 40), (1, 0)]:
+        a, b = (rng.integers(-2, 3, (count, 2)) for count in rows)
+        if is_sorted:
+            a, b = (one[np.lexsort(one.T[::-1])] for one in (a, b))
+        with loops_run(form):
+            found = sparse_merge.merged_rows(a, b)
+        np.testing.assert_array_equal(found, merge.merged_rows(a, b))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_many_entries_are_merged_in_parts(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_merge, "_AT_ONCE", 7)
+    a, b = np.arange(0, 60, 2)[:, None], np.arange(0, 60, 3)[:, None]
+    with loops_run(form):
+        from_a, from_b = sparse_merge.merged_rows(a, b)
+    union = np.union1d(a, b)
+    assert from_a.tolist() == [x // 2 if x % 2 == 0 else -1 for x in union]
+    assert from_b.tolist() == [x // 3 if x % 3 == 0 else -1 for x in union]
