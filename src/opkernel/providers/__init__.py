@@ -61,6 +61,7 @@ LOOPS = KernelProvider(
         ),
         f"{__name__}.loops.sparse_merge": ("SparseAdd", "SparseSparse"),
         f"{__name__}.loops.tridiagonal_elimination": ("TridiagonalSolve",),
+        f"{__name__}.loops.unique_rows": ("UniqueV2", "UniqueWithCountsV2"),
         f"{__name__}.loops.crops": ("CropAndResize",),
         f"{__name__}.loops.depthwise": ("Depthwise", "_FusedDepthwise"),
         f"{__name__}.loops.colors": ("AdjustContrastv2", "AdjustHue", "AdjustSaturation"),

@@ -13,8 +13,8 @@ import numpy as np
 
 from opkernel.device.work_clock import SLOW, array_work, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, in_pieces
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.kernel import KernelRegistry, check_allocation, in_pieces
+from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes.rules import check_input_ranks, shape_rule
 from opkernel.opdef.shapes.shape_handles import DimensionHandle
 from opkernel.ops.input_checks import require, require_equal, require_rank, require_vector
@@ -123,34 +123,59 @@ def _keys(values: Any) -> Any:
     return bits
 
 
-def _slice_keys(tensor: Any, axis: int) -> Any:
+NumberRows = Callable[[Any], Any]
+"""A function as `numbers_of_rows`."""
+
+
+def numbers_of_rows(rows: Any) -> Any:
+    """For each row of a matrix of unsigned integers a number that equal rows share, int64."""
+    numbers: dict[bytes, int] = {}
+    timed = in_time(rows, array_work(rows.shape[1]))
+    found = (numbers.setdefault(row.tobytes(), len(numbers)) for row in timed)
+    return np.fromiter(found, np.int64, len(rows))
+
+
+def _bits(tensor: Any) -> Any:
+    """Unsigned integers that are equal where the elements are; None for elements that have none of one size."""
+    kind, itemsize = tensor.dtype.kind, tensor.dtype.itemsize
+    if kind == "f" and itemsize > 2:
+        if np.isnan(tensor).any():
+            return None
+        tensor = tensor + tensor.dtype.type(0)  # makes -0 the other 0
+    elif kind not in "iub":
+        return None
+    return tensor.view(f"u{itemsize}")
+
+
+def _slice_keys(tensor: Any, axis: int, number_rows: NumberRows) -> Any:
     """For each slice along `axis` a number that equal slices share."""
     slices = np.moveaxis(tensor, axis, 0)
     count = len(slices)
     keys = np.zeros(count, np.int64)
     if slices.size == 0:
         return keys
-    elements = _groups(_keys(slices.reshape(-1))).member_of.reshape(count, -1)
-    if elements.shape[1] > _WIDE:
-        numbers: dict[bytes, int] = {}
-        rows = in_time(elements, array_work(elements.shape[1]))
-        found = (numbers.setdefault(row.tobytes(), len(numbers)) for row in rows)
-        return np.fromiter(found, np.int64, count)
+    is_wide = slices.size > _WIDE * count
+    bits = _bits(slices) if is_wide else None
+    if bits is None:
+        bits = _groups(_keys(slices.reshape(-1))).member_of.view(np.uint64)
+    elements = np.ascontiguousarray(bits.reshape(count, -1))
+    if is_wide:
+        return number_rows(elements)
     for column in in_time(elements.T, SLOW):
         keys = _groups(keys * (column.max(initial=0) + 1) + column).member_of
     return keys
 
 
-def _of_vector(x: Any, out_idx: DataType) -> tuple[Any, ...]:
+def _of_vector(x: Any, out_idx: DataType, number_rows: NumberRows) -> tuple[Any, ...]:
     require_vector(x, "unique expects a 1D vector.")
     first, member_of, counts = _groups(_keys(x), out_idx.numpy_dtype)
     _check_found(x, 0, len(first), out_idx)
     return x[first], member_of, counts.astype(out_idx.numpy_dtype)
 
 
-def _of_slices(x: Any, axis: Any, out_idx: DataType) -> tuple[Any, ...]:
+def _of_slices(x: Any, axis: Any, out_idx: DataType, number_rows: NumberRows) -> tuple[Any, ...]:
     chosen = _checked_axis(axis, x.ndim)
-    first, member_of, counts = _groups(_slice_keys(x, chosen))
+    first, member_of, counts = _groups(_slice_keys(x, chosen, number_rows))
     _check_found(x, chosen, len(first), out_idx)
     index_dtype = out_idx.numpy_dtype
     found = np.take(x, first, axis=chosen)
@@ -163,9 +188,9 @@ def _check_found(x: Any, axis: int, count: int, out_idx: DataType) -> None:
     check_allocation((x.shape[axis],), out_idx)
 
 
-def _register(signature: str, unique: Callable[..., tuple[Any, ...]], doc: str) -> None:
+def _declare(signature: str, doc: str) -> OpHandle:
     by_axis, counts = "Taxis" in signature, "count:" in signature
-    op = register_op(
+    return register_op(
         signature,
         attrs=["T: type", *(["Taxis: {int32, int64} = DT_INT64"] if by_axis else []), _OUT_IDX],
         shape_fn=unique_v2_shape if by_axis else unique_shape,
@@ -173,32 +198,48 @@ def _register(signature: str, unique: Callable[..., tuple[Any, ...]], doc: str) 
         doc=doc,
     )
 
-    def maker(*, out_idx: DataType) -> Callable[..., tuple[Any, ...]]:
-        return lambda *inputs: unique(*inputs, out_idx)[: 3 if counts else 2]
 
-    register_kernel(op, types={"T": _UNIQUE_TYPES, "out_idx": INDEX}, factory=True)(maker)
-
-
-_register(
+UNIQUE = _declare(
     "Unique(x: T) -> y: T, idx: out_idx",
-    _of_vector,
     "The elements of `x` that differ, in order, and for each element which it is.",
 )
-_register(
+UNIQUE_V2 = _declare(
     "UniqueV2(x: T, axis: Taxis) -> y: T, idx: out_idx",
-    _of_slices,
     "The slices of `x` along `axis` that differ, in order, and which each slice is.",
 )
-_register(
+UNIQUE_WITH_COUNTS = _declare(
     "UniqueWithCounts(x: T) -> y: T, idx: out_idx, count: out_idx",
-    _of_vector,
     "As Unique; also how often each of the elements appears.",
 )
-_register(
+UNIQUE_WITH_COUNTS_V2 = _declare(
     "UniqueWithCountsV2(x: T, axis: Taxis) -> y: T, idx: out_idx, count: out_idx",
-    _of_slices,
     "As UniqueV2; also how often each of the slices appears.",
 )
+
+
+def _register(
+    op: OpHandle,
+    unique: Callable[..., tuple[Any, ...]],
+    outputs: int,
+    number_rows: NumberRows,
+    registry: KernelRegistry | None,
+) -> None:
+    def maker(*, out_idx: DataType) -> Callable[..., tuple[Any, ...]]:
+        return lambda *inputs: unique(*inputs, out_idx, number_rows)[:outputs]
+
+    types = {"T": _UNIQUE_TYPES, "out_idx": INDEX}
+    register_kernel(op, types=types, factory=True, registry=registry)(maker)
+
+
+def register_unique_slices(number_rows: NumberRows, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels of UniqueV2 and UniqueWithCountsV2 with a function that numbers rows."""
+    _register(UNIQUE_V2, _of_slices, 2, number_rows, registry)
+    _register(UNIQUE_WITH_COUNTS_V2, _of_slices, 3, number_rows, registry)
+
+
+_register(UNIQUE, _of_vector, 2, numbers_of_rows, None)
+_register(UNIQUE_WITH_COUNTS, _of_vector, 3, numbers_of_rows, None)
+register_unique_slices(numbers_of_rows)
 
 
 LIST_DIFF = register_op(
