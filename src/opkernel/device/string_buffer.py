@@ -1,6 +1,6 @@
 """Strings on their way to algorithms over bytes, and back: all in one buffer, one after the other, with splits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -63,6 +63,18 @@ def string_batches(strings: Any) -> Iterator[StringBatch]:
         count = max(int(np.searchsorted(np.cumsum(lengths), _BATCH_BYTES)), 1)
         yield StringBatch(texts[:count], lengths[:count])
         at += min(count, len(texts))
+
+
+def strings_between(data: Any, begins: Any, ends: Any) -> Iterable[bytes]:
+    """The strings between places of a buffer.
+
+    Args:
+        data: The bytes, uint8.
+        begins: Where each string begins, int64.
+        ends: The place behind each.
+    """
+    whole = data.tobytes()
+    return map(whole.__getitem__, map(slice, begins.tolist(), ends.tolist()))
 
 
 def counts_in_strings(flags: Any, splits: Any) -> Any:

@@ -14,10 +14,12 @@ from opkernel.device.string_buffer import (
     StringBatch,
     counts_in_strings,
     string_batches,
+    strings_between,
 )
 from opkernel.device.string_tensors import map_strings, string_tensor
 from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import KernelRegistry
 from opkernel.opdef import InferenceContext, broadcast_binary_op_shape, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.input_checks import broadcast_shape, require_equal
@@ -119,24 +121,57 @@ SUBSTR = register_op(
 )
 
 
-@register_kernel(SUBSTR, types={"T": INDEX})
-def substr(tensor: Any, pos: Any, len: Any, *, unit: str) -> Any:
-    require_equal(pos.shape, len.shape, "pos and len should have the same shape, got: {} vs. {}")
-    shape = _common_shape(tensor.shape, pos.shape)
-    places = [np.broadcast_to(one, shape).reshape(-1).astype(np.int64) for one in (pos, len)]
-    if unit == "BYTE" or tensor.shape == shape:
-        parts = _parts_of_bytes if unit == "BYTE" else _parts_of_characters
-        texts = np.broadcast_to(tensor, shape).reshape(-1)
-        return string_tensor(shape, chain.from_iterable(_in_batches(parts, texts, *places)))
-    rows = zip(np.broadcast_to(tensor, shape).flat, *(one.tolist() for one in places), strict=True)
-    timed: Iterable[tuple[bytes, int, int]] = in_time(rows, lambda row: string_work(row[0]))
-    return string_tensor(shape, starmap(_Characters().of, timed))
+FindCharacters = Callable[[Any, Any, Any, Any], tuple[Any, Any] | None]
+"""A function as `characters_in_strings`."""
+StringsBetween = Callable[[Any, Any, Any], Iterable[bytes]]
+"""A function as `strings_between`."""
 
 
-_Parts = Callable[[StringBatch, Any, Any], Iterator[bytes]]
+def register_substr(
+    find_characters: FindCharacters,
+    strings: StringsBetween,
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register the kernel of Substr with functions for strings in a buffer."""
+
+    def parts_of_characters(batch: StringBatch, starts: Any, lengths: Any) -> Iterable[bytes]:
+        data, splits = batch.joined()
+        found = find_characters(data, splits, starts, lengths)
+        if found is None:
+            raise InvalidArgumentError(_OUT_OF_RANGE)
+        return strings(data, *found)
+
+    def parts_of_bytes(batch: StringBatch, starts: Any, lengths: Any) -> Iterable[bytes]:
+        begins, ends = _places_of_bytes(batch, starts, lengths)
+        if batch.lengths.sum() > _LONG_TEXT * len(batch.texts):
+            return map(bytes.__getitem__, batch.texts, map(slice, begins.tolist(), ends.tolist()))
+        data, splits = batch.joined()
+        return strings(data, splits[:-1] + begins, splits[:-1] + ends)
+
+    def substr(tensor: Any, pos: Any, len: Any, *, unit: str) -> Any:
+        require_equal(
+            pos.shape, len.shape, "pos and len should have the same shape, got: {} vs. {}"
+        )
+        shape = _common_shape(tensor.shape, pos.shape)
+        places = [np.broadcast_to(one, shape).reshape(-1).astype(np.int64) for one in (pos, len)]
+        if unit == "BYTE" or tensor.shape == shape:
+            parts = parts_of_bytes if unit == "BYTE" else parts_of_characters
+            texts = np.broadcast_to(tensor, shape).reshape(-1)
+            found = _in_batches(parts, texts, *places)
+            return string_tensor(shape, chain.from_iterable(found))
+        rows = zip(
+            np.broadcast_to(tensor, shape).flat, *(one.tolist() for one in places), strict=True
+        )
+        timed: Iterable[tuple[bytes, int, int]] = in_time(rows, lambda row: string_work(row[0]))
+        return string_tensor(shape, starmap(_Characters().of, timed))
+
+    register_kernel(SUBSTR, types={"T": INDEX}, registry=registry)(substr)
 
 
-def _in_batches(parts: _Parts, texts: Any, starts: Any, lengths: Any) -> Iterator[Iterator[bytes]]:
+_Parts = Callable[[StringBatch, Any, Any], Iterable[bytes]]
+
+
+def _in_batches(parts: _Parts, texts: Any, starts: Any, lengths: Any) -> Iterator[Iterable[bytes]]:
     """The parts of strings, found for some strings at a time."""
     done = 0
     for batch in string_batches(texts):
@@ -145,32 +180,38 @@ def _in_batches(parts: _Parts, texts: Any, starts: Any, lengths: Any) -> Iterato
         done = these.stop
 
 
-def _parts_of_bytes(batch: StringBatch, starts: Any, lengths: Any) -> Iterator[bytes]:
-    """A negative length takes all that follows."""
+def _places_of_bytes(batch: StringBatch, starts: Any, lengths: Any) -> tuple[Any, Any]:
+    """Where the parts of strings begin and end in these; a negative length takes all that follows."""
     texts, sizes = batch
     wrong = (starts < -sizes) | (starts > sizes)
     if wrong.any():
         at = int(wrong.argmax())
         raise InvalidArgumentError(f"pos {starts[at]} out of range for string {texts[at]!r}")
     begins = np.where(starts < 0, starts + sizes, starts)
-    ends = begins + np.where(lengths < 0, sizes, np.minimum(lengths, sizes))
-    return map(bytes.__getitem__, texts, map(slice, begins.tolist(), ends.tolist()))
+    rest = sizes - begins
+    return begins, begins + np.where(lengths < 0, rest, np.minimum(lengths, rest))
 
 
-def _parts_of_characters(batch: StringBatch, starts: Any, lengths: Any) -> Iterator[bytes]:
-    """From the end, TensorFlow finds no characters of a negative length; from the beginning none are asked for."""
-    data, splits = batch.joined()
+def characters_in_strings(
+    data: Any, splits: Any, starts: Any, lengths: Any
+) -> tuple[Any, Any] | None:
+    """Where the asked characters of each string begin and end in a buffer; None where one has no such characters.
+
+    From the end, TensorFlow finds no characters of a negative length; from the beginning none are asked for.
+    """
     is_begin = _begin_characters(data)
     is_begin[splits[:-1][np.diff(splits) > 0]] = True  # the first byte, whatever it is
     places = np.append(np.flatnonzero(is_begin), data.size)
     sizes = counts_in_strings(is_begin, splits)
     firsts = np.cumsum(sizes) - sizes
     if ((starts < -sizes) | (starts > sizes) | ((starts < 0) & (lengths < 0))).any():
-        raise InvalidArgumentError(_OUT_OF_RANGE)
+        return None
     begins = np.where(starts < 0, starts + sizes, starts)
     ends = np.minimum(begins + np.clip(lengths, 0, sizes), sizes)
-    a, b = (places[firsts + one].tolist() for one in (begins, ends))
-    return map(data.tobytes().__getitem__, map(slice, a, b))
+    return places[firsts + begins], places[firsts + ends]
+
+
+register_substr(characters_in_strings, strings_between)
 
 
 def _common_shape(texts: tuple[int, ...], positions: tuple[int, ...]) -> tuple[int, ...]:
@@ -183,7 +224,7 @@ def _common_shape(texts: tuple[int, ...], positions: tuple[int, ...]) -> tuple[i
 
 
 class _Characters:
-    """As `_parts_of_characters`, of single strings; the characters of one that stands in many rows are found once."""
+    """As `characters_in_strings`, of single strings; the characters of one that stands in many rows are found once."""
 
     def __init__(self) -> None:
         self._text: bytes | None = None

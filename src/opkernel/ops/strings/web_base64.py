@@ -5,13 +5,13 @@ Source: TensorFlow core/ops/string_ops.cc, core/kernels/base64_ops.cc, tsl/platf
 
 import binascii
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from opkernel.device.string_buffer import StringBatch, string_batches
+from opkernel.device.string_buffer import StringBatch, string_batches, strings_between
 from opkernel.device.string_tensors import string_tensor
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import KernelRegistry
@@ -89,29 +89,33 @@ def _filled_up(data: Any, splits: Any, lengths: Any, sizes: Any, fill: bytes) ->
     return b"".join([whole[a:b].ljust(size, fill) for a, b, size in rows])
 
 
-def _parts(data: Any, begins: Any, ends: Any) -> Iterator[bytes]:
-    whole = data.tobytes()
-    return (whole[a:b] for a, b in zip(begins.tolist(), ends.tolist(), strict=True))
-
-
 Encode = Callable[[Any, Any, bool], tuple[Any, Any, Any]]
 """A function as `encode`."""
 Decode = Callable[[Any, Any], tuple[Any, Any, Any, int]]
 """A function as `decode`."""
 
 
-def register_base64(encode: Encode, decode: Decode, registry: KernelRegistry | None = None) -> None:
+StringsBetween = Callable[[Any, Any, Any], Iterable[bytes]]
+"""A function as `strings_between`."""
+
+
+def register_base64(
+    encode: Encode,
+    decode: Decode,
+    strings: StringsBetween = strings_between,
+    registry: KernelRegistry | None = None,
+) -> None:
     """Register the kernels of EncodeBase64 and DecodeBase64 with functions for buffers of strings."""
 
     def encode_base64(tensor: Any, *, pad: bool) -> Any:
-        parts = (_parts(*encode(*batch.joined(), pad)) for batch in string_batches(tensor))
+        parts = (strings(*encode(*batch.joined(), pad)) for batch in string_batches(tensor))
         return string_tensor(tensor.shape, chain.from_iterable(parts))
 
-    def decoded(batch: StringBatch) -> Iterator[bytes]:
+    def decoded(batch: StringBatch) -> Iterable[bytes]:
         *found, fault = decode(*batch.joined())
         if fault:
             raise InvalidArgumentError(_FAULTS[fault])
-        return _parts(*found)
+        return strings(*found)
 
     def decode_base64(tensor: Any) -> Any:
         parts = map(decoded, string_batches(tensor))

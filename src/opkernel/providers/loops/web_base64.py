@@ -5,6 +5,7 @@ import numpy as np
 from opkernel.ops.strings import web_base64
 from opkernel.providers import LOOPS
 from opkernel.providers.loops.compiled_loop import loop, part_of_loops
+from opkernel.providers.loops.made_strings import strings_between
 from opkernel.types import Array
 
 _DIGITS = np.frombuffer(web_base64.DIGITS, np.uint8).copy()
@@ -88,4 +89,4 @@ def decode(data: Array, splits: Array) -> tuple[Array, Array, Array, int]:
     return found[:to], begins, ends, 0
 
 
-web_base64.register_base64(encode, decode, LOOPS.kernels)
+web_base64.register_base64(encode, decode, strings_between, LOOPS.kernels)
