@@ -23,6 +23,7 @@ LOOPS = KernelProvider(
         f"{__name__}.loops.examples": ("ParseE", "ParseS", "ExperimentalParseE"),
         f"{__name__}.loops.web_base64": ("EncodeBase64", "DecodeBase64"),
         f"{__name__}.loops.characters": ("Substr",),
+        f"{__name__}.loops.csv_fields": ("DecodeCSV",),
         f"{__name__}.loops.ctc_loss": ("CTCLoss",),
         f"{__name__}.loops.float_functions": (
             "Acos",

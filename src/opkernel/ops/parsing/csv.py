@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from itertools import filterfalse, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from opkernel.device.made_bytes import MadeBytes, making_bytes
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import WorkClock, in_time, string_work
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import KernelRegistry
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_csv_defaults, set_outputs
 from opkernel.ops.input_checks import require_equal, require_rank_at_most
@@ -25,8 +26,10 @@ from opkernel.types import DataType
 
 _AT_ONCE = 1 << 12
 """So many records are decoded at once."""
-_OF_FIELD, _OF_TURN = 80, 1 << 10
-"""The bytes of a field beside its content, and the work of finding it."""
+OF_FIELD = 80
+"""The bytes of a field beside its content."""
+_OF_TURN = 1 << 10
+"""The work of finding a field."""
 
 
 def decode_csv_shape(c: InferenceContext) -> None:
@@ -49,30 +52,61 @@ DECODE_CSV = register_op(
 )
 
 
-@register_kernel(DECODE_CSV, factory=True)
-def decode_csv(
-    *,
-    OUT_TYPE: list[DataType],
-    field_delim: str,
-    use_quote_delim: bool,
-    na_value: str,
-    select_cols: list[int],
-) -> Callable[[Any, list[Any]], list[Any]]:
-    delimiter = field_delim.encode("utf-8", "surrogateescape")
-    require_equal(len(delimiter), 1, "field_delim should be only 1 char")
-    if select_cols and len(select_cols) != len(OUT_TYPE):
-        raise InvalidArgumentError("select_cols should match output size")
-    if any(a >= b for a, b in pairwise([-1, *select_cols])):
-        raise InvalidArgumentError("select_cols should be strictly increasing indices")
-    missing = {b"", na_value.encode("utf-8", "surrogateescape")}
-    return _Decoder(_Reader(delimiter, use_quote_delim, select_cols), OUT_TYPE, missing).decode
+Columns = Sequence[Sequence[bytes]]
+FindColumns = Callable[[list[bytes], "CsvFormat", int, MadeBytes], Columns | None]
+"""A function that finds the columns of records, so many of them; None where it leaves that to the reader of records."""
+
+
+class CsvFormat(NamedTuple):
+    """How records are cut into fields."""
+
+    delimiter: bytes
+    """The byte between fields."""
+    has_quotes: bool
+    """Whether fields may stand in quotes."""
+    chosen: list[int]
+    """The fields that are taken, in rising order; all if there are none."""
+
+
+def plain_columns_of_format(
+    records: list[bytes], form: CsvFormat, count: int, made: MadeBytes
+) -> Columns | None:
+    """The columns of plain records; None for others."""
+    if form.chosen:
+        return None
+    return plain_columns(records, form.delimiter, count, made, has_quotes=form.has_quotes)
+
+
+def register_decode_csv(find_columns: FindColumns, registry: KernelRegistry | None = None) -> None:
+    """Register the kernel of DecodeCSV with a function that finds columns."""
+
+    def decode_csv(
+        *,
+        OUT_TYPE: list[DataType],
+        field_delim: str,
+        use_quote_delim: bool,
+        na_value: str,
+        select_cols: list[int],
+    ) -> Callable[[Any, list[Any]], list[Any]]:
+        delimiter = field_delim.encode("utf-8", "surrogateescape")
+        require_equal(len(delimiter), 1, "field_delim should be only 1 char")
+        if select_cols and len(select_cols) != len(OUT_TYPE):
+            raise InvalidArgumentError("select_cols should match output size")
+        if any(a >= b for a, b in pairwise([-1, *select_cols])):
+            raise InvalidArgumentError("select_cols should be strictly increasing indices")
+        missing = {b"", na_value.encode("utf-8", "surrogateescape")}
+        form = CsvFormat(delimiter, use_quote_delim, select_cols)
+        return _Decoder(form, find_columns, OUT_TYPE, missing).decode
+
+    register_kernel(DECODE_CSV, factory=True, registry=registry)(decode_csv)
 
 
 @dataclass(frozen=True, slots=True)
 class _Decoder:
     """Makes columns of records, some records at a time."""
 
-    reader: _Reader
+    form: CsvFormat
+    find_columns: FindColumns
     dtypes: list[DataType]
     missing: set[bytes]
 
@@ -87,7 +121,7 @@ class _Decoder:
     def _part(self, records: list[bytes], first: int, defaults: list[Any]) -> list[Any]:
         """The columns of some records; `first` is the number of the first."""
         with making_bytes("fields of records") as made:
-            columns = self.reader.plain_columns(records, len(self.dtypes), made)
+            columns = self.find_columns(records, self.form, len(self.dtypes), made)
             if columns is None:
                 columns = self._rows(records, first, made)
             fields = enumerate(zip(in_time(columns), defaults, self.dtypes, strict=True))
@@ -97,9 +131,9 @@ class _Decoder:
             ]
 
     def _rows(self, records: list[bytes], first: int, made: MadeBytes) -> list[Sequence[bytes]]:
-        rows, wanted = [], len(self.dtypes)
+        rows, wanted, reader = [], len(self.dtypes), _Reader(*self.form)
         for number, record in enumerate(in_time(records, string_work), first):
-            fields = self.reader.fields(record, made)
+            fields = reader.fields(record, made)
             if len(fields) != wanted:
                 raise InvalidArgumentError(
                     f"Expect {wanted} fields but have {len(fields)} in record {number}"
@@ -137,7 +171,7 @@ def plain_columns(
         record.count(delimiter) != count - 1 for record in records
     ):
         return None
-    made.add(len(text) + _OF_FIELD * count * len(records))
+    made.add(len(text) + OF_FIELD * count * len(records))
     fields = text.split(delimiter)
     return [fields[i::count] for i in range(count)]
 
@@ -150,19 +184,11 @@ class _Reader:
     has_quotes: bool
     chosen: list[int]
 
-    def plain_columns(
-        self, records: list[bytes], count: int, made: MadeBytes
-    ) -> Sequence[Sequence[bytes]] | None:
-        """The columns of plain records; None for others."""
-        if self.chosen:
-            return None
-        return plain_columns(records, self.delimiter, count, made, has_quotes=self.has_quotes)
-
     def fields(self, record: bytes, made: MadeBytes) -> Sequence[bytes]:
         """The fields of a record, or the chosen ones that it has."""
         is_plain = b"\n" not in record and b"\r" not in record
         if is_plain and not (self.has_quotes and b'"' in record):
-            made.add(len(record) + _OF_FIELD * (record.count(self.delimiter) + 1))
+            made.add(len(record) + OF_FIELD * (record.count(self.delimiter) + 1))
             fields = record.split(self.delimiter) if record else []
         else:
             fields = self._quoted_fields(record, made)
@@ -184,7 +210,7 @@ class _Reader:
             else:
                 field, at = self._without_quotes(record, at)
             fields.append(field)
-            made.add(len(field) + _OF_FIELD)
+            made.add(len(field) + OF_FIELD)
             if self.chosen and len(fields) > self.chosen[-1]:
                 return fields
         if record.endswith(self.delimiter):
@@ -234,15 +260,15 @@ def column_of(
     """
     if missing.isdisjoint(texts):
         return _values(field, texts, dtype)
-    is_missing = np.fromiter((text in missing for text in texts), np.bool_, len(texts))
+    is_missing = np.fromiter(map(missing.__contains__, texts), np.bool_, len(texts))
     if not default.size:
         raise InvalidArgumentError(
             f"Field {field} is required but missing in record "
             f"{first_record + int(is_missing.argmax())}!"
         )
     values = np.empty(len(texts), dtype.numpy_dtype)
-    given = [text for text in texts if text not in missing]
-    values[~is_missing] = _values(field, given, dtype)
+    given = filterfalse(missing.__contains__, texts)
+    values[~is_missing] = _values(field, [*given], dtype)
     values[is_missing] = default
     return values
 
@@ -256,3 +282,6 @@ def _values(field: int, texts: Sequence[bytes], dtype: DataType) -> Any:
         raise InvalidArgumentError(
             f"Field {field} is not a valid {dtype.string}: {error}"
         ) from None
+
+
+register_decode_csv(plain_columns_of_format)
