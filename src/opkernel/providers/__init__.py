@@ -61,6 +61,7 @@ LOOPS = KernelProvider(
             "StatelessRandomGamma",
             "StatelessRandomPoisson",
         ),
+        f"{__name__}.loops.sparse_product": ("SparseMatrixSparseMatMul",),
         f"{__name__}.loops.sparse_merge": ("SparseAdd", "SparseSparse"),
         f"{__name__}.loops.tridiagonal_elimination": ("TridiagonalSolve",),
         f"{__name__}.loops.unique_rows": ("UniqueV2", "UniqueWithCountsV2"),

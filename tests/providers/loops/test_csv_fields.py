@@ -23,7 +23,7 @@ def decoded(records: list[bytes], count: int, **attrs: Any) -> list[list[bytes]]
 
 @pytest.mark.parametrize("form", FORMS)
 def test_fields_in_quotes(form: Any) -> None:
-    records = [b'a,"b,""c""",d', b'"",x,"line\nbreak"', b'\n1,2,3', b'p,"q",']
+    records = [b'a,"b,""c""",d', b'"",x,"line\nbreak"', b"\n1,2,3", b'p,"q",']
     with loops_run(form):
         assert decoded(records, 3) == [
             [b"a", b"-", b"1", b"p"],

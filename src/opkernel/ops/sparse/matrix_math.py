@@ -6,6 +6,7 @@ Source: TensorFlow core/ops/sparse_csr_matrix_ops.cc, core/kernels/sparse/mat_mu
 transpose_op.cc, sparse_cholesky_op.cc, sparse_ordering_amd_op.cc.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import check_allocation, from_attrs
+from opkernel.kernel import KernelRegistry, check_allocation, from_attrs
 from opkernel.opdef import register_op
 from opkernel.ops.declared.sparse_matrix import (
     cholesky_shape,
@@ -145,24 +146,31 @@ def matmul(
     return np.ascontiguousarray(product.swapaxes(-1, -2)) if transpose_output else product
 
 
-@register_kernel(SPARSE_MATMUL, types={"type": _TYPES})
-@from_attrs(a_turn=_turn_of_a, b_turn=_turn_of_b)
-def sparse_matmul(
-    a: Any, b: Any, *, type: DataType, a_turn: bool | None, b_turn: bool | None
-) -> Any:
-    first, second = matrix_of(a, type), matrix_of(b, type, 1)
-    if a_turn is not None:
-        first = _turned(first, a_turn)
-    if b_turn is not None:
-        second = _turned(second, b_turn)
-    _check_product(first.shape, second.shape)
-    shape = (*first.shape[:-1], second.shape[-1])
-    pairs = zip(first.matrices, second.matrices, strict=True)
-    return to_handle(type, shape, [_product(one, other, shape[-1]) for one, other in pairs])
+Multiply = Callable[[Rows, Rows, int], Rows]
+"""A function as `product_of_rows`."""
 
 
-def _product(a: Rows, b: Rows, width: int) -> Rows:
-    """The product of two matrices; sums that are 0 stay entries.
+def register_sparse_matmul(multiply: Multiply, registry: KernelRegistry | None = None) -> None:
+    """Register the kernel of SparseMatrixSparseMatMul with a function that multiplies two matrices."""
+
+    @register_kernel(SPARSE_MATMUL, types={"type": _TYPES}, registry=registry)
+    @from_attrs(a_turn=_turn_of_a, b_turn=_turn_of_b)
+    def sparse_matmul(
+        a: Any, b: Any, *, type: DataType, a_turn: bool | None, b_turn: bool | None
+    ) -> Any:
+        first, second = matrix_of(a, type), matrix_of(b, type, 1)
+        if a_turn is not None:
+            first = _turned(first, a_turn)
+        if b_turn is not None:
+            second = _turned(second, b_turn)
+        _check_product(first.shape, second.shape)
+        shape = (*first.shape[:-1], second.shape[-1])
+        pairs = zip(first.matrices, second.matrices, strict=True)
+        return to_handle(type, shape, [multiply(one, other, shape[-1]) for one, other in pairs])
+
+
+def product_of_rows(a: Rows, b: Rows, width: int) -> Rows:
+    """The product of two matrices, which has so many columns; sums that are 0 stay entries.
 
     Each entry of `a` meets the row of `b` that its column names.
     """
@@ -195,6 +203,9 @@ def _summed(keys: Any, products: Any, size: int) -> tuple[Any, Any]:
     keys, products = keys[order], products[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))
     return keys[first], np.add.reduceat(products, first) if len(keys) else products
+
+
+register_sparse_matmul(product_of_rows)
 
 
 g.register_gradient("SparseMatrixTranspose")(g.by_op("SparseMatrixTranspose", "type", "conjugate"))
