@@ -62,6 +62,7 @@ LOOPS = KernelProvider(
             "StatelessRandomPoisson",
         ),
         f"{__name__}.loops.sparse_product": ("SparseMatrixSparseMatMul",),
+        f"{__name__}.loops.sparse_messages": ("DeserializeManySparse", "DeserializeSparse"),
         f"{__name__}.loops.sparse_merge": ("SparseAdd", "SparseSparse"),
         f"{__name__}.loops.tridiagonal_elimination": ("TridiagonalSolve",),
         f"{__name__}.loops.unique_rows": ("UniqueV2", "UniqueWithCountsV2"),

@@ -3,11 +3,10 @@
 Their Many forms work on batches. Batches are sparse tensors cut into those of each row, and put together again.
 
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/serialize_sparse_op.cc,
-deserialize_sparse_string_op.cc, deserialize_sparse_variant_op.cc, sparse_tensors_map_ops.cc.
+sparse_tensors_map_ops.cc.
 """
 
 import itertools
-import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -17,7 +16,7 @@ import numpy as np
 
 from opkernel.device.made_bytes import making_bytes
 from opkernel.device.string_tensors import string_tensor
-from opkernel.device.work_clock import SLOW, in_time
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import (
     ContainerInfo,
@@ -35,10 +34,9 @@ from opkernel.ops.registration import ALL, register_kernel
 from opkernel.ops.resource_op_kernel import container_of, kept
 from opkernel.ops.sparse.tensors import check_entries, check_indices, check_rank, check_sparse, runs
 from opkernel.ops.tensor_list.value import objects
-from opkernel.proto import DecodeError, TensorProto, VariantTensorDataProto
+from opkernel.proto import VariantTensorDataProto
 from opkernel.types import (
     DataType,
-    OpaqueVariant,
     TensorShape,
     Variant,
     register_variant_decoder,
@@ -125,14 +123,30 @@ def stacked(tensors: Sequence[SparseParts], batch: tuple[int, ...], dtype: DataT
                 f"Inconsistent shape across SparseTensors: rank prior to SparseTensor[{number}] was: "
                 f"{rank} but rank of SparseTensor[{number}] is: {len(tensor.shape)}"
             )
-    largest = np.max([tensor.shape for tensor in tensors], axis=0)
-    shape = TensorShape([*batch, *largest.tolist()])
+    shapes = np.array([tensor.shape for tensor in tensors])
     counts = [len(tensor.values) for tensor in tensors]
-    check_entries(sum(counts), len(shape), dtype)
-    numbers = np.repeat(np.arange(len(tensors)), counts)
-    places = np.stack(np.unravel_index(numbers, batch), axis=1)
+    check_entries(sum(counts), len(batch) + rank, dtype)
     indices = np.concatenate([tensor.indices for tensor in tensors])
     values = np.concatenate([tensor.values for tensor in tensors])
+    return of_batch(SparseParts(indices, values, shapes), counts, batch, dtype)
+
+
+def of_batch(
+    parts: SparseParts, counts: Sequence[int], batch: tuple[int, ...], dtype: DataType
+) -> SparseParts:
+    """One sparse tensor of all, as of `stacked`.
+
+    Args:
+        parts: The entries of all one after the other, and for each its shape, [count, rank].
+        counts: How many entries each has.
+        batch: The dimensions before theirs.
+        dtype: The type of the values.
+    """
+    indices, values, shapes = parts
+    shape = TensorShape([*batch, *shapes.max(axis=0).tolist()])
+    check_entries(len(values), len(shape), dtype)
+    numbers = np.repeat(np.arange(len(shapes)), counts)
+    places = np.stack(np.unravel_index(numbers, batch), axis=1)
     return SparseParts(np.hstack((places, indices)), values, np.array(shape, np.int64))
 
 
@@ -140,7 +154,8 @@ _TYPE_NAME = "tensorflow::Tensor"
 PARTS = "sparse_indices: int64, sparse_values: {}, sparse_shape: int64"
 """The arguments of ops that a sparse tensor of a type is."""
 _SERIALIZED = ["T: type", "out_type: {string, variant} = DT_STRING"]
-_FORMS = (DataType.DT_STRING, DataType.DT_VARIANT)
+FORMS = (DataType.DT_STRING, DataType.DT_VARIANT)
+"""The types of serialized tensors."""
 _OF_ROW = 400
 """The bytes of a row beside its strings."""
 
@@ -156,21 +171,6 @@ SERIALIZE_MANY_SPARSE = register_op(
     attrs=_SERIALIZED,
     shape_fn=shape_rule("[?, ?], [?], [?] -> [?, 3]"),
     doc="SerializeSparse of each row of a sparse tensor: the part of one index of the first dimension.",
-)
-_DESERIALIZED = (
-    "The sparse tensor of all serialized ones, with the dimensions of the input before theirs."
-)
-DESERIALIZE_SPARSE = register_op(
-    f"DeserializeSparse(serialized_sparse: Tserialized) -> {PARTS.format('dtype')}",
-    attrs=["dtype: type", "Tserialized: {string, variant} = DT_STRING"],
-    shape_fn=shape_rule("[..., 3] -> [?, ?], [?], [?]"),
-    doc=_DESERIALIZED,
-)
-DESERIALIZE_MANY_SPARSE = register_op(
-    f"DeserializeManySparse(serialized_sparse: string) -> {PARTS.format('dtype')}",
-    attrs=["dtype: type"],
-    shape_fn=shape_rule("[?, 3] -> [?, ?], [?], [?]"),
-    doc=_DESERIALIZED,
 )
 
 
@@ -222,7 +222,7 @@ def _row(parts: SparseParts, dtype: DataType, out_type: DataType) -> list[Any]:
     return [write(tensor, of_type) for tensor, of_type in zip(parts, types, strict=True)]
 
 
-@register_kernel(SERIALIZE_SPARSE, types={"out_type": _FORMS})
+@register_kernel(SERIALIZE_SPARSE, types={"out_type": FORMS})
 def serialize_sparse(
     sparse_indices: Any, sparse_values: Any, sparse_shape: Any, *, T: DataType, out_type: DataType
 ) -> Any:
@@ -239,7 +239,7 @@ def _tensor(shape: tuple[int, ...], elements: Iterable[Any], out_type: DataType)
     return objects([*elements], shape)
 
 
-@register_kernel(SERIALIZE_MANY_SPARSE, types={"T": ALL, "out_type": _FORMS})
+@register_kernel(SERIALIZE_MANY_SPARSE, types={"T": ALL, "out_type": FORMS})
 def serialize_many_sparse(
     sparse_indices: Any, sparse_values: Any, sparse_shape: Any, *, T: DataType, out_type: DataType
 ) -> Any:
@@ -255,46 +255,6 @@ def serialize_many_sparse(
                 empty = _row(parts, T, out_type)
     elements = (element for number in in_time(range(count)) for element in found.get(number, empty))
     return _tensor((count, 3), elements, out_type)
-
-
-@register_kernel(DESERIALIZE_SPARSE, types={"Tserialized": _FORMS})
-@register_kernel(DESERIALIZE_MANY_SPARSE)
-def deserialize_sparse(serialized_sparse: Any, *, dtype: DataType) -> tuple[Any, Any, Any]:
-    shape = serialized_sparse.shape
-    require(shape, "Serialized sparse should have non-zero rank []")
-    if shape[-1] != 3:
-        raise InvalidArgumentError(
-            f"Serialized sparse should have 3 as the last dimension {TensorShape(shape)}"
-        )
-    if not math.prod(shape):
-        raise InvalidArgumentError(
-            "Serialized sparse should have at least 1 serialized tensor, but has a zero dimension "
-            f"{TensorShape(shape)}"
-        )
-    tensors = []
-    for number, row in enumerate(in_time(serialized_sparse.reshape(-1, 3), SLOW)):
-        (indices, _), (values, found), (sizes, _) = map(_tensor_of, row)
-        parts = SparseParts(indices, values, sizes)
-        check_parts_of(parts, found, dtype, number)
-        tensors.append(parts)
-    return tensors[0] if len(shape) == 1 else stacked(tensors, shape[:-1], dtype)
-
-
-def _tensor_of(element: Any) -> tuple[Any, DataType]:
-    """The tensor of a string or variant, and its type."""
-    if isinstance(element, OpaqueVariant):
-        raise InvalidArgumentError(
-            "Serialized sparse should hold tensors, but holds other variants"
-        )
-    if isinstance(element, TensorVariant):
-        return element.tensor, element.dtype
-    if not isinstance(element, bytes):
-        raise InvalidArgumentError(f"Serialized sparse should hold tensors, but holds {element!r}")
-    try:
-        proto = TensorProto.FromString(element)
-    except DecodeError:
-        raise InvalidArgumentError("Could not parse serialized proto") from None
-    return tensor_from_proto(proto), DataType(proto.dtype)
 
 
 _NAMES = ["container: string = ''", "shared_name: string = ''"]
