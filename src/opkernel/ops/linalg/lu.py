@@ -58,7 +58,6 @@ def _factors(matrix: Any) -> _Factors:
     """The pivot of a column is the element of the greatest absolute value, the first of equals."""
     size = matrix.shape[-1]
     lu = matrix.reshape(math.prod(matrix.shape[:-2]), size, size).copy()
-    stack = np.arange(lu.shape[0])[:, None]
     permutation = np.broadcast_to(np.arange(size), lu.shape[:2]).copy()
     is_odd = np.zeros(lu.shape[0], bool)
     with np.errstate(all="ignore"), one_blas_thread():
@@ -68,9 +67,11 @@ def _factors(matrix: Any) -> _Factors:
             order = np.broadcast_to(np.arange(size - start), panel.shape[:2]).copy()
             for k in in_time(range(end - start), SLOW):
                 is_odd ^= _eliminate(panel, order, k)
-            permutation[:, start:] = permutation[:, start:][stack, order]
+            stack, to = np.nonzero(order != np.arange(size - start))
+            to, moved = start + to, start + order[stack, to]
+            permutation[stack, to] = permutation[stack, moved]
             if size > _PANEL:
-                lu[:, start:] = lu[:, start:][stack, order]
+                lu[stack, to] = lu[stack, moved]
             lu[:, start:, start:end] = panel
             if end < size:
                 top = triangular_solve(

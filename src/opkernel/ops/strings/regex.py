@@ -72,6 +72,8 @@ STATIC_REGEX_FULL_MATCH = register_op(
 )
 
 
+_AT_ONCE = 1 << 12
+"""So many strings are compared with each other before they are matched."""
 _LONG = 1 << 19
 """Searches in longer strings are tried on a part first."""
 
@@ -232,8 +234,20 @@ def _on_bytes(token: bytes) -> bytes:
 
 
 def _matched(tensor: Any, matches: FullMatch) -> Any:
-    found = np.fromiter(map(matches, in_time(tensor.flat, string_work)), np.bool_, tensor.size)
+    flat, found = tensor.reshape(-1), np.empty(tensor.size, np.bool_)
+    for at in range(0, flat.size, _AT_ONCE):
+        texts = flat[at : at + _AT_ONCE].tolist()
+        found[at : at + _AT_ONCE] = np.fromiter(_verdicts(texts, matches), np.bool_, len(texts))
     return found.reshape(tensor.shape)
+
+
+def _verdicts(texts: list[bytes], matches: FullMatch) -> Iterator[bool]:
+    """Whether each string matches; of strings that come often, one is looked at."""
+    different = set(texts)
+    if 2 * len(different) > len(texts):
+        return map(matches, in_time(texts, string_work))
+    verdict_of = {text: matches(text) for text in in_time(different, string_work)}
+    return map(verdict_of.__getitem__, texts)
 
 
 @register_kernel(REGEX_FULL_MATCH)
