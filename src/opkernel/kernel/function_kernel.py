@@ -20,7 +20,7 @@ The kernel asks for the attrs that are parameters of `conv2d_windows`, and gets 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial, wraps
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, TypeVar
@@ -31,7 +31,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel.context.construction import OpKernelConstruction
 from opkernel.kernel.context.declared_outputs import check_output, flat_outputs, is_as_declared
 from opkernel.kernel.context.op_kernel_context import OpKernelContext
-from opkernel.kernel.node_properties import NodeProperties
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.opdef import attr_to_python
 from opkernel.proto import OpDef
@@ -40,6 +39,8 @@ from opkernel.tracebacks import hides_frames
 
 _R = TypeVar("_R")
 _FILLED_IN = frozenset({"xp", "construction"})
+_OF_ONE_NODE = frozenset({"func", "list(func)", "list(tensor)", "tensor"})
+"""The types of attrs that may differ between nodes of one form, or of which kernels make objects with state."""
 _VARIADIC = 0x04 | 0x08  # CO_VARARGS | CO_VARKEYWORDS
 
 
@@ -271,21 +272,19 @@ class FunctionKernel(OpKernel):
         names = [name for name in self.registered.keywords if name in types]
         return {name: attr_to_python(self.node_def.attr[name], types[name]) for name in names}
 
-    def serves_form(self, attrs: Collection[str]) -> bool:
-        """Whether its function serves all nodes of its form, which have the same values for these attrs.
+    @cached_property
+    def serves_form(self) -> bool:
+        """Whether it may compute all nodes that differ in nothing but names and tensors, as it is asked once made.
 
         The function that a maker makes may keep something from call to call, unless it is element-wise.
         """
-        if self.registered.is_maker and not self.contract.elementwise:
+        is_checked = self.function is not self.unchecked
+        if is_checked or (self.registered.is_maker and not self.contract.elementwise):
             return False
-        return all(name == "xp" or name in attrs for name in self.registered.keywords)
-
-    def of_node(self, node: NodeProperties) -> FunctionKernel:
-        """The kernel that computes another node of the same form, by the same function."""
-        kernel = FunctionKernel.__new__(FunctionKernel)
-        kernel.__dict__ = self.__dict__.copy()
-        kernel.properties = node
-        return kernel
+        op_def = self.properties.op_def
+        known = {attr.name for attr in op_def.attr if attr.type not in _OF_ONE_NODE}
+        keywords = self.registered.keywords
+        return not op_def.is_stateful and all(name == "xp" or name in known for name in keywords)
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Call the function on the inputs and set its results as the outputs."""

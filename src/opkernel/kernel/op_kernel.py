@@ -32,11 +32,13 @@ class OpKernel(KernelFacts):
         reports_by_callback: Whether errors go through a callback, as in `compute_async`.
         leaves_outputs: Whether outputs may stay unset; an eager call then gives empty tensors for them.
         provider: The name of the provider that it comes from.
+        serves_form: Whether it may compute all nodes of its device that differ in nothing but names and tensors.
     """
 
     reports_by_callback: ClassVar[bool] = False
     leaves_outputs: ClassVar[bool] = False
     provider: str = "numpy"
+    serves_form: bool = False
 
     def compute(self, ctx: OpKernelContext) -> Coroutine[Any, Any, None] | None:
         """Compute the outputs of one step from the inputs in `ctx`; may be `async def`."""

@@ -26,9 +26,9 @@ def sizes(function: tree.PlanFunction) -> tuple[int, int]:
     return len(texts) - 2 - bool(function.unset), max(depths)
 
 
-@pytest.mark.parametrize(("count", "parts"), [(1199, 1), (1200, 1), (1201, 2), (2401, 3)])
-def test_a_long_plan_is_cut_at_1200_statements(count: int, parts: int) -> None:
-    assert LINES_A_PART == 1200
+@pytest.mark.parametrize(("count", "parts"), [(599, 1), (600, 1), (601, 2), (1201, 3)])
+def test_a_long_plan_is_cut_at_600_statements(count: int, parts: int) -> None:
+    assert LINES_A_PART == 600
     b = Builder()
     x = y = b.placeholder("x", opkernel.int32)
     for _ in range(count):

@@ -16,7 +16,7 @@ from opkernel.device.local_device import Device
 from opkernel.errors import InternalError, as_op_error
 from opkernel.kernel.context.construction import OpKernelConstruction
 from opkernel.kernel.contract import KernelContract
-from opkernel.kernel.function_kernel import FunctionKernel, FunctionKernelFactory
+from opkernel.kernel.function_kernel import FunctionKernelFactory
 from opkernel.kernel.node_properties import NodeProperties
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
@@ -36,9 +36,6 @@ from opkernel.types import PartialTensorShape
 _Guard = Callable[[OpKernel, OpRegistrationData], OpKernel]
 """Makes of a kernel, given its op, the one that takes its place."""
 
-KernelPatterns = dict[tuple[NodeForm, str, int], FunctionKernel]
-"""Kernels by the form of their nodes, their provider and the version of GraphDef; kernels of like nodes are copies."""
-
 _CHECKS_CONTRACTS = os.environ.get("OPKERNEL_CHECK_CONTRACTS", "0") not in ("", "0")
 """Whether all that kernels claim is verified at every call; told when this is imported."""
 
@@ -54,7 +51,6 @@ def create_op_kernel(
     signature: Hashable | None = None,
     providers: Sequence[KernelProvider] | None = None,
     shapes: Sequence[PartialTensorShape] | None = None,
-    patterns: KernelPatterns | None = None,
 ) -> OpKernel:
     """Construct the kernel of a node on a device.
 
@@ -72,7 +68,6 @@ def create_op_kernel(
         signature: The form of the node, as far as its graph knows it.
         providers: The providers to ask, in turn (`choose_providers`); `default_providers` if None.
         shapes: The shapes of the inputs, as far as known.
-        patterns: The kernels of nodes of this device that others may be like; a new one is added.
 
     Raises:
         NotFoundError: the op is not registered, or has no kernel for this device and these attrs.
@@ -88,27 +83,16 @@ def create_op_kernel(
     provider, registration = REFERENCE, form.registration
     if registry is None and device.array_namespace is np:
         provider, registration = choose_kernel(form, node, device.device_type, providers, shapes)
-    key = form, provider, graph_def_version
-    kernel: OpKernel
-    if patterns is not None and key in patterns:
-        kernel = patterns[key].of_node(node)
-    else:
-        kernel = _construct(registration, device, node, form, graph_def_version, function_library)
-        kernel.provider = provider
-        if patterns is not None:
-            _keep_pattern(patterns, key, kernel)
+    kernel = _construct(registration, device, node, form, graph_def_version, function_library)
+    kernel.provider = provider
+    if any(form.provided.values()):
+        kernel.serves_form = False
     budget = current_budget()
     if budget is not None:
         budget.check_time("making the kernel of", node_def.name)
     for guard in _guards(kernel.contract, device, budget):
         kernel = guard(kernel, ops.look_up(node_def.op))
     return kernel
-
-
-def _keep_pattern(patterns: KernelPatterns, key: tuple[NodeForm, str, int], made: OpKernel) -> None:
-    """Keep a copy of a new kernel, if kernels of like nodes may be copies of it."""
-    if type(made) is FunctionKernel and made.serves_form(key[0].attrs):
-        patterns[key] = made.of_node(made.properties)
 
 
 def _construct(

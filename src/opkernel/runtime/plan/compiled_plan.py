@@ -17,17 +17,18 @@ refused. A plan that is too long or nested too deeply is cut into several functi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from opkernel.device.budget import check_time
+from opkernel.device.budget import check_time, current_budget
 from opkernel.device.work_clock import check_seconds
 from opkernel.errors import UnimplementedError
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.node import types_given
+from opkernel.graph.core.signature import NodeSignature
 from opkernel.graph.core.structural_ops import (
     ENTER_OPS,
     EXIT_OPS,
@@ -37,6 +38,7 @@ from opkernel.graph.core.structural_ops import (
     SWITCH_OPS,
 )
 from opkernel.kernel import FunctionKernel, OpKernel, forward_input
+from opkernel.records import dataclass
 from opkernel.runtime.plan.builder import PlanBuilder
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, call_by_name
 from opkernel.runtime.plan.keys import Key, RequiredOutputs, key_of, runner_of_references
@@ -154,6 +156,21 @@ def compile_plan(
     return CompiledPlan(_PlanCompiler(args, in_groups, may_wait).tree(args.fetches))
 
 
+@dataclass(slots=True, eq=False)
+class _SharedKernel:
+    """A kernel for all nodes of a signature that have no attrs but those of their op.
+
+    Attributes:
+        kernel: The kernel, which is that of the first of them.
+        pointwise: Its tiled form, if nodes may be computed together and it has one.
+        num_attrs: How many attrs their op has.
+    """
+
+    kernel: OpKernel
+    pointwise: PointwiseFunction | None
+    num_attrs: int
+
+
 class _PlanCompiler:
     """Finds out how each node is computed, and builds that.
 
@@ -178,12 +195,32 @@ class _PlanCompiler:
         self._aliases: dict[Key, Tensor] = {}
         self._constants: list[tuple[Operation, Any]] = []
         self._pointwise: dict[str, PointwiseFunction] = {}
-        self._pointwise_of: dict[tuple[int, int, int], PointwiseFunction | None] = {}
         self._computed: dict[str, OpKernel] = {}
         self._build: dict[str, Callable[[PlanBuilder], object]] = {}
+        self._bind(order, examples)
+
+    def _bind(self, order: Sequence[Operation], examples: Mapping[str, Operation]) -> None:
+        """Decide how each node is computed, with an example of each op."""
         binders = {name: self._binder(op) for name, op in examples.items()}
+        budget = current_budget()
+        is_limited = budget is not None and budget.memory_limit_bytes is not None
+        may_share = not (is_limited or self._watcher or self._has_references)
+        shared: dict[NodeSignature, _SharedKernel] = {}
         for op in order:
-            binders[op.type](op)
+            known = shared.get(op.signature)
+            if known is not None and len(op.message.attr) == known.num_attrs:
+                self._computed[op.name] = known.kernel
+                if known.pointwise is not None:
+                    self._pointwise[op.name] = known.pointwise
+                continue
+            binders[op.signature.op_type](op)
+            kernel = self._computed.get(op.name)
+            if not may_share or kernel is None or not kernel.serves_form:
+                continue
+            num_attrs = len(kernel.properties.op_def.attr)
+            if len(op.message.attr) == num_attrs:
+                pointwise = self._pointwise.get(op.name)
+                shared[op.signature] = _SharedKernel(kernel, pointwise, num_attrs)
 
     def tree(self, fetches: Sequence[Tensor]) -> PlanTree:
         """The plan for certain fetches."""
@@ -292,21 +329,11 @@ class _PlanCompiler:
         elif is_by_value:
             self._computed[op.name] = kernel
             if self._in_groups and isinstance(kernel, FunctionKernel):
-                self._note_pointwise(op, kernel)
+                pointwise = pointwise_function(kernel)
+                if pointwise is not None:
+                    self._pointwise[op.name] = pointwise
         else:
             self._build[op.name] = lambda builder: builder.kernel(op, kernel, is_by_value=False)
-
-    def _note_pointwise(self, op: Operation, kernel: FunctionKernel) -> None:
-        """Note the tiled form of a kernel, if it has one. Kernels of one form share one look-up.
-
-        Kernels of one form share these objects, and keep them alive.
-        """
-        key = id(kernel.function), id(kernel.input_types), id(kernel.output_types)
-        if key not in self._pointwise_of:
-            self._pointwise_of[key] = pointwise_function(kernel)
-        pointwise = self._pointwise_of[key]
-        if pointwise is not None:
-            self._pointwise[op.name] = pointwise
 
     def _bind_watched(self, op: Operation, kernel: OpKernel, watcher: KernelWatcher) -> bool:
         """Whether a watcher runs the node."""
@@ -322,7 +349,9 @@ class _PlanCompiler:
         return op.name in self._build
 
 
-LINES_A_PART = 1200  # compiling time and memory grow faster than linearly beyond
+LINES_A_PART = (
+    600  # compiling takes longer a line beyond: code reaches few locals by short instructions
+)
 MAX_DEPTH = 10  # of blocks in one function: Python allows 20 loops
 
 

@@ -130,13 +130,14 @@ class GroupsOfPlan:
 
         The nodes stay where nothing is computed together that anybody wants.
         """
-        finder = _Finder(self._roots, {item.name for item in items if isinstance(item, Operation)})
+        finder = _Finder(self._reads, {item.name for item in items if isinstance(item, Operation)})
+        given = {name for name, index in self._given if index == 0}
         for item in items:
             if not isinstance(item, Operation):
                 finder.close_all()
                 continue
             function = self._functions.get(item.name)
-            if function is None or (item.name, 0) in self._given:
+            if function is None or item.name in given:
                 finder.pass_by(item)  # a node that gives a fed tensor is not computed for its value
             else:
                 finder.add(item, function)
@@ -162,13 +163,23 @@ class GroupsOfPlan:
         return roots
 
     @cached_property
+    def _reads(self) -> dict[str, list[Key]]:
+        """The tensors that each node reads, by its name, without those that it passes on."""
+        roots, aliases = self._roots, self._aliases
+        reads = {op.name: keys_of_inputs(op) for op in self._order}
+        if roots:
+            reads = {name: [roots.get(key, key) for key in keys] for name, keys in reads.items()}
+        for name, index in aliases:
+            if index == 0 and name in reads:  # it is its first input
+                reads[name] = reads[name][1:]
+        return reads
+
+    @cached_property
     def _readers(self) -> Counter[Key]:
         """How often each tensor is read, without the reads that pass it on."""
-        read = list(map(key_of, self._fetches))
-        for op in self._order:
-            is_alias = (op.name, 0) in self._aliases  # of its first input
-            read += keys_of_inputs(op)[is_alias:]
-        return Counter([self._roots.get(key, key) for key in read])
+        roots = self._roots
+        fetched = [roots.get(key, key) for key in map(key_of, self._fetches)]
+        return Counter(chain(fetched, chain.from_iterable(self._reads.values())))
 
 
 class _Finder:
@@ -177,15 +188,15 @@ class _Finder:
     `_open` are the groups that may still grow, by the names of their nodes; `group_of` all of them.
     """
 
-    def __init__(self, roots: Mapping[Key, Key], block: Collection[str]) -> None:
+    def __init__(self, reads: Mapping[str, list[Key]], block: Collection[str]) -> None:
         self.group_of: dict[str, ElementwiseGroup] = {}
         self._open: dict[str, ElementwiseGroup] = {}
-        self._roots = roots
+        self._reads = reads
         self._block = block
 
     def add(self, op: Operation, function: PointwiseFunction) -> None:
         """A node that may be in a group: in that of its inputs, which becomes one."""
-        reads = self._reads(op)
+        reads = self._reads[op.name]
         groups = self._groups_of(reads)
         if sum([len(group.ops) for group in groups]) >= _MOST:
             self._close(groups)
@@ -203,24 +214,20 @@ class _Finder:
         if op.control_inputs:
             self.close_all()
         elif self._open:
-            self._close(self._groups_of(self._reads(op)))
+            self._close(self._groups_of(self._reads[op.name]))
 
     def close_all(self) -> None:
         """Let no group grow any more."""
         self._open.clear()
 
-    def _reads(self, op: Operation) -> list[Key]:
-        keys, roots = keys_of_inputs(op), self._roots
-        return [roots.get(key, key) for key in keys] if roots else keys
-
     def _groups_of(self, reads: Iterable[Key]) -> list[ElementwiseGroup]:
         """The groups that outputs come from."""
-        found: dict[ElementwiseGroup, None] = {}
+        found: list[ElementwiseGroup] = []
         for name, _ in reads:
             group = self._open.get(name)
-            if group is not None:
-                found[group] = None
-        return list(found)
+            if group is not None and group not in found:
+                found.append(group)
+        return found
 
     def _close(self, groups: Iterable[ElementwiseGroup]) -> None:
         for group in groups:

@@ -23,7 +23,7 @@ from opkernel.kernel import (
     OpKernel,
     global_kernel_registry,
 )
-from opkernel.kernel.registry.create import KernelPatterns, create_op_kernel
+from opkernel.kernel.registry.create import create_op_kernel
 from opkernel.opdef import OpRegistry
 from opkernel.proto import NodeDef
 from opkernel.records import dataclass, field
@@ -190,7 +190,6 @@ class KernelCache:
         self._device = device
         self._elsewhere: dict[Device, KernelCache] = {}
         self._kernels: dict[Hashable, OpKernel] = {}
-        self._patterns: KernelPatterns = {}
         self._made_at: dict[Hashable, int] = {}  # versions other than 0
         self._lock = threading.RLock()
         self.asks_for_call = False
@@ -277,7 +276,6 @@ class KernelCache:
             signature=signature,
             providers=self._providers,
             shapes=shapes,
-            patterns=None if signature is None else self._patterns,
         )
 
 
