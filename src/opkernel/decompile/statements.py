@@ -19,7 +19,7 @@ from opkernel.decompile.numpy_kernels import NumpyKernel
 from opkernel.runtime.plan import tree
 from opkernel.runtime.plan.functional_ops import Choice, LibraryFunction, WhileLoop
 from opkernel.runtime.plan.pointwise import ARITHMETIC
-from opkernel.runtime.plan.text import Line, Writer, comment_of, text_of, tuple_text, value_text
+from opkernel.runtime.plan.text import INDENT, Writer, comment_of, text_of, tuple_text, value_text
 from opkernel.runtime.plan.tree import Block, Expression, Item, Name, Statement, renamed
 
 _OPERATORS: dict[Any, str] = {
@@ -147,19 +147,18 @@ _TOKEN = re.compile(r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|.)""", re.DOTALL)
 def function_text(function: tree.PlanFunction, doc: str = "") -> str:
     """The text of a function."""
     writer = _Writer(function)
-    (head, _), *body = writer.lines()
     docstring = [f'    """{doc}."""'] if doc else []
-    return "\n".join([*wrapped(head, ""), *docstring, *_laid_out(writer, body)])
+    return "\n".join([*wrapped(writer.texts[0], ""), *docstring, *_laid_out(writer)])
 
 
-def _laid_out(writer: _Writer, body: Sequence[Line]) -> Iterator[str]:
-    """The lines of a function.
+def _laid_out(writer: _Writer) -> Iterator[str]:
+    """The lines of a function behind its head.
 
     The name of a statement's node stands behind it where it fits. Else its scope stands above it, but
     below what is of the same scope.
     """
     scope = ""
-    for text, item in body:
+    for text, item in zip(writer.texts[1:], writer.items[1:], strict=True):
         line = text.lstrip()
         indent = text.removesuffix(line)
         texts = [line]
@@ -180,13 +179,15 @@ def _laid_out(writer: _Writer, body: Sequence[Line]) -> Iterator[str]:
 class _Writer(Writer):
     """Writes functions as programs have them: brackets stand where they are needed, or may be broken."""
 
-    def loop(self, item: tree.While) -> list[Line]:
-        test, body = text_of(item.test), self.deleting(item.body_releases)
+    def loop(self, item: tree.While, indent: str) -> None:
+        test, inner = text_of(item.test), indent + INDENT
+        self.line(f"{indent}while {'True' if item.condition else test}:")
         if item.condition:
-            leave: list[Line] = [(f"if not {test}:", None), ("    break", None)]
-            test, body = "True", [*self.block(item.condition), *leave, *body]
-        body += self.block(item.body)
-        return [(f"while {test}:", None), *((f"    {text}", inner) for text, inner in body)]
+            self.block(item.condition, inner)
+            self.line(f"{inner}if not {test}:")
+            self.line(f"{inner}{INDENT}break")
+        self.deleting(item.body_releases, inner)
+        self.block(item.body, inner)
 
     def text(self, item: Statement) -> str:
         value = value_text(item)

@@ -21,7 +21,7 @@ def plan_of(b: Builder, fetches: list[Tensor], feeds: list[str]) -> CompiledPlan
 
 def sizes(function: tree.PlanFunction) -> tuple[int, int]:
     """How many lines a function has beside its head and its end, and how deeply they are indented."""
-    texts = [text for text, _ in Writer(function).lines()]
+    texts = Writer(function).texts
     depths = [(len(text) - len(text.lstrip())) // 4 for text in texts]
     return len(texts) - 2 - bool(function.unset), max(depths)
 

@@ -161,7 +161,7 @@ def test_the_text_of(what: str) -> None:
     item, lines = TEXTS[what]
     function = tree.PlanFunction("plan", ["step", "a"], [item], ["y"])
     function.cleared = frozenset({"c"})
-    texts = [text for text, _ in Writer(function).lines()]
+    texts = Writer(function).texts
     body = [f"    {line}" for line in lines]
     assert texts == ["def plan(step, a):", *body, "    return (y,)"]
     compile("\n".join(texts), "plan", "exec")
@@ -170,11 +170,11 @@ def test_the_text_of(what: str) -> None:
 def test_locals_that_are_not_set_everywhere_are_none_at_first() -> None:
     function = tree.PlanFunction("part", ["step"], [call()], ["y", "z"])
     function.unset = ["y", "z"]
-    lines = Writer(function).lines()
-    assert [text for text, _ in lines] == [
+    writer = Writer(function)
+    assert writer.texts == [
         *("def part(step):", "    y = z = None", "    y = f(a, b)", "    return (y, z)")
     ]
-    assert [item for _, item in lines] == [None, None, function.block[0], None]
+    assert writer.items == [None, None, function.block[0], None]
 
 
 def test_tuples_of_names() -> None:

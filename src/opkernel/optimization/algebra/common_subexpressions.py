@@ -4,10 +4,9 @@ Source: TensorFlow core/graph/optimizer_cse.cc, core/grappler/optimizers/
 common_subgraph_elimination.cc (DedupComputations).
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from opkernel.graph import Graph, Operation
-from opkernel.graph.core.edges import edges_of
 from opkernel.graph.core.signature import NodeSignature
 from opkernel.graph.core.structural_ops import INPUT_OPS, LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.tensor_name import format_input
@@ -90,24 +89,41 @@ def equivalent_operations(
             DedupComputations: to send a value may cost more than to compute it twice.
     """
     kept: dict[Operation, Operation] = {}
-    first: dict[Hashable, list[Operation]] = {}
-    may_be_double: dict[NodeSignature, bool] = {}
+    first: dict[Hashable, Operation] = {}
+    others: dict[Hashable, list[Operation]] = {}
+    keys: dict[NodeSignature, _KeyOf | None] = {}
     for op in order:
-        known = may_be_double.get(op.signature)
-        if known is None:
-            known = may_be_double[op.signature] = _may_be_double(op)
-        is_large = op.type == "Const" and num_elements(op) > _MAX_CONSTANT_ELEMENTS
-        if not known or is_large:
+        if op.signature not in keys:
+            keys[op.signature] = _key_of(op)
+        key_of = keys[op.signature]
+        if key_of is None or (key_of is _constant and num_elements(op) > _MAX_CONSTANT_ELEMENTS):
             continue
-        key = op.type, op.device if by_device else "", _inputs(op, kept)
-        candidates = first.setdefault(key, [])
-        attrs = dict(op.attr) if candidates else {}
-        same = next((one for one in candidates if dict(one.attr) == attrs), None)
+        key = op.signature.op_type, key_of(op, kept)
+        before = first.setdefault(key, op)
+        if before is op:
+            continue
+        candidates = others.setdefault(key, [before])
+        attrs, device = dict(op.attr), op.device if by_device else ""
+        alike = (one for one in candidates if not by_device or one.device == device)
+        same = next((one for one in alike if dict(one.attr) == attrs), None)
         if same is None:
             candidates.append(op)
         elif _controls(same, kept) == _controls(op, kept):
             kept[op] = same
     return kept
+
+
+_KeyOf = Callable[[Operation, dict[Operation, Operation]], Hashable]
+"""What two operations of one op have in common if they take the same; given those that others replace."""
+
+
+def _key_of(op: Operation) -> _KeyOf | None:
+    """The key for nodes of this op and these types; None where they are not compared."""
+    if not _may_be_double(op):
+        return None
+    if op.type == "Const":
+        return _constant
+    return _sorted_inputs if op.op_def.is_commutative and len(op.edges) > 2 else _inputs
 
 
 def _may_be_double(op: Operation) -> bool:
@@ -117,11 +133,20 @@ def _may_be_double(op: Operation) -> bool:
     return not any(dtype.is_ref for dtype in (*op.input_types, *op.output_types))
 
 
+def _constant(op: Operation, kept: dict[Operation, Operation]) -> Hashable:
+    return op.attr["value"].SerializeToString(deterministic=True)
+
+
 def _inputs(op: Operation, kept: dict[Operation, Operation]) -> Hashable:
-    if op.type == "Const":
-        return op.attr["value"].SerializeToString(deterministic=True)
-    inputs = [(kept.get(source, source).number, index) for source, index in edges_of(op)]
-    return tuple(sorted(inputs) if len(inputs) > 1 and op.op_def.is_commutative else inputs)
+    edges = op.edges
+    if not kept or kept.keys().isdisjoint(edges):
+        return edges
+    return tuple([kept.get(end, end) for end in edges])
+
+
+def _sorted_inputs(op: Operation, kept: dict[Operation, Operation]) -> Hashable:
+    ends = iter(op.edges)
+    return tuple(sorted([(kept.get(source, source).number, next(ends)) for source in ends]))
 
 
 def _controls(op: Operation, kept: dict[Operation, Operation]) -> set[Operation]:

@@ -157,11 +157,12 @@ class PlanBuilder:
 
     def inputs(self, op: Operation) -> tuple[Name, ...]:
         """The names that hold the inputs of a node; empty for a node that is never computed."""
-        if op.name in self._inputs_by_value:
-            return self._inputs_by_value[op.name]
-        values, edges, names = self._values, op.edges, []
-        for at in range(0, len(edges), 2):
-            key = edges[at].name, edges[at + 1]
+        read = self._inputs_by_value
+        if read and op.name in read:
+            return read[op.name]
+        values, edges, names = self._values, iter(op.edges), []
+        for source in edges:
+            key = source.name, next(edges)
             names.append(values.get(key) or self._name_at(key) or "")
         return tuple(names)
 
@@ -278,13 +279,15 @@ class PlanBuilder:
     def _placed_form(self, kernel: FunctionKernel) -> _PlacedForm | None:
         """How an element-wise kernel is called that may write over an input. Kernels of one form share the answer."""
         key = id(kernel.function), id(kernel.contract)  # which the kernels keep alive
-        if key not in self._placed_forms:
+        try:
+            return self._placed_forms[key]
+        except KeyError:
             form = None
-            if fills_out(kernel):
-                by_keyword = takes_out_by_keyword(kernel.function)
-                form = *self._called(kernel.function, kernel), by_keyword
-            self._placed_forms[key] = form
-        return self._placed_forms[key]
+        if fills_out(kernel):
+            by_keyword = takes_out_by_keyword(kernel.function)
+            form = *self._called(kernel.function, kernel), by_keyword
+        self._placed_forms[key] = form
+        return form
 
     def _function_of_arrays(
         self,
@@ -364,19 +367,19 @@ class PlanBuilder:
     def _output(self, op: Operation, index: int) -> Name:
         """The local that an output is assigned to; a fed output keeps its parameter."""
         key = op.name, index
-        if key in self._announced:
-            return self._announced.pop(key)
         if key in self._values:
-            return self._local(f"{op.name}_fed")
+            return self._announced.pop(key, "") or self._local(f"{op.name}_fed")
         return self._set(op, index)
 
     def _set(self, op: Operation, index: int) -> Name:
-        hint = op.name if len(op.output_types) == 1 else f"{op.name}_{index}"
+        hint = op.name if len(op.signature.output_types) == 1 else f"{op.name}_{index}"
         name = self._values[op.name, index] = self._local(hint)
         return name
 
     def _local(self, hint: str) -> Name:
-        name = self._name(hint)
+        name = self._names.unique(hint)
+        if name != hint:
+            self._hints[name] = hint
         self._bound_on[name] = self._path
         return name
 
@@ -399,7 +402,8 @@ class PlanBuilder:
 
     def _locals(self, names: Sequence[Name]) -> Sequence[Name]:
         """The names that are locals; the same object if all are, for plans keep it."""
-        found = [name for name in names if name in self._bound_on]
+        bound = self._bound_on
+        found = [name for name in names if name in bound]
         return names if len(found) == len(names) else tuple(found)
 
 

@@ -43,7 +43,7 @@ from opkernel.runtime.plan.builder import PlanBuilder
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, call_by_name
 from opkernel.runtime.plan.keys import Key, RequiredOutputs, key_of, runner_of_references
 from opkernel.runtime.plan.pointwise import FEWEST, PointwiseFunction, pointwise_function
-from opkernel.runtime.plan.text import Line, Writer
+from opkernel.runtime.plan.text import Writer
 from opkernel.runtime.plan.tree import (
     Block,
     Item,
@@ -97,10 +97,10 @@ class CompiledPlan:
         for function in plan_functions(tree):
             check_time("compiling a plan")
             file = f"<opkernel plan {number} {function.name}>"
-            lines = Writer(function).lines()
-            text = _text(lines)
+            writer = Writer(function)
+            text = writer.source
             check_seconds(len(text) * _SECONDS_A_BYTE, "compiling a plan")
-            self._lines[file] = [item for _, item in lines]
+            self._lines[file] = writer.items
             exec(compile(text, file, "exec"), names)  # text is of identifiers and reprs
         self.run = names["plan"]
 
@@ -111,7 +111,7 @@ class CompiledPlan:
     @property
     def source(self) -> str:
         """Its text."""
-        return "\n".join([_text(Writer(one).lines()) for one in plan_functions(self.tree)])
+        return "\n".join([Writer(one).source for one in plan_functions(self.tree)])
 
     def node_at(self, file: str, line: int) -> tuple[Operation, Sequence[Name]] | None:
         """The node that a line of the plan computes, and the names that hold its inputs."""
@@ -131,10 +131,6 @@ def plan_repr(plan: object, size: str, feeds: Sequence[Any], fetches: Sequence[A
     """A plan by its class, its size and the numbers of its feeds and fetches."""
     of = f"<opkernel.{type(plan).__name__} of {size}"
     return f"{of}: {len(feeds):,} fed, {len(fetches):,} fetched; `.source` is its text>"
-
-
-def _text(lines: Sequence[Line]) -> str:
-    return "".join([f"{text}\n" for text, _ in lines])
 
 
 def compile_plan(
@@ -181,6 +177,7 @@ class _PlanCompiler:
 
     def __init__(self, args: ExecutorArgs, in_groups: bool, may_wait: bool) -> None:
         self._may_wait = may_wait
+        self._budget = current_budget()
         self._in_groups = in_groups and args.watcher is None
         order, feeds = args.order, args.feeds
         self._order, self._feeds = order, feeds
@@ -202,7 +199,7 @@ class _PlanCompiler:
     def _bind(self, order: Sequence[Operation], examples: Mapping[str, Operation]) -> None:
         """Decide how each node is computed, with an example of each op."""
         binders = {name: self._binder(op) for name, op in examples.items()}
-        budget = current_budget()
+        budget = self._budget
         is_limited = budget is not None and budget.memory_limit_bytes is not None
         may_share = not (is_limited or self._watcher or self._has_references)
         shared: dict[NodeSignature, _SharedKernel] = {}
@@ -228,9 +225,7 @@ class _PlanCompiler:
         if not self._ops & LOW_LEVEL_CONTROL_FLOW and len(self._pointwise) < FEWEST:
             builder = PlanBuilder(self._aliases, self._required, self._watcher)
             parameters = self._begin(builder)
-            builder.items(
-                [*filter(self._is_written, self._order)], partial(self._build_node, builder)
-            )
+            builder.items(self._written(), partial(self._build_node, builder))
         else:
             builder, parameters = self._with_control_flow(fetches)
         return builder.finish(parameters, fetches)
@@ -252,9 +247,7 @@ class _PlanCompiler:
         if self._ops & LOW_LEVEL_CONTROL_FLOW:
             arranged = arrange(order, feeds, fetches, aliases, self._is_written)
         else:
-            written = [*filter(self._is_written, order)]
-            always = [ALWAYS] * len(fetches)
-            arranged = Arrangement(written, always, [])
+            arranged = Arrangement(self._written(), [ALWAYS] * len(fetches), [])
         if len(self._pointwise) >= FEWEST:
             from opkernel.runtime.plan.grouping import GroupsOfPlan  # for large arrays
 
@@ -271,9 +264,15 @@ class _PlanCompiler:
     def _is_written(self, op: Operation) -> bool:
         return op.name in self._computed or op.name in self._build
 
+    def _written(self) -> list[Operation]:
+        """The nodes that have statements, in order."""
+        computed, build = self._computed, self._build
+        return [op for op in self._order if op.name in computed or op.name in build]
+
     def _build_node(self, builder: PlanBuilder, op: Operation) -> None:
         """Add the statements of a node."""
-        check_time("compiling", op.name)
+        if self._budget is not None:
+            self._budget.check_time("compiling", op.name)
         kernel = self._computed.get(op.name)
         if kernel is None:
             self._build[op.name](builder)

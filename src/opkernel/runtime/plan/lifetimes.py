@@ -165,18 +165,16 @@ class ArraysOfPlan:
 
         These have its shape and type, and are no one else's.
         """
-        shape = self._shape_of(inputs)
-        dtype = kernel.output_types[0]
-        places = tuple(
-            [
-                place
-                for place, of_place in zip(inputs, kernel.input_types, strict=True)
-                if place in self._own and self._shapes[place] == shape and of_place == dtype
-            ]
-        )
-        self._shapes[name] = shape if len(shape) <= _LARGEST_SHAPE else frozenset([name])
-        self._own.add(name)
-        return places
+        shape, shapes, own = self._shape_of(inputs), self._shapes, self._own
+        types, (dtype,) = kernel.properties.input_types, kernel.properties.output_types
+        places = [
+            place
+            for place, of_place in zip(inputs, types, strict=True)
+            if place in own and shapes[place] == shape and of_place == dtype
+        ]
+        shapes[name] = shape if len(shape) <= _LARGEST_SHAPE else frozenset([name])
+        own.add(name)
+        return tuple(places)
 
     def _shape_of(self, inputs: Sequence[str]) -> _Shape:
         """The shape that inputs are broadcast to."""

@@ -12,7 +12,16 @@ from itertools import count
 from opkernel.runtime.plan import compiled_plan, tree
 from opkernel.runtime.plan.lifetimes import first_mentions
 from opkernel.runtime.plan.text import deletions
-from opkernel.runtime.plan.tree import Block, Item, Name, PlanFunction, Statement, blocks_of
+from opkernel.runtime.plan.tree import (
+    Block,
+    Branches,
+    Item,
+    Name,
+    PlanFunction,
+    Statement,
+    While,
+    blocks_of,
+)
 
 
 def cut(plan: tree.PlanTree) -> list[PlanFunction]:
@@ -48,8 +57,10 @@ class _Cutter:
         together: Block = []
         length = 0
         for item in block:
-            cut = self._item(item)
-            lines = self._length(cut)
+            cut, lines = item, 1
+            if not isinstance(item, Statement):
+                cut = self._smaller(item)
+                lines = self._length(cut)
             if chunk and length + lines > compiled_plan.LINES_A_PART:
                 calls.append(self._call(chunk, together))
                 chunk, together, length = [], [], 0
@@ -61,10 +72,8 @@ class _Cutter:
             return together
         return [*calls, self._call(chunk, together)] if chunk else []
 
-    def _item(self, item: Item) -> Item:
+    def _smaller(self, item: Branches | While) -> Item:
         """An item with blocks that are small enough; they share the lines that it may have."""
-        if isinstance(item, Statement):
-            return item
         limit = self._lines
         self._lines = limit // max(len(blocks_of(item)), 1)
         cut = copy(item)
@@ -147,8 +156,7 @@ class _Cutter:
             self._places[id(item)] = start, end
             for name in names:
                 last[name] = end
-            if not conditional.isdisjoint(names):
-                for name in conditional.intersection(names):
+                if name in conditional:
                     first.setdefault(name, end)
 
 

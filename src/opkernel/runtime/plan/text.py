@@ -3,14 +3,13 @@
 Nothing of a model becomes code: the tree's identifiers stand as they are, and all else through `repr`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from opkernel.runtime.plan import tree
 from opkernel.runtime.plan.tree import Expression, Item, Name, Statement
 
-Line = tuple[str, Item | None]
-"""A line of text, and what of the tree stands there."""
+INDENT = "    "
 
 
 class Writer:
@@ -18,51 +17,70 @@ class Writer:
 
     Attributes:
         function: The function.
+        texts: The lines.
+        items: For each line, what of the tree stands there.
     """
 
     def __init__(self, function: tree.PlanFunction) -> None:
         self.function = function
-
-    def lines(self) -> list[Line]:
-        """The lines of the function."""
-        function = self.function
-        body = self.block(function.block)
+        self.texts = [f"def {function.name}({', '.join(function.parameters)}):"]
+        self.items: list[Item | None] = [None]
         if function.unset:
-            body.insert(0, (" = ".join([*function.unset, "None"]), None))
-        body.append((f"return {tuple_text(function.results)}", None))
-        head = f"def {function.name}({', '.join(function.parameters)}):"
-        return [(head, None), *_indented(body)]
+            self.line(INDENT + " = ".join([*function.unset, "None"]))
+        self.block(function.block, INDENT)
+        self.line(f"{INDENT}return {tuple_text(function.results)}")
 
-    def block(self, block: tree.Block) -> list[Line]:
-        """The lines of a block."""
-        return [line for item in block for line in self.item(item)]
+    @property
+    def source(self) -> str:
+        """The function as text, with an end at each line."""
+        return "\n".join([*self.texts, ""])
 
-    def item(self, item: Item) -> Sequence[Line]:
-        """The lines of an item of a block."""
-        if isinstance(item, Statement):
-            texts, comment = self.statements(item), comment_of(item)
-            return [("; ".join(texts) + (comment and f"  # {comment}"), item)]
-        lines = self.branches(item) if isinstance(item, tree.Branches) else self.loop(item)
-        return lines + self.deleting(item.releases)
+    def line(self, text: str, item: Item | None = None) -> None:
+        """Write a line."""
+        self.texts.append(text)
+        self.items.append(item)
 
-    def branches(self, item: tree.Branches) -> list[Line]:
-        """The lines of an `if`."""
-        lines: list[Line] = []
+    def block(self, block: tree.Block, indent: str) -> None:
+        """Write the lines of a block."""
+        texts, items = self.texts, self.items
+        for item in block:
+            if isinstance(item, Statement):
+                text = "; ".join(self.statements(item))
+                comment = comment_of(item)
+                texts.append(f"{indent}{text}  # {comment}" if comment else indent + text)
+                items.append(item)
+                continue
+            if isinstance(item, tree.Branches):
+                self.branches(item, indent)
+            else:
+                self.loop(item, indent)
+            self.deleting(item.releases, indent)
+
+    def branches(self, item: tree.Branches, indent: str) -> None:
+        """Write the lines of an `if`."""
+        word, inner = "if", indent + INDENT
         for branch in item.branches:
-            word = "elif" if lines else "if"
             test = "else" if branch.test is None else f"{word} {text_of(branch.test)}"
-            lines.append((f"{test}:", item))
-            block = self.deleting(branch.releases) + self.block(branch.block)
-            lines += _indented(block or [("pass", None)])
-        return lines
+            self.line(f"{indent}{test}:", item)
+            before = len(self.texts)
+            self.deleting(branch.releases, inner)
+            self.block(branch.block, inner)
+            if len(self.texts) == before:
+                self.line(f"{inner}pass")
+            word = "elif"
 
-    def loop(self, item: tree.While) -> list[Line]:
-        """The lines of a loop."""
-        leave: Line = (f"if not {text_of(item.test)}: break", item)
+    def loop(self, item: tree.While, indent: str) -> None:
+        """Write the lines of a loop."""
+        if item.within:
+            self.line(f"{indent}with {item.within}():")
+            indent += INDENT
+        self.line(f"{indent}while True:")
+        indent += INDENT
+        self.block(item.condition, indent)
+        self.line(f"{indent}if not {text_of(item.test)}: break", item)
         check = "; ".join(["step.check()", *self.deletions(item.body_releases)])
-        turn = [*self.block(item.condition), leave, (check, item), *self.block(item.body)]
-        loop: list[Line] = [("while True:", None), *_indented(turn)]
-        return [(f"with {item.within}():", None), *_indented(loop)] if item.within else loop
+        self.line(indent + check, item)
+        self.block(item.body, indent)
 
     def statements(self, item: Statement) -> list[str]:
         """The statements of Python that a statement is."""
@@ -82,9 +100,10 @@ class Writer:
             return value_text(item)
         return f"{target if isinstance(target, str) else tuple_text(target)} = {value_text(item)}"
 
-    def deleting(self, names: Sequence[Name]) -> list[Line]:
-        """Lines that let go of locals."""
-        return [(text, None) for text in self.deletions(names)]
+    def deleting(self, names: Sequence[Name], indent: str) -> None:
+        """Write lines that let go of locals."""
+        for text in self.deletions(names):
+            self.line(indent + text)
 
     def deletions(self, names: Sequence[Name]) -> list[str]:
         """Statements that let go of locals."""
@@ -93,6 +112,8 @@ class Writer:
 
 def deletions(names: Sequence[Name], cleared: Collection[Name]) -> list[str]:
     """The statements that let go of locals; those that are cleared are set to None instead."""
+    if not names:
+        return []
     deleted = [name for name in names if name not in cleared] if cleared else names
     found = [f"del {', '.join(deleted)}"] if deleted else []
     return found + [f"{name} = None" for name in names if name in cleared] if cleared else found
@@ -200,7 +221,3 @@ def tuple_text(names: Sequence[Name | Sequence[Name]]) -> str:
     """Names, or tuples of names, as the text of a tuple."""
     texts = [name if isinstance(name, str) else tuple_text(name) for name in names]
     return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
-
-
-def _indented(lines: Iterable[Line]) -> list[Line]:
-    return [("    " + text, item) for text, item in lines]
