@@ -217,7 +217,7 @@ def memory_types(
 
 def is_marked(attrs: Mapping[str, AttrValue]) -> bool:
     """Whether the attrs of a node or a function ask for it to be compiled by XLA."""
-    return any(is_set(attrs, name) for name in ("_XlaCompile", "_XlaMustCompile"))
+    return is_set(attrs, "_XlaCompile") or is_set(attrs, "_XlaMustCompile")
 
 
 def is_set(attrs: Mapping[str, AttrValue], name: str) -> bool:

@@ -134,7 +134,7 @@ def equal_terms(editor: GraphEditor, op: Operation) -> str:
 
 def common_factor(editor: GraphEditor, op: Operation) -> str:
     """The sum f * a + f * b is f * (a + b), where a and b have one shape; it rounds differently."""
-    if any(source.type != "Mul" for source in op.edges[::2]):
+    if {source.type for source in op.edges[::2]} != {"Mul"}:
         return ""
     products = [editor.part(op, index, "Mul") for index in range(len(op.inputs))]
     pairs = [product.inputs for product in products if product is not None]

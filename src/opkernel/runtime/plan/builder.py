@@ -372,8 +372,9 @@ class PlanBuilder:
         return self._set(op, index)
 
     def _set(self, op: Operation, index: int) -> Name:
-        hint = op.name if len(op.signature.output_types) == 1 else f"{op.name}_{index}"
-        name = self._values[op.name, index] = self._local(hint)
+        node = op.name
+        hint = node if len(op.signature.output_types) == 1 else f"{node}_{index}"
+        name = self._values[node, index] = self._local(hint)
         return name
 
     def _local(self, hint: str) -> Name:
@@ -414,7 +415,7 @@ def _function_name(kernel: FunctionKernel) -> str:
 
 NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
 _MAX_NAME = 60
-_IDENTIFIER = re.compile(rf"[A-Za-z](?:[A-Za-z0-9_]{{0,{_MAX_NAME - 2}}}[A-Za-z0-9])?")
+_is_identifier = re.compile(rf"[A-Za-z](?:[A-Za-z0-9_]{{0,{_MAX_NAME - 2}}}[A-Za-z0-9])?").fullmatch
 
 
 class Identifiers:
@@ -430,16 +431,16 @@ class Identifiers:
 
     def unique(self, hint: str) -> str:
         """An identifier like `hint` that was not given out before."""
-        name = hint
-        if not _IDENTIFIER.fullmatch(hint):
+        name, taken = hint, self.taken
+        if not _is_identifier(hint):
             name = NOT_IDENTIFIER.sub("_", hint)[-_MAX_NAME:].strip("_") or "t"
             if name[0].isdigit():
                 name = "t" + name
-        if name in self.taken:
+        if name in taken:
             base, count = name, self._next.get(name, 0)
-            while name in self.taken:
+            while name in taken:
                 count += 1
                 name = f"{base}_{count}"
             self._next[base] = count
-        self.taken.add(name)
+        taken.add(name)
         return name

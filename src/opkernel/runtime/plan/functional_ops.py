@@ -193,5 +193,12 @@ def calls_functions(op: Operation) -> bool:
     return op.type in FUNCTIONAL_OPS or op.type in op.graph.function_library
 
 
+def calling(ops: Sequence[Operation]) -> list[Operation]:
+    """The nodes among those of one graph that call functions."""
+    examples = {op.signature.op_type: op for op in ops}
+    types = {name for name, op in examples.items() if calls_functions(op)}
+    return [op for op in ops if op.signature.op_type in types] if types else []
+
+
 RUN_BY_EXECUTORS = LOW_LEVEL_CONTROL_FLOW | FUNCTIONAL_OPS.keys() | {"NoOp"}
 """The ops that executors run themselves, without kernels."""

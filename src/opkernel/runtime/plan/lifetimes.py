@@ -133,6 +133,8 @@ class _Lifetimes:
 
 _Shape = frozenset[str | tuple[int, ...]]
 
+_SCALAR: _Shape = frozenset()
+
 _LARGEST_SHAPE = 8
 """The most members of a shape: a shape broadcast from more counts as a new one, so that sets stay small."""
 
@@ -165,24 +167,37 @@ class ArraysOfPlan:
 
         These have its shape and type, and are no one else's.
         """
-        shape, shapes, own = self._shape_of(inputs), self._shapes, self._own
-        types, (dtype,) = kernel.properties.input_types, kernel.properties.output_types
-        places = [
-            place
-            for place, of_place in zip(inputs, types, strict=True)
-            if place in own and shapes[place] == shape and of_place == dtype
-        ]
-        shapes[name] = shape if len(shape) <= _LARGEST_SHAPE else frozenset([name])
+        shape, own = self._shape_of(inputs), self._own
+        self._shapes[name] = shape if len(shape) <= _LARGEST_SHAPE else frozenset([name])
+        places: Sequence[str] = ()
+        if not own.isdisjoint(inputs):
+            places = self._places(shape, kernel, inputs)
         own.add(name)
-        return tuple(places)
+        return places
+
+    def _places(
+        self, shape: _Shape, kernel: FunctionKernel, inputs: Sequence[str]
+    ) -> tuple[str, ...]:
+        """The inputs that are arrays of their own, of the shape and type of a result."""
+        own, shapes, node = self._own, self._shapes, kernel.properties
+        (dtype,) = node.output_types
+        found = []
+        for name, of_input in zip(inputs, node.input_types, strict=True):
+            if name in own and of_input == dtype:
+                of_name = shapes[name]
+                if of_name is shape or of_name == shape:
+                    found.append(name)
+        return tuple(found)
 
     def _shape_of(self, inputs: Sequence[str]) -> _Shape:
         """The shape that inputs are broadcast to."""
-        whole: _Shape = frozenset()
+        whole, shapes = _SCALAR, self._shapes
         for name in inputs:
-            shape = self._shapes.get(name)
+            shape = shapes.get(name)
             if shape is None:
                 shape = frozenset([name])
-            if not shape <= whole:
+            if whole is _SCALAR:
+                whole = shape
+            elif shape is not whole and not shape <= whole:
                 whole = shape if whole <= shape else whole | shape
         return whole

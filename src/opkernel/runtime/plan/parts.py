@@ -15,7 +15,6 @@ from opkernel.runtime.plan.text import deletions
 from opkernel.runtime.plan.tree import (
     Block,
     Branches,
-    Item,
     Name,
     PlanFunction,
     Statement,
@@ -59,8 +58,8 @@ class _Cutter:
         for item in block:
             cut, lines = item, 1
             if not isinstance(item, Statement):
-                cut = self._smaller(item)
-                lines = self._length(cut)
+                cut = larger = self._smaller(item)
+                lines = self._length(larger)
             if chunk and length + lines > compiled_plan.LINES_A_PART:
                 calls.append(self._call(chunk, together))
                 chunk, together, length = [], [], 0
@@ -72,12 +71,12 @@ class _Cutter:
             return together
         return [*calls, self._call(chunk, together)] if chunk else []
 
-    def _smaller(self, item: Branches | While) -> Item:
+    def _smaller(self, item: Branches | While) -> Branches | While:
         """An item with blocks that are small enough; they share the lines that it may have."""
         limit = self._lines
         self._lines = limit // max(len(blocks_of(item)), 1)
         cut = copy(item)
-        if isinstance(cut, tree.Branches):
+        if isinstance(cut, Branches):
             cut.branches = [copy(branch) for branch in cut.branches]
             for branch in cut.branches:
                 branch.block = self.block(branch.block)
@@ -86,13 +85,14 @@ class _Cutter:
         self._lines = limit
         return cut
 
-    def _length(self, item: Item) -> int:
+    def _length(self, item: Branches | While) -> int:
         """How many lines an item has."""
-        if isinstance(item, Statement):
-            return 1
-        length = sum(self._length(one) for block in blocks_of(item) for one in block)
+        length = 0
+        for block in blocks_of(item):
+            larger = [self._length(one) - 1 for one in block if not isinstance(one, Statement)]
+            length += len(block) + sum(larger)
         length += len(deletions(item.releases, self._conditional))
-        if isinstance(item, tree.While):
+        if isinstance(item, While):
             return length + 3 + bool(item.within)
         releases = [deletions(one.releases, self._conditional) for one in item.branches]
         blocks = zip(releases, blocks_of(item), strict=True)
@@ -100,12 +100,14 @@ class _Cutter:
 
     def function(self, function: PlanFunction, block: Block) -> PlanFunction:
         """A function with its block cut. Locals that it hands on but may not set are None at first."""
+        conditional, inside, handed_on = self._conditional, self._inside, self._handed_on
+        own = tree.names_set(function.block) if conditional else {}
         unset = [
             name
-            for name in (tree.names_set(function.block) if self._conditional else ())
-            if name in self._conditional
+            for name in own
+            if name in conditional
             and name not in function.parameters
-            and (name not in self._inside or name in self._handed_on)
+            and (name not in inside or name in handed_on)
         ]
         cut = PlanFunction(function.name, function.parameters, block, function.results)
         cut.unset, cut.cleared = unset, self._conditional
@@ -116,7 +118,7 @@ class _Cutter:
         own, taken, end = tree.names_set(chunk), self._taken(chunk), self._places[id(chunk[-1])][1]
         last = chunk[-1]
         turn = last.sets if isinstance(last, tree.Assign) and last.is_turn else ()
-        dying, lasting = set(_dying(chunk)), {*turn, *self._kept}
+        dying, lasting = _dying(chunk), {*turn, *self._kept}
         lasting.update(n for n in own if self._last_mention[n] > end and n not in dying)
         given = tuple([name for name in own if name in lasting])
         name = f"_part_{len(self.parts)}"  # nothing of a model begins so
@@ -163,23 +165,25 @@ class _Cutter:
 def _set_on_branches(block: Block) -> Iterator[Name]:
     """The locals that are set on some branch and outlive it."""
     for item in block:
-        if isinstance(item, tree.Branches):
+        if isinstance(item, Branches):
             for branch in item.branches:
                 yield from tree.names_set(branch.block).keys() - _dying(branch.block)
     for inner in compiled_plan.inner_blocks(block):
         yield from _set_on_branches(inner)
 
 
-def _dying(block: Block) -> Iterator[Name]:
+def _dying(block: Block) -> set[Name]:
     """All locals that die in a block, except those that a loop sets again at its next turn."""
+    found: set[Name] = set()
     for item in block:
-        yield from item.releases
+        found.update(item.releases)
         if isinstance(item, Statement):
             continue
-        inside = [name for inner in blocks_of(item) for name in _dying(inner)]
-        if isinstance(item, tree.Branches):
+        inside = set[Name]().union(*map(_dying, blocks_of(item)))
+        if isinstance(item, Branches):
             for branch in item.branches:
-                yield from branch.releases
-            yield from inside
+                found.update(branch.releases)
         else:
-            yield from (name for name in inside if name not in item.variables)
+            inside.difference_update(item.variables)
+        found |= inside
+    return found

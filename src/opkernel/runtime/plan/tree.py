@@ -363,9 +363,17 @@ def statements(block: Block) -> Iterator[Statement]:
                 yield from statements(inner)
 
 
-def names_set(block: Block) -> dict[Name, None]:
-    """The locals that a block sets, in order."""
-    return {name: None for item in statements(block) for name in item.sets}
+def names_set(block: Block, found: dict[Name, None] | None = None) -> dict[Name, None]:
+    """The locals that a block sets, in order; added to those found before."""
+    found = {} if found is None else found
+    for item in block:
+        if isinstance(item, Statement):
+            for name in item.sets:
+                found[name] = None
+        else:
+            for inner in blocks_of(item):
+                names_set(inner, found)
+    return found
 
 
 _T = TypeVar("_T")

@@ -25,7 +25,7 @@ from opkernel.graph.core.structural_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_
 from opkernel.registrations import Registrations, declaring_site
 from opkernel.runtime.plan.builder import NotRaisedError
 from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan
-from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, calls_functions
+from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, calling, calls_functions
 from opkernel.runtime.program.kernels import KernelCache, has_state
 from opkernel.runtime.program.request import ExecutorArgs
 from opkernel.types import DataType
@@ -109,13 +109,12 @@ def _default(args: ExecutorArgs) -> Executor:
 
 def _may_wait(args: ExecutorArgs) -> bool:
     """Whether any node calls a function that may wait."""
-    examples = {op.type: op for op in args.order}
-    calling = {name for name, op in examples.items() if calls_functions(op)}
-    if not calling:
+    calls = calling(args.order)
+    if not calls:
         return False
     from opkernel.runtime.program.waiting import any_call_waits  # few graphs call functions
 
-    return any_call_waits([op for op in args.order if op.type in calling], args.library)
+    return any_call_waits(calls, args.library)
 
 
 def _single_threaded(args: ExecutorArgs) -> Executor:

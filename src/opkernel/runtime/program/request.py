@@ -30,7 +30,7 @@ from opkernel.messages import did_you_mean
 from opkernel.proto import NodeDef
 from opkernel.records import dataclass, field, replace
 from opkernel.runtime.placement.placer import DeviceSet
-from opkernel.runtime.plan.functional_ops import FunctionLibrary, calls_functions
+from opkernel.runtime.plan.functional_ops import FunctionLibrary, calling
 from opkernel.runtime.program.kernels import KernelCache
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Subgraph:
             is_quiet = traits.calls or traits.debug_only
             if is_assignment or (effect_of(signature) is Effect.ACTS and not is_quiet):
                 return True
-        calls = [*filter(calls_functions, ops)]
+        calls = calling(ops)
         library = calls[0].graph.function_library if calls else FunctionLibraryDefinition()
         nodes = [op.node_def for op in calls]
         bodies = library.reachable_definitions(nodes).values() if calls else ()
@@ -120,9 +120,10 @@ class Subgraph:
     def reads_shapes(self) -> bool:
         """Whether operations, or functions that they call, ask for the shapes of tensors."""
         ops = self.operations
-        if any(op.traits.reads_shapes_only or op.type == _TAKES_SHAPES for op in ops):
+        signatures = {op.signature for op in ops}
+        if any(s.traits.reads_shapes_only or s.op_type == _TAKES_SHAPES for s in signatures):
             return True
-        calls = [*filter(calls_functions, ops)]
+        calls = calling(ops)
         nodes = [op.node_def for op in calls]
         return bool(calls) and read_shapes(calls[0].graph.function_library, nodes)
 
