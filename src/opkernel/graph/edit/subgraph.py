@@ -39,7 +39,7 @@ class Needs:
     def sources(self, op: Operation) -> list[Operation]:
         """The producers of inputs that are not fed, and the control inputs."""
         sources = [*op.edges[::2], *op.control_inputs]
-        if self._fed_ops.isdisjoint(sources):
+        if not sources or self._fed_ops.isdisjoint(sources):
             return sources
         ends = zip(op.edges[::2], op.edges[1::2], strict=True)
         return [*(end[0] for end in ends if end not in self._fed), *self.controls(op)]
@@ -159,8 +159,13 @@ def _walk(
                 done[op] = True
                 order.append(op)
             continue
-        done[op] = False
         sources = needs.sources(op)
+        if not sources:
+            stack.pop()
+            done[op] = True
+            order.append(op)
+            continue
+        done[op] = False
         if op.signature.op_type in MERGE_OPS:
             behind_back_edges += [s for s in sources if s.type in NEXT_ITERATION_OPS]
             sources = [s for s in sources if s.type not in NEXT_ITERATION_OPS]

@@ -198,7 +198,7 @@ class _Finder:
         """A node that may be in a group: in that of its inputs, which becomes one."""
         reads = self._reads[op.name]
         groups = self._groups_of(reads)
-        if sum([len(group.ops) for group in groups]) >= _MOST:
+        if groups and sum([len(group.ops) for group in groups]) >= _MOST:
             self._close(groups)
             groups = []
         group = groups[0] if groups else ElementwiseGroup([], [], [], self._block)
