@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
 from opkernel.graph import Operation, Tensor
@@ -34,12 +34,14 @@ class ElementwiseGroup:
         functions: The function of each on tiles.
         reads: The outputs that each reads.
         block: The names of all nodes that stand in the same block.
+        is_open: Whether it may still grow.
     """
 
     ops: list[Operation]
     functions: list[PointwiseFunction]
     reads: list[list[Key]]
     block: Collection[str]
+    is_open: bool = True
 
     @property
     def is_worthwhile(self) -> bool:
@@ -78,9 +80,9 @@ class GroupedNodes:
         inside = Counter(chain.from_iterable(group.reads))
         own = {(op.name, 0): None for op in group.ops}
         outside = [key for key in inside if key not in own]
-        numbers = {key: number for number, key in enumerate([*outside, *own])}
+        number_of = dict(zip([*outside, *own], count(), strict=False)).__getitem__
         steps = [
-            TiledNode(function, tuple([numbers[key] for key in keys]))
+            TiledNode(function, tuple(map(number_of, keys)))
             for function, keys in zip(group.functions, group.reads, strict=True)
         ]
         wanted = [i for i, key in enumerate(own) if readers.get(key, 0) > inside[key]]
@@ -183,14 +185,11 @@ class GroupsOfPlan:
 
 
 class _Finder:
-    """One walk over a block.
-
-    `_open` are the groups that may still grow, by the names of their nodes; `group_of` all of them.
-    """
+    """One walk over a block. `group_of` are the groups by the names of their nodes, `_open` those that may still grow."""
 
     def __init__(self, reads: Mapping[str, list[Key]], block: Collection[str]) -> None:
         self.group_of: dict[str, ElementwiseGroup] = {}
-        self._open: dict[str, ElementwiseGroup] = {}
+        self._open: set[ElementwiseGroup] = set()
         self._reads = reads
         self._block = block
 
@@ -201,13 +200,13 @@ class _Finder:
         if groups and sum([len(group.ops) for group in groups]) >= _MOST:
             self._close(groups)
             groups = []
-        group = groups[0] if groups else ElementwiseGroup([], [], [], self._block)
+        group = groups[0] if groups else self._new()
         for other in groups[1:]:
             self._merge(group, other)
         group.ops.append(op)
         group.functions.append(function)
         group.reads.append(reads)
-        self.group_of[op.name] = self._open[op.name] = group
+        self.group_of[op.name] = group
 
     def pass_by(self, op: Operation) -> None:
         """A node that is in no group; its inputs must have been computed."""
@@ -218,25 +217,31 @@ class _Finder:
 
     def close_all(self) -> None:
         """Let no group grow any more."""
-        self._open.clear()
+        self._close([*self._open])
 
     def _groups_of(self, reads: Iterable[Key]) -> list[ElementwiseGroup]:
         """The groups that outputs come from."""
         found: list[ElementwiseGroup] = []
         for name, _ in reads:
-            group = self._open.get(name)
-            if group is not None and group not in found:
+            group = self.group_of.get(name)
+            if group is not None and group.is_open and group not in found:
                 found.append(group)
         return found
 
+    def _new(self) -> ElementwiseGroup:
+        group = ElementwiseGroup([], [], [], self._block)
+        self._open.add(group)
+        return group
+
     def _close(self, groups: Iterable[ElementwiseGroup]) -> None:
         for group in groups:
-            for op in group.ops:
-                self._open.pop(op.name, None)
+            group.is_open = False
+            self._open.discard(group)
 
     def _merge(self, group: ElementwiseGroup, other: ElementwiseGroup) -> None:
         """Put two groups together; the nodes stay in order, for neither reads of the other."""
         group.ops[:0], group.functions[:0] = other.ops, other.functions
         group.reads[:0] = other.reads
+        self._close([other])
         for op in other.ops:
-            self.group_of[op.name] = self._open[op.name] = group
+            self.group_of[op.name] = group

@@ -120,13 +120,14 @@ class _Lifetimes:
         self, names: Iterable[str], path: Path, later: tuple[Collection[str], ...]
     ) -> Sequence[str]:
         """The names that are bound on a path and not needed later."""
-        dying = []
+        dying, bound_on = [], self._bound_on
         for name in names:
             for needed in later:
                 if name in needed:
                     break
             else:
-                if self._bound_on[name] <= path:
+                bound = bound_on[name]
+                if bound is path or bound <= path:
                     dying.append(name)
         return tuple(dying)
 

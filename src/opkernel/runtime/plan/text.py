@@ -3,7 +3,7 @@
 Nothing of a model becomes code: the tree's identifiers stand as they are, and all else through `repr`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from opkernel.runtime.plan import tree
@@ -110,13 +110,15 @@ class Writer:
         return deletions(names, self.function.cleared)
 
 
-def deletions(names: Sequence[Name], cleared: Collection[Name]) -> list[str]:
+def deletions(names: Sequence[Name], cleared: frozenset[Name]) -> list[str]:
     """The statements that let go of locals; those that are cleared are set to None instead."""
     if not names:
         return []
-    deleted = [name for name in names if name not in cleared] if cleared else names
+    if cleared.isdisjoint(names):
+        return [f"del {', '.join(names)}"]
+    deleted = [name for name in names if name not in cleared]
     found = [f"del {', '.join(deleted)}"] if deleted else []
-    return found + [f"{name} = None" for name in names if name in cleared] if cleared else found
+    return found + [f"{name} = None" for name in names if name in cleared]
 
 
 def value_text(item: Statement) -> str:

@@ -27,7 +27,7 @@ with others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Literal, TypeVar, cast
 
@@ -328,7 +328,7 @@ class PlanFunction(Node):
     block: Block
     results: Sequence[Name]
     unset: Sequence[Name] = field(default=(), init=False)
-    cleared: Collection[Name] = field(default=(), init=False)
+    cleared: frozenset[Name] = field(default=frozenset(), init=False)
 
 
 @dataclass(slots=True, eq=False)
