@@ -25,6 +25,13 @@ LOOPS = KernelProvider(
         f"{__name__}.loops.characters": ("Substr",),
         f"{__name__}.loops.csv_fields": ("DecodeCSV",),
         f"{__name__}.loops.ctc_loss": ("CTCLoss",),
+        f"{__name__}.loops.elimination": (
+            "LogMatrixDeterminant",
+            "Lu",
+            "MatrixDeterminant",
+            "MatrixInverse",
+            "MatrixSolve",
+        ),
         f"{__name__}.loops.float_functions": (
             "Acos",
             "Asin",

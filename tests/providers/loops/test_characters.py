@@ -42,7 +42,7 @@ def test_parts_are_those_of_python(form: Any, unit: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("pos", "len"), [(3, 1), (-3, 1), (-1, -1)])
+@pytest.mark.parametrize(("pos", "len"), [(3, 1), (-3, 1), (-1, -1), (-(2**63), 1)])
 def test_characters_that_are_not_there(form: Any, pos: int, len: int) -> None:
     text = np.array(["é漢".encode()], object)
     with loops_run(form), pytest.raises(InvalidArgumentError, match="pos out of range"):

@@ -14,7 +14,7 @@ import numpy as np
 from opkernel.opdef import InferenceContext, OpHandle, register_op, unknown_shape
 from opkernel.ops.linalg.cholesky_and_least_squares import cholesky, cholesky_grad, matrix_solve_ls
 from opkernel.ops.linalg.decompositions import self_adjoint_eig_v2, svd
-from opkernel.ops.linalg.lu import matrix_determinant, matrix_inverse, matrix_solve
+from opkernel.ops.linalg.lu import IN_NUMPY
 from opkernel.ops.linalg.matrices import NUMBERS, square_matrices
 from opkernel.ops.linalg.triangular_and_tridiagonal import matrix_triangular_solve
 from opkernel.ops.registration import WIDE_FLOATS, register_kernel
@@ -42,8 +42,8 @@ _SVD_ATTRS = ("compute_uv: bool = true", "full_matrices: bool = false", _SVD_TYP
 _REAL_OPS: list[tuple[OpHandle, Callable[..., Any]]] = [
     (_declare("Cholesky", _OF_ONE, _REAL), cholesky),
     (_declare("CholeskyGrad", _GRAD, "T: {float, double}"), cholesky_grad),
-    (_declare("MatrixInverse", _OF_ONE, _ADJOINT, _REAL), matrix_inverse),
-    (_declare("MatrixSolve", _OF_SYSTEM, _ADJOINT, _REAL), matrix_solve),
+    (_declare("MatrixInverse", _OF_ONE, _ADJOINT, _REAL), IN_NUMPY.inverse),
+    (_declare("MatrixSolve", _OF_SYSTEM, _ADJOINT, _REAL), IN_NUMPY.solve),
     (_declare("MatrixSolveLs", _LEAST_SQUARES, _REAL, "fast: bool = true"), matrix_solve_ls),
     (
         _declare("MatrixTriangularSolve", _OF_SYSTEM, "lower: bool = true", _ADJOINT, _REAL),
@@ -52,7 +52,7 @@ _REAL_OPS: list[tuple[OpHandle, Callable[..., Any]]] = [
     (_declare("SelfAdjointEigV2", "input: T) -> e: T, v: T", _VECTORS, _REAL), self_adjoint_eig_v2),
 ]
 _NUMBER_OPS: list[tuple[OpHandle, Callable[..., Any]]] = [
-    (_declare("MatrixDeterminant", _OF_ONE, _ANY), matrix_determinant),
+    (_declare("MatrixDeterminant", _OF_ONE, _ANY), IN_NUMPY.determinant),
     (_declare("Svd", "input: T) -> s: T, u: T, v: T", *_SVD_ATTRS), svd),
 ]
 for _types, _ops in ((WIDE_FLOATS, _REAL_OPS), (NUMBERS, _NUMBER_OPS)):

@@ -5,14 +5,15 @@ matrix_solve_op.cc.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import one_blas_thread
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.kernel import KernelRegistry, one_blas_thread
+from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.input_checks import require_equal
 from opkernel.ops.linalg.matrices import (
@@ -54,7 +55,11 @@ class _Factors(NamedTuple):
             return triangular_solve(self.lu, y, lower=False)
 
 
-def _factors(matrix: Any) -> _Factors:
+Eliminate = Callable[[Any, Any, Any], Any]
+"""A function as `eliminate_by_numpy`."""
+
+
+def _factors(matrix: Any, eliminate: Eliminate) -> _Factors:
     """The pivot of a column is the element of the greatest absolute value, the first of equals."""
     size = matrix.shape[-1]
     lu = matrix.reshape(math.prod(matrix.shape[:-2]), size, size).copy()
@@ -63,10 +68,8 @@ def _factors(matrix: Any) -> _Factors:
     with np.errstate(all="ignore"), one_blas_thread():
         for start in range(0, size, _PANEL):
             end = min(start + _PANEL, size)
-            panel = _with_long_runs(lu[:, start:, start:end])
-            order = np.broadcast_to(np.arange(size - start), panel.shape[:2]).copy()
-            for k in in_time(range(end - start), SLOW):
-                is_odd ^= _eliminate(panel, order, k)
+            order = np.broadcast_to(np.arange(size - start), permutation[:, start:].shape).copy()
+            panel = eliminate(lu[:, start:, start:end], order, is_odd)
             stack, to = np.nonzero(order != np.arange(size - start))
             to, moved = start + to, start + order[stack, to]
             permutation[stack, to] = permutation[stack, moved]
@@ -88,7 +91,21 @@ def _factors(matrix: Any) -> _Factors:
 def solved(matrix: Any, rhs: Any) -> Any:
     """The x with `matrix @ x == rhs`; not finite for matrices that are not invertible."""
     with np.errstate(all="ignore"):
-        return _factors(matrix).solve(rhs)
+        return _factors(matrix, eliminate_by_numpy).solve(rhs)
+
+
+def eliminate_by_numpy(panel: Any, order: Any, is_odd: Any) -> Any:
+    """The panel with its columns eliminated, one after the other.
+
+    Args:
+        panel: Some columns of matrices, from the row of the first pivot on, [stack, rows, columns].
+        order: The numbers of the rows, [stack, rows], which are swapped with them.
+        is_odd: Whether rows of a matrix were swapped an odd number of times, [stack]; it is updated.
+    """
+    panel = _with_long_runs(panel)
+    for k in in_time(range(panel.shape[2]), SLOW):
+        is_odd ^= _eliminate(panel, order, k)
+    return panel
 
 
 def _with_long_runs(panel: Any) -> Any:
@@ -175,33 +192,30 @@ MATRIX_SOLVE = register_op(
 )
 
 
-def _invertible_factors(matrix: Any, message: str) -> _Factors:
-    factors = _factors(matrix)
+def _invertible_factors(matrix: Any, message: str, eliminate: Eliminate) -> _Factors:
+    factors = _factors(matrix, eliminate)
     if not np.all(np.abs(factors.pivots) > 0):  # which NaN is not, either
         raise InvalidArgumentError(message)
     return factors
 
 
-@register_kernel(LU, types={"T": NUMBERS, "output_idx_type": INDEX})
-def lu(tensor: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
+def _lu(eliminate: Eliminate, tensor: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
     check_square(tensor)
-    factors = _invertible_factors(tensor, "Input is not invertible.")
+    factors = _invertible_factors(tensor, "Input is not invertible.", eliminate)
     return factors.lu, factors.permutation.astype(output_idx_type.numpy_dtype)
 
 
-@register_kernel(MATRIX_DETERMINANT, types={"T": NUMBERS})
-def matrix_determinant(tensor: Any) -> Any:
+def _matrix_determinant(eliminate: Eliminate, tensor: Any) -> Any:
     check_square(tensor)
-    factors = _factors(tensor)
+    factors = _factors(tensor, eliminate)
     sign = np.where(factors.is_odd, -1, 1).astype(tensor.dtype)
     with np.errstate(all="ignore"):
         return np.asarray(sign * np.prod(factors.pivots, axis=-1))
 
 
-@register_kernel(LOG_MATRIX_DETERMINANT, types={"T": NUMBERS})
-def log_matrix_determinant(tensor: Any) -> tuple[Any, Any]:
+def _log_matrix_determinant(eliminate: Eliminate, tensor: Any) -> tuple[Any, Any]:
     check_square(tensor)
-    factors = _factors(tensor)
+    factors = _factors(tensor, eliminate)
     pivots = factors.pivots
     sizes = np.abs(pivots)
     with np.errstate(all="ignore"):
@@ -212,14 +226,13 @@ def log_matrix_determinant(tensor: Any) -> tuple[Any, Any]:
     return np.asarray(sign).astype(tensor.dtype), np.asarray(log).astype(tensor.dtype)
 
 
-@register_kernel(MATRIX_INVERSE, types={"T": (*NUMBERS, DataType.DT_HALF)})
-def matrix_inverse(tensor: Any, *, adjoint: bool) -> Any:
+def _matrix_inverse(eliminate: Eliminate, tensor: Any, *, adjoint: bool) -> Any:
     check_square(tensor)
     if not tensor.size:
         return tensor.copy()
     wide = tensor.astype(np.promote_types(tensor.dtype, np.float32), copy=False)
     matrix = _adjoint_if(wide, adjoint)
-    factors = _invertible_factors(matrix, "Input is not invertible.")
+    factors = _invertible_factors(matrix, "Input is not invertible.", eliminate)
     identity = np.broadcast_to(np.eye(matrix.shape[-1], dtype=matrix.dtype), matrix.shape)
     return factors.solve(identity).astype(tensor.dtype, copy=False)
 
@@ -231,14 +244,64 @@ def check_system(matrix: Any, rhs: Any) -> None:
     require_equal(matrix.shape[-1], rhs.shape[-2], "Input matrix and rhs are incompatible.")
 
 
-@register_kernel(MATRIX_SOLVE, types={"T": NUMBERS})
-def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
+def _matrix_solve(eliminate: Eliminate, matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
     check_system(matrix, rhs)
     if not matrix.size or not rhs.size:
         return np.zeros_like(rhs)
-    factors = _invertible_factors(_adjoint_if(matrix, adjoint), "Input matrix is not invertible.")
+    turned = _adjoint_if(matrix, adjoint)
+    factors = _invertible_factors(turned, "Input matrix is not invertible.", eliminate)
     return factors.solve(rhs)
 
 
 def _adjoint_if(matrix: Any, is_adjoint: bool) -> Any:
     return adjoint(matrix) if is_adjoint else matrix
+
+
+class LuKernels(NamedTuple):
+    """The kernels of this module, for one way to eliminate columns."""
+
+    lu: Callable[..., Any]
+    determinant: Callable[..., Any]
+    log_determinant: Callable[..., Any]
+    inverse: Callable[..., Any]
+    solve: Callable[..., Any]
+
+
+def lu_kernels(eliminate: Eliminate) -> LuKernels:
+    """The kernels that eliminate columns with a function."""
+
+    def lu(tensor: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
+        return _lu(eliminate, tensor, output_idx_type=output_idx_type)
+
+    def matrix_determinant(tensor: Any) -> Any:
+        return _matrix_determinant(eliminate, tensor)
+
+    def log_matrix_determinant(tensor: Any) -> tuple[Any, Any]:
+        return _log_matrix_determinant(eliminate, tensor)
+
+    def matrix_inverse(tensor: Any, *, adjoint: bool) -> Any:
+        return _matrix_inverse(eliminate, tensor, adjoint=adjoint)
+
+    def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
+        return _matrix_solve(eliminate, matrix, rhs, adjoint=adjoint)
+
+    return LuKernels(lu, matrix_determinant, log_matrix_determinant, matrix_inverse, matrix_solve)
+
+
+def register_lu(kernels: LuKernels, registry: KernelRegistry | None = None) -> None:
+    """Register the kernels."""
+
+    def register(
+        op: OpHandle, types: dict[str, Sequence[DataType]], kernel: Callable[..., Any]
+    ) -> None:
+        register_kernel(op, types=types, registry=registry)(kernel)
+
+    register(LU, {"T": NUMBERS, "output_idx_type": INDEX}, kernels.lu)
+    register(MATRIX_DETERMINANT, {"T": NUMBERS}, kernels.determinant)
+    register(LOG_MATRIX_DETERMINANT, {"T": NUMBERS}, kernels.log_determinant)
+    register(MATRIX_INVERSE, {"T": (*NUMBERS, DataType.DT_HALF)}, kernels.inverse)
+    register(MATRIX_SOLVE, {"T": NUMBERS}, kernels.solve)
+
+
+IN_NUMPY = lu_kernels(eliminate_by_numpy)
+register_lu(IN_NUMPY)

@@ -21,14 +21,14 @@ def _after(data: Array, at: int, end: int, count: int) -> int:
 
 
 @part_of_loops
-def _before(data: Array, begin: int, at: int, count: int) -> int:
-    """The place before so many characters; one before the begin if there are fewer."""
-    while count > 0 and at > begin:
+def _before(data: Array, begin: int, at: int, start: int) -> int:
+    """The place of a character that counts from the end, below 0; one before the begin if there are fewer."""
+    while start < 0 and at > begin:
         at -= 1
         while at > begin and data[at] & 0xC0 == 0x80:
             at -= 1
-        count -= 1
-    return at if count <= 0 else begin - 1
+        start += 1
+    return at if start == 0 else begin - 1
 
 
 def _places_by_numpy(
@@ -49,7 +49,7 @@ def find_places(data: Array, splits: Array, starts: Array, lengths: Array, place
         if starts[i] >= 0:
             at = _after(data, begin, end, starts[i])
         else:
-            at = _before(data, begin, end, -starts[i])
+            at = _before(data, begin, end, starts[i])
         if at < begin or at > end or (starts[i] < 0 and lengths[i] < 0):
             return False
         places[0, i], places[1, i] = at, min(_after(data, at, end, lengths[i]), end)
