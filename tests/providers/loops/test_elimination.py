@@ -31,13 +31,9 @@ def test_real_panels_come_out_as_by_numpy(form: Any, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("size", [1, 7, 40])
-def test_factors_make_the_matrix_again(form: Any, dtype: Any, size: int) -> None:
-    rng = np.random.default_rng(3)
-    matrix = rng.normal(size=(3, size, size)).astype(dtype)
-    if dtype is np.complex128:
-        matrix += 1j * rng.normal(size=matrix.shape)
+def test_factors_make_the_matrix_again(form: Any, size: int) -> None:
+    matrix = np.random.default_rng(3).normal(size=(3, size, size))
     with loops_run(form):
         lu, p = raw_ops.Lu(input=matrix)
         determinant = raw_ops.MatrixDeterminant(input=matrix)

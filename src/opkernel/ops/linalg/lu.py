@@ -13,7 +13,7 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import KernelRegistry, one_blas_thread
-from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.input_checks import require_equal
 from opkernel.ops.linalg.matrices import (
@@ -288,20 +288,24 @@ def lu_kernels(eliminate: Eliminate) -> LuKernels:
     return LuKernels(lu, matrix_determinant, log_matrix_determinant, matrix_inverse, matrix_solve)
 
 
-def register_lu(kernels: LuKernels, registry: KernelRegistry | None = None) -> None:
-    """Register the kernels."""
-
-    def register(
-        op: OpHandle, types: dict[str, Sequence[DataType]], kernel: Callable[..., Any]
-    ) -> None:
-        register_kernel(op, types=types, registry=registry)(kernel)
-
-    register(LU, {"T": NUMBERS, "output_idx_type": INDEX}, kernels.lu)
-    register(MATRIX_DETERMINANT, {"T": NUMBERS}, kernels.determinant)
-    register(LOG_MATRIX_DETERMINANT, {"T": NUMBERS}, kernels.log_determinant)
-    register(MATRIX_INVERSE, {"T": (*NUMBERS, DataType.DT_HALF)}, kernels.inverse)
-    register(MATRIX_SOLVE, {"T": NUMBERS}, kernels.solve)
+def register_lu(
+    kernels: LuKernels, types: Sequence[DataType], registry: KernelRegistry | None = None
+) -> None:
+    """Register the kernels for some of the types of numbers; half matrices are inverted as float."""
+    of_number = {"T": types}
+    register_kernel(LU, types={**of_number, "output_idx_type": INDEX}, registry=registry)(
+        kernels.lu
+    )
+    register_kernel(MATRIX_INVERSE, types={"T": (*types, DataType.DT_HALF)}, registry=registry)(
+        kernels.inverse
+    )
+    for op, kernel in (
+        (MATRIX_DETERMINANT, kernels.determinant),
+        (LOG_MATRIX_DETERMINANT, kernels.log_determinant),
+        (MATRIX_SOLVE, kernels.solve),
+    ):
+        register_kernel(op, types=of_number, registry=registry)(kernel)
 
 
 IN_NUMPY = lu_kernels(eliminate_by_numpy)
-register_lu(IN_NUMPY)
+register_lu(IN_NUMPY, NUMBERS)

@@ -1,9 +1,14 @@
-"""The loop that eliminates columns of matrices, with the greatest element of each as its pivot."""
+"""The loop that eliminates columns of real matrices, with the greatest element of each as its pivot.
+
+Compiled code rounds the products and quotients of complex numbers in another way than NumPy, which can tell
+whether a matrix is singular.
+"""
 
 import numpy as np
 
 from opkernel.device.budget import check_time
 from opkernel.ops.linalg import lu
+from opkernel.ops.registration import WIDE_FLOATS
 from opkernel.providers import LOOPS
 from opkernel.providers.loops.compiled_loop import loop
 from opkernel.types import Array
@@ -19,7 +24,7 @@ def _all_by_numpy(panel: Array, order: Array, is_odd: Array, state: Array) -> No
 
 @loop(otherwise=_all_by_numpy)
 def eliminate_some(panel: Array, order: Array, is_odd: Array, state: Array) -> None:
-    """Eliminate some columns; the state is a matrix, the columns of it that are done, and whether numbers are complex."""
+    """Eliminate some columns; the state is a matrix, and the columns of it that are done."""
     number, k, left = state[0], state[1], _AT_ONCE
     stack, rows, columns = panel.shape
     while number < stack and left > 0:
@@ -29,8 +34,7 @@ def eliminate_some(panel: Array, order: Array, is_odd: Array, state: Array) -> N
         matrix = panel[number]
         greatest, pivot = -1.0, k
         for i in range(k, rows):
-            real, imag = matrix[i, k].real, matrix[i, k].imag
-            weight = real * real + imag * imag if state[2] else abs(real)
+            weight = abs(matrix[i, k])
             if weight > greatest:  # which NaN is not
                 greatest, pivot = weight, i
         if pivot != k:
@@ -52,11 +56,11 @@ def eliminate_some(panel: Array, order: Array, is_odd: Array, state: Array) -> N
 
 def eliminate(panel: Array, order: Array, is_odd: Array) -> Array:
     """As `lu.eliminate_by_numpy`."""
-    panel, state = panel.copy(), np.array([0, 0, np.iscomplexobj(panel)])
+    panel, state = panel.copy(), np.zeros(2, np.int64)
     while state[0] < len(panel):
         check_time("eliminating columns")
         eliminate_some(panel, order, is_odd, state)
     return panel
 
 
-lu.register_lu(lu.lu_kernels(eliminate), LOOPS.kernels)
+lu.register_lu(lu.lu_kernels(eliminate), WIDE_FLOATS, LOOPS.kernels)
