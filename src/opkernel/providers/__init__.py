@@ -56,6 +56,7 @@ LOOPS = KernelProvider(
         f"{__name__}.loops.incomplete_gamma": ("Igamma", "RandomGammaGrad"),
         f"{__name__}.loops.index_shuffle": ("RandomIndexShuffle",),
         f"{__name__}.loops.isotonic_regression": ("IsotonicRegression",),
+        f"{__name__}.loops.log_sums": ("CumulativeLogsumexp",),
         f"{__name__}.loops.normals_between": (
             "ParameterizedTruncatedNormal",
             "StatelessParameterizedTruncatedNormal",

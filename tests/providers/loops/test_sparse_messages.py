@@ -14,9 +14,11 @@ from opkernel.types import DataType
 
 FORMS = ["numpy", "plain", *(["compiled"] if is_installed("numba") else [])]
 TENSORS = [
-    SparseParts(np.array([[0, 1], [2, 300]]), np.float32([1.5, np.nan]), np.array([3, 400])),
-    SparseParts(np.zeros((0, 2), np.int64), np.float32([]), np.array([7, 0])),
-    SparseParts(np.array([[1, 1]]), np.float32([-0.0]), np.array([2, 2])),
+    SparseParts(
+        np.array([[0, 1], [2, 300]]), np.array([1.5, np.nan], np.float32), np.array([3, 400])
+    ),
+    SparseParts(np.zeros((0, 2), np.int64), np.array([], np.float32), np.array([7, 0])),
+    SparseParts(np.array([[1, 1]]), np.array([-0.0], np.float32), np.array([2, 2])),
 ]
 
 
@@ -35,7 +37,7 @@ def test_tensors_of_a_batch(form: Any) -> None:
     with loops_run(form):
         found = raw_ops.DeserializeManySparse(serialized_sparse=strings, dtype=DataType.DT_FLOAT)
     assert found[0].tolist() == [[0, 0, 1], [0, 2, 300], [2, 1, 1]]
-    np.testing.assert_array_equal(found[1], np.float32([1.5, np.nan, 0]))
+    np.testing.assert_array_equal(found[1], np.array([1.5, np.nan, 0], np.float32))
     assert found[2].tolist() == [3, 7, 400]
 
 
@@ -54,7 +56,7 @@ def test_plain_messages_are_read_by_loops(form: Any) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("rank", [0, 1, 3])
 def test_ranks(form: Any, rank: int) -> None:
-    parts = SparseParts(np.ones((2, rank), np.int64), np.int8([1, 2]), np.full(rank, 5))
+    parts = SparseParts(np.ones((2, rank), np.int64), np.array([1, 2], np.int8), np.full(rank, 5))
     with loops_run(form):
         found = raw_ops.DeserializeSparse(
             serialized_sparse=serialized([parts] * 2)[None], dtype=DataType.DT_INT8

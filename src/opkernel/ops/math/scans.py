@@ -3,7 +3,8 @@
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/scan_ops.cc.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,10 +13,12 @@ import opkernel.gradients as g
 from opkernel.device.work_clock import array_work, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import constant
+from opkernel.kernel import KernelRegistry
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.input_checks import require_scalar
 from opkernel.ops.registration import FLOATS, INDEX, NUMBERS, register_kernel
+from opkernel.types import DataType
 
 
 def _declare(name: str, what: str, types: str) -> OpHandle:
@@ -104,29 +107,47 @@ _register(CUMSUM, "cumsum", 0)
 _register(CUMPROD, "cumprod", 1)
 
 
-@register_kernel(
-    CUMULATIVE_LOGSUMEXP, types={"T": FLOATS, "Tidx": INDEX}, host_memory=["axis"], factory=True
-)
-def cumulative_logsumexp(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
-    """An exclusive scan starts with -inf.
+def scan_log_sum_exp(x: Any, axis: int, xp: Any) -> Any:
+    """The scan of CumulativeLogsumexp.
 
     The elements are taken one after the other, all rounded to `T`: with NaN or infinities among
     them, and in the narrow types, the order shows.
     """
+    total = xp.full_like(x.take(0, axis), -xp.inf)
+    steps = range(x.shape[axis])
+    if xp is not np:
+        totals = [total := log_add_exp(total, x.take(index, axis), xp) for index in steps]
+        return xp.stack(totals, axis=axis)
+    result = np.empty_like(x)
+    rows, sums = np.moveaxis(x, axis, 0), np.moveaxis(result, axis, 0)
+    for index in in_time(steps, array_work(total.size, 12)):
+        sums[index] = total = log_add_exp(total, rows[index], np)
+    return result
 
-    def scan(x: Any, axis: int) -> Any:
-        total = xp.full_like(x.take(0, axis), -xp.inf)
-        steps = range(x.shape[axis])
-        if xp is not np:
-            totals = [total := log_add_exp(total, x.take(index, axis), xp) for index in steps]
-            return xp.stack(totals, axis=axis)
-        result = np.empty_like(x)
-        rows, sums = np.moveaxis(x, axis, 0), np.moveaxis(result, axis, 0)
-        for index in in_time(steps, array_work(total.size, 12)):
-            sums[index] = total = log_add_exp(total, rows[index], np)
-        return result
 
-    return _kernel(scan, -xp.inf, exclusive, reverse, xp)
+@register_kernel(
+    CUMULATIVE_LOGSUMEXP, types={"T": FLOATS, "Tidx": INDEX}, host_memory=["axis"], factory=True
+)
+def cumulative_logsumexp(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
+    """An exclusive scan starts with -inf."""
+    return _kernel(partial(scan_log_sum_exp, xp=xp), -xp.inf, exclusive, reverse, xp)
+
+
+def register_cumulative_logsumexp(
+    scan: Scan, types: Sequence[DataType], registry: KernelRegistry
+) -> None:
+    """Register a provider's kernel of CumulativeLogsumexp."""
+
+    def kernel(*, exclusive: bool, reverse: bool) -> Callable[[Any, Any], Any]:
+        return _kernel(scan, -np.inf, exclusive, reverse, np)
+
+    register_kernel(
+        CUMULATIVE_LOGSUMEXP,
+        types={"T": types, "Tidx": INDEX},
+        host_memory=["axis"],
+        factory=True,
+        registry=registry,
+    )(kernel)
 
 
 def log_add_exp(a: Any, b: Any, xp: Any) -> Any:

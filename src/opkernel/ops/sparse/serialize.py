@@ -132,13 +132,13 @@ def stacked(tensors: Sequence[SparseParts], batch: tuple[int, ...], dtype: DataT
 
 
 def of_batch(
-    parts: SparseParts, counts: Sequence[int], batch: tuple[int, ...], dtype: DataType
+    parts: SparseParts, counts: Any, batch: tuple[int, ...], dtype: DataType
 ) -> SparseParts:
     """One sparse tensor of all, as of `stacked`.
 
     Args:
         parts: The entries of all one after the other, and for each its shape, [count, rank].
-        counts: How many entries each has.
+        counts: How many entries each has, a sequence.
         batch: The dimensions before theirs.
         dtype: The type of the values.
     """

@@ -3,6 +3,7 @@
 NumPy does both one by one, in 2 to 3 ns a number.
 """
 
+import importlib
 import platform
 from collections.abc import Callable
 from types import ModuleType
@@ -23,18 +24,17 @@ _BLOCK = 1 << 17
 _FEW = 1 << 12
 
 
-def _check_processor(numba: ModuleType) -> None:
-    """Raise where LLVM would call a function of a compiler's library instead, which may be missing."""
+def _instructions(numba: ModuleType) -> Any:
+    """The instructions of LLVM; raises where it would call a function of a library instead, which may be missing."""
     machine = platform.machine().lower()
     features = numba.core.registry.cpu_target.target_context.codegen()._tm_features
     if machine not in ("arm64", "aarch64") and "+f16c" not in features:
         raise NotImplementedError("this processor has no instructions for half numbers")
+    return importlib.import_module("llvmlite.ir")
 
 
 def _widening(numba: ModuleType) -> Callable[..., Any]:
-    from llvmlite import ir
-
-    _check_processor(numba)
+    ir = _instructions(numba)
 
     def typed(_: Any, bits: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -47,9 +47,7 @@ def _widening(numba: ModuleType) -> Callable[..., Any]:
 
 
 def _rounding(numba: ModuleType) -> Callable[..., Any]:
-    from llvmlite import ir
-
-    _check_processor(numba)
+    ir = _instructions(numba)
 
     def typed(_: Any, x: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, given: Any) -> Any:
