@@ -274,12 +274,14 @@ class FunctionKernel(OpKernel):
 
     @cached_property
     def serves_form(self) -> bool:
-        """Whether it may compute all nodes that differ in nothing but names and tensors, as it is asked once made.
+        """Whether it may compute all nodes of its device that differ in nothing but names and tensors.
 
-        The function that a maker makes may keep something from call to call, unless it is element-wise.
+        To be asked once it is ready, with its guards. The function that a maker makes may keep something from
+        call to call, unless it is element-wise.
         """
-        is_checked = self.function is not self.unchecked
-        if is_checked or (self.registered.is_maker and not self.contract.elementwise):
+        if self.is_chosen_by_node or self.function is not self.unchecked:
+            return False
+        if self.registered.is_maker and not self.contract.elementwise:
             return False
         op_def = self.properties.op_def
         known = {attr.name for attr in op_def.attr if attr.type not in _OF_ONE_NODE}

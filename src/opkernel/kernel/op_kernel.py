@@ -32,13 +32,13 @@ class OpKernel(KernelFacts):
         reports_by_callback: Whether errors go through a callback, as in `compute_async`.
         leaves_outputs: Whether outputs may stay unset; an eager call then gives empty tensors for them.
         provider: The name of the provider that it comes from.
-        serves_form: Whether it may compute all nodes of its device that differ in nothing but names and tensors.
+        is_chosen_by_node: Whether its provider, or one asked before, looks at each node and its shapes.
     """
 
     reports_by_callback: ClassVar[bool] = False
     leaves_outputs: ClassVar[bool] = False
     provider: str = "numpy"
-    serves_form: bool = False
+    is_chosen_by_node: bool = False
 
     def compute(self, ctx: OpKernelContext) -> Coroutine[Any, Any, None] | None:
         """Compute the outputs of one step from the inputs in `ctx`; may be `async def`."""
@@ -70,6 +70,11 @@ class OpKernel(KernelFacts):
             return self.contract.expensive
         is_view = self.contract.may_alias is True
         return not is_view and self.device.device_type not in ("GPU", "DEFAULT")
+
+    @property
+    def serves_form(self) -> bool:
+        """Whether it may compute all nodes of its device that differ in nothing but names and tensors."""
+        return False
 
     @property
     def is_internal(self) -> bool:

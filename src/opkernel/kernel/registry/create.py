@@ -86,7 +86,7 @@ def create_op_kernel(
     kernel = _construct(registration, device, node, form, graph_def_version, function_library)
     kernel.provider = provider
     if any(form.provided.values()):
-        kernel.serves_form = False
+        kernel.is_chosen_by_node = True
     budget = current_budget()
     if budget is not None:
         budget.check_time("making the kernel of", node_def.name)

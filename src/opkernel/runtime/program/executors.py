@@ -162,7 +162,7 @@ def may_branch(order: Sequence[Operation], kernels: KernelCache) -> bool:
 
     Graphs with control flow of TensorFlow 1 have an order of their own.
     """
-    examples = {op.type: op for op in order}
+    examples = {op.type: op for op in reversed(order)}  # the first, which have kernels
     if not LOW_LEVEL_CONTROL_FLOW.isdisjoint(examples):
         return False
     heavy = {name for name, op in examples.items() if _may_take_long(op, kernels)}
