@@ -28,7 +28,7 @@ _FNV_SEED, _FNV_FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
 @part_of_loops
-def _length(data: Array, at: int, end: int) -> tuple[np.int64, int]:
+def varint_at(data: Array, at: int, end: int) -> tuple[np.int64, int]:
     """The varint of up to 35 bits at a place, and the place after it; -1 if it does not end before another place."""
     value = np.int64(0)
     shift = 0
@@ -43,11 +43,11 @@ def _length(data: Array, at: int, end: int) -> tuple[np.int64, int]:
 
 
 @part_of_loops
-def _field(data: Array, at: int, end: int, tag: int) -> tuple[int, Any]:
+def field_at(data: Array, at: int, end: int, tag: int) -> tuple[int, Any]:
     """Where the bytes of a field begin and end, which stands at a place; the end is -1 if it is another one."""
     if at >= end or data[at] != tag:
         return at, -1
-    size, begin = _length(data, at + 1, end)
+    size, begin = varint_at(data, at + 1, end)
     if size < 0 or begin + size > end:
         return begin, -1
     return begin, begin + size
@@ -100,13 +100,13 @@ def _find_in_map(
     """Find the features of one map; how many entries it has, -1 if it has another form."""
     count = 0
     while at < end:
-        entry, stop = _field(data, at, end, TAG_OF_BYTES)
+        entry, stop = field_at(data, at, end, TAG_OF_BYTES)
         if stop < 0:
             return -1
-        key, key_end = _field(data, entry, stop, TAG_OF_BYTES)
+        key, key_end = field_at(data, entry, stop, TAG_OF_BYTES)
         if key_end < 0:
             return -1
-        value, value_end = _field(data, key_end, stop, TAG_OF_FEATURE)
+        value, value_end = field_at(data, key_end, stop, TAG_OF_FEATURE)
         if value_end != stop:
             return -1
         number = _number_of(data, key, key_end, key_splits, table)
@@ -132,7 +132,7 @@ def find_features(
         entries = 0
         while at < end and entries >= 0:
             field: Any = np.int64(data[at])
-            begin, stop = _field(data, at, end, field)
+            begin, stop = field_at(data, at, end, field)
             if field & 0x87 != BYTES_WIRE or field <= BYTES_WIRE or stop < 0:
                 entries = -1
                 break
@@ -150,7 +150,7 @@ def _count_strings(data: Array, at: int, end: int) -> int:
     """How many strings stand between two places; -1 if anything else does, too."""
     count = 0
     while at < end:
-        _, at = _field(data, at, end, TAG_OF_BYTES)
+        _, at = field_at(data, at, end, TAG_OF_BYTES)
         if at < 0:
             return -1
         count += 1
@@ -202,7 +202,7 @@ def find_lists(data: Array, places: Array, part: Array, lists: Array) -> None:
         if end <= begin:
             continue
         if kind:
-            begin, stop = _field(data, begin, end, kind << 3 | BYTES_WIRE)
+            begin, stop = field_at(data, begin, end, kind << 3 | BYTES_WIRE)
             if stop != end:
                 forms[row] = ODD
                 continue
@@ -212,7 +212,7 @@ def find_lists(data: Array, places: Array, part: Array, lists: Array) -> None:
         elif begin == end:
             count = 0
         elif data[begin] == TAG_OF_BYTES:
-            payload, stop = _field(data, begin, end, TAG_OF_BYTES)
+            payload, stop = field_at(data, begin, end, TAG_OF_BYTES)
             begins[row] = payload
             count = -1 if stop != end else _count_packed(data, payload, end, kind)
         else:
@@ -285,7 +285,7 @@ def read_places(data: Array, lists: Array, part: Array, splits: Array, places: A
     for row in range(part[0], part[1]):
         at = lists[0, row]
         for to in range(splits[row], splits[row + 1]):
-            begin, at = _field(data, at, lists[1, row], TAG_OF_BYTES)
+            begin, at = field_at(data, at, lists[1, row], TAG_OF_BYTES)
             places[0, to], places[1, to] = begin, at
 
 

@@ -26,9 +26,10 @@ _FEW = 1 << 12
 
 def _instructions(numba: ModuleType) -> Any:
     """The instructions of LLVM; raises where it would call a function of a library instead, which may be missing."""
-    machine = platform.machine().lower()
-    features = numba.core.registry.cpu_target.target_context.codegen()._tm_features
-    if machine not in ("arm64", "aarch64") and "+f16c" not in features:
+    is_host = numba.config.CPU_NAME is None and numba.config.CPU_FEATURES is None
+    features = importlib.import_module("llvmlite.binding").get_host_cpu_features()
+    is_arm = platform.machine().lower() in ("arm64", "aarch64")
+    if not is_arm and not (is_host and features.get("f16c")):
         raise NotImplementedError("this processor has no instructions for half numbers")
     return importlib.import_module("llvmlite.ir")
 

@@ -10,7 +10,7 @@ from opkernel.ops.sparse import deserialize, serialize
 from opkernel.providers import LOOPS
 from opkernel.providers.loops import examples
 from opkernel.providers.loops.compiled_loop import loop
-from opkernel.providers.loops.examples import _field, _length
+from opkernel.providers.loops.examples import field_at, varint_at
 from opkernel.types import Array, DataType
 
 _TYPE_TAG, _SIZE_TAG, _SHAPE_TAG, _CONTENT_TAG = 0x08, 0x08, 0x12, 0x22
@@ -33,18 +33,18 @@ def read_headers(data: Array, splits: Array, headers: Array) -> bool:
         at, end = splits[i], splits[i + 1]
         if at == end or data[at] != _TYPE_TAG:
             return False
-        headers[0, i], at = _length(data, at + 1, end)
-        at, stop = _field(data, at, end, _SHAPE_TAG)
+        headers[0, i], at = varint_at(data, at + 1, end)
+        at, stop = field_at(data, at, end, _SHAPE_TAG)
         if headers[0, i] < 0 or stop < 0:
             return False
         rank = 0
         while at < stop:
-            begin, at = _field(data, at, stop, _SHAPE_TAG)
+            begin, at = field_at(data, at, stop, _SHAPE_TAG)
             if at < 0 or rank == 2:
                 return False
             size, last = np.int64(0), at
             if begin < at:
-                size, last = _length(data, begin + 1, at)
+                size, last = varint_at(data, begin + 1, at)
             if size < 0 or last != at or (begin < at and data[begin] != _SIZE_TAG):
                 return False
             headers[2 + rank, i] = size
@@ -52,7 +52,7 @@ def read_headers(data: Array, splits: Array, headers: Array) -> bool:
         headers[1, i] = rank
         headers[4, i] = headers[5, i] = stop
         if stop < end:
-            headers[4, i], headers[5, i] = _field(data, stop, end, _CONTENT_TAG)
+            headers[4, i], headers[5, i] = field_at(data, stop, end, _CONTENT_TAG)
             if headers[5, i] != end:
                 return False
     return True

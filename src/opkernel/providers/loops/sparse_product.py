@@ -16,11 +16,9 @@ _CROWDED = 16
 """Rows with an entry in so many columns are gone through, not sorted."""
 
 
-def _all_by_numpy(
-    ptrs_a: Array, columns_a: Array, values_a: Array, ptrs_b: Array, columns_b: Array, values_b: Array,
-    sums: Array, rows_with: Array, ptrs: Array, columns: Array, values: Array, state: Array,
-) -> None:  # fmt: skip
-    a, b = Rows(ptrs_a, columns_a, values_a), Rows(ptrs_b, columns_b, values_b)
+def _all_by_numpy(*arrays: Array) -> None:
+    a, b = Rows(*arrays[:3]), Rows(*arrays[3:6])
+    sums, _, ptrs, columns, values, state = arrays[6:]
     found = matrix_math.product_of_rows(a, b, sums.size)
     count = len(found.values)
     ptrs[:], columns[:count], values[:count] = found
