@@ -173,13 +173,11 @@ register_body(LEFT_SHIFT, lambda x, y, *, xp: x << _bounded(y, xp), INTEGERS)
 register_body(RIGHT_SHIFT, lambda x, y, *, xp: x >> _bounded(y, xp), INTEGERS)
 
 
-_BITS_OF_BYTE = np.array([byte.bit_count() for byte in range(256)], np.uint8)
-
-
 @register_kernel(POPULATION_COUNT, types={"T": INTEGERS}, kind="elementwise")
 def population_count(x: Any) -> Any:
-    octets = np.ascontiguousarray(np.asarray(x)[..., np.newaxis]).view(np.uint8)
-    return _BITS_OF_BYTE[octets].sum(axis=-1, dtype=np.uint8)
+    """Of negative numbers NumPy counts the bits of the absolute value."""
+    x = np.asarray(x)
+    return np.bitwise_count(x.view(f"u{x.dtype.itemsize}"))
 
 
 def _set_held_resources(c: InferenceContext) -> None:
