@@ -159,10 +159,14 @@ def decode_wav(contents: Any, *, desired_channels: int, desired_samples: int) ->
     count, channels = found.shape
     samples = count if desired_samples < 0 else desired_samples
     wanted = channels if desired_channels < 0 else desired_channels
-    audio = np.zeros(check_allocation([samples, wanted], DataType.DT_FLOAT), np.float32)
-    kept = found[:samples] / np.float32(_SCALE)
-    audio[: len(kept), :channels] = kept[:, :wanted]
-    audio[: len(kept), channels:] = kept[:, -1:]
+    shape = check_allocation([samples, wanted], DataType.DT_FLOAT)
+    kept = np.multiply(found[:samples, :wanted], np.float32(1 / _SCALE), dtype=np.float32)
+    if kept.shape == shape:
+        audio = kept
+    else:
+        audio = np.zeros(shape, np.float32)
+        audio[: len(kept), : kept.shape[1]] = kept
+        audio[: len(kept), channels:] = kept[:, -1:]
     return audio, np.array(rate, np.uint32).astype(np.int32)
 
 
