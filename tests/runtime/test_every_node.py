@@ -28,6 +28,13 @@ from opkernel.runtime import RunOptions
 
 __all__ = ["clock", "sabotage"]  # fixtures
 
+
+@pytest.fixture(autouse=True)
+def _no_loop_is_compiled_beside_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba would be imported meanwhile, and what steps leave is counted in blocks of memory."""
+    monkeypatch.setattr("opkernel.providers.loops.compiled_loop.is_installed", lambda name: False)
+
+
 MODELS = Path(__file__).parents[3] / "shared" / "models"
 NAMES = ["mlp", "conv_mix", "functional_control_flow", "v1_control_flow"]
 EXECUTORS: dict[str, dict[str, Any]] = {
