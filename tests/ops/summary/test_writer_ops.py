@@ -1,5 +1,6 @@
 """Ops that write event files: what stands in the files is what TensorFlow's ops write, and permissions hold."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +210,23 @@ def test_a_graph_writes_only_where_it_may(tmp_path: Path) -> None:
     (path,) = allowed.iterdir()
     assert [event.step for event in summary_iterator(path)][1:] == [0, 1, 2]
     assert all(isinstance(event, Event) for event in summary_iterator(path))
+
+
+def test_a_session_that_is_dropped_writes_what_waits(tmp_path: Path) -> None:
+    with Graph().as_default() as graph:
+        writer = raw_ops.SummaryWriter(shared_name="dropped")
+        created = raw_ops.CreateSummaryFileWriter(
+            writer=writer,
+            logdir=bytes(tmp_path),
+            max_queue=10,
+            flush_millis=10**6,
+            filename_suffix=b"",
+        )
+        with graph.control_dependencies([created]):
+            wrote = raw_ops.WriteScalarSummary(writer=writer, step=STEP, tag=b"t", value=1.5)
+    session = Session(graph, permissions=Permissions(write=[tmp_path]))
+    session.run(wrote)
+    del session
+    gc.collect()
+    (path,) = tmp_path.iterdir()
+    assert [event.step for event in summary_iterator(path)] == [0, 6]

@@ -1,5 +1,7 @@
 """The resource behind ops that write event files: a queue of events, and the file.
 
+State: `_open_files` keeps the files of writers from being collected together with these.
+
 Source: TensorFlow core/summary/summary_file_writer.cc.
 """
 
@@ -20,6 +22,9 @@ GRAPH_DEF, SUMMARY = 4, 5
 _MOST_BYTES = 1 << 24
 """A queue of more bytes is written, whatever its length."""
 
+_open_files: set[EventsFile] = set()
+"""A collection that finds a writer and its file may close the file first, before the writer has written its queue."""
+
 
 class SummaryFileWriter(ResourceBase):
     """Writes events when there are more than `max_queue`, or some time after the last time.
@@ -33,6 +38,7 @@ class SummaryFileWriter(ResourceBase):
     def __init__(self, file: EventsFile, max_queue: int, flush_millis: int) -> None:
         super().__init__()
         self._file = file
+        _open_files.add(file)
         self._max_queue, self._flush_seconds = max_queue, flush_millis / 1000
         self._lock = threading.Lock()
         self._queue: list[bytes] = []
@@ -105,6 +111,7 @@ class SummaryFileWriter(ResourceBase):
             try:
                 self._write_queue()
             finally:
+                _open_files.discard(self._file)
                 self._file.close()
 
     def on_destroy(self) -> None:
