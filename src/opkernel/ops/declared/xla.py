@@ -8,7 +8,6 @@ compiler/xla/xla_data.proto.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import (
@@ -35,16 +34,20 @@ from opkernel.ops.parsing.wire import WireError, read_varint
 from opkernel.types import PartialTensorShape
 
 
-def dimension_numbers(text: str) -> defaultdict[int, list[int]]:
+def dimension_numbers(text: str, what: str = "") -> defaultdict[int, list[int]]:
     """The integers of a message by the numbers of their fields; what follows a malformed one is left out.
 
     Args:
         text: The serialized message, as the value of an attr of strings has it.
+        what: What the message is, if a malformed one is an error.
+
+    Raises:
+        InvalidArgumentError: the message is malformed, and has a name.
     """
     data = text.encode("utf-8", "surrogateescape")
     fields: defaultdict[int, list[int]] = defaultdict(list)
     position, end = 0, len(data)
-    with suppress(WireError):
+    try:
         while position < end:
             tag, position = read_varint(data, position, end)
             value, position = read_varint(data, position, end)
@@ -55,6 +58,9 @@ def dimension_numbers(text: str) -> defaultdict[int, list[int]]:
             while position < stop:
                 value, position = read_varint(data, position, end)
                 fields[tag >> 3].append(value)
+    except WireError as error:
+        if what:
+            raise InvalidArgumentError(f"Error parsing {what}: {error}") from None
     return fields
 
 

@@ -110,7 +110,7 @@ _Product = Callable[..., Any]
 
 def _precision(config: str) -> Any:
     """The precision that a PrecisionConfig asks for, of each operand."""
-    asked = fields_of(config)[1]
+    asked = fields_of(config, "precision config")[1]
     return tuple(map(lax().Precision, asked)) if len(asked) == 2 else None
 
 
@@ -120,7 +120,7 @@ def _alike(lhs: Any, rhs: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def _dot(numbers: str, config: str) -> _Product:
-    fields = fields_of(numbers)
+    fields = fields_of(numbers, "dimension numbers")
     contracted, batched = (fields[1], fields[2]), (fields[3], fields[4])
     precision = _precision(config)
 
@@ -154,7 +154,7 @@ def xla_einsum(*, equation: str) -> _Product:
 
 def _layout(numbers: str) -> Any:
     """The ConvDimensionNumbers of a ConvolutionDimensionNumbers; a number that is 0 is not written there."""
-    fields = fields_of(numbers)
+    fields = fields_of(numbers, "dimension numbers")
     kernel_in, kernel_out, batch, feature, out_batch, out_feature = (
         fields[number][0] if fields[number] else 0 for number in (3, 4, 7, 8, 9, 10)
     )

@@ -119,7 +119,7 @@ class XlaScatterOp(_OfFunctions):
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Set the tensor with all updates."""
         serialized = self.node_def.attr["dimension_numbers"].s
-        numbers = fields_of(serialized.decode("utf-8", "surrogateescape"))
+        numbers = fields_of(serialized.decode("utf-8", "surrogateescape"), "dimension numbers")
         if numbers[5] or numbers[6]:
             raise UnimplementedError("XlaScatter is not compiled with dimensions that are batches")
         operand, updates = ctx.input("operand"), ctx.input("updates")

@@ -74,7 +74,7 @@ def index_vectors(indices: Any, dimension: int) -> Any:
 @register_xla_kernel("XlaGather", compile_time_constants=["slice_sizes"], factory=True)
 def xla_gather(*, dimension_numbers: str, indices_are_sorted: bool) -> Callable[..., Any]:
     """Blocks; one that is out of bounds is moved inside."""
-    fields = fields_of(dimension_numbers)
+    fields = fields_of(dimension_numbers, "dimension numbers")
 
     def gather(operand: Any, start_indices: Any, slice_sizes: Any) -> Any:
         numbers = lax().GatherDimensionNumbers(*(tuple(fields[i]) for i in (1, 2, 3, 5, 6)))
