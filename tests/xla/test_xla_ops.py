@@ -376,7 +376,10 @@ def test_the_shape_of_a_shard(parts, dim, expected):
 
 @pytest.mark.parametrize("wrong", ["dimension_numbers", "precision_config"])
 def test_a_damaged_message_is_refused(wrong: str) -> None:
-    messages = {"dimension_numbers": b"\x0a\x01\x01\x12\x01\x00", "precision_config": b""}
+    messages: dict[str, Any] = {
+        "dimension_numbers": b"\x0a\x01\x01\x12\x01\x00",
+        "precision_config": b"",
+    }
     messages[wrong] = b"\xff\xff"
     with pytest.raises(InvalidArgumentError, match="Error parsing"):
         raw_ops.XlaDot(lhs=np.ones((2, 3), np.float32), rhs=np.ones((3, 2), np.float32), **messages)
