@@ -1,3 +1,5 @@
+from opkernel.data.composite_values import RaggedTensorValue as RaggedTensorValue
+from opkernel.data.composite_values import SparseTensorValue as SparseTensorValue
 from opkernel.data.dataset import Dataset as Dataset
 from opkernel.data.example_features import FixedLenFeature as FixedLenFeature
 from opkernel.data.example_features import FixedLenSequenceFeature as FixedLenSequenceFeature
@@ -14,8 +16,6 @@ from opkernel.data.graph_iterators import make_initializable_iterator as make_in
 from opkernel.data.iteration import DatasetIterator as DatasetIterator
 from opkernel.data.iteration import Iterator as Iterator
 from opkernel.data.iteration import Optional as Optional
-from opkernel.data.parsed_examples import RaggedTensorValue as RaggedTensorValue
-from opkernel.data.parsed_examples import SparseTensorValue as SparseTensorValue
 from opkernel.data.parsed_examples import parse_example_dataset as parse_example_dataset
 from opkernel.data.record_files import FixedLengthRecordDataset as FixedLengthRecordDataset
 from opkernel.data.record_files import TextLineDataset as TextLineDataset

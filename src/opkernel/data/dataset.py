@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from opkernel.data.composite_values import whole
 from opkernel.data.iteration import DatasetIterator, iterator_in_graph
 from opkernel.data.python_generator import PythonGeneratorDataset
 from opkernel.data.saved_elements import SavedElements
@@ -101,8 +102,9 @@ class Dataset(SavedElements):
 
         Raises:
             InvalidArgumentError: a tensor is a scalar, or they have different numbers of rows.
+            UnimplementedError: a component is sparse or ragged.
         """
-        element = normalized(tensors)
+        element = normalized(whole("from_tensor_slices", tensors))
         spec = with_shapes(spec_of_value(element), lambda shape: shape[1:])
         return cls._made("TensorSliceDataset", spec, components=tensors_of(element))
 

@@ -7,11 +7,12 @@ ragged tensors in python/ops/parsing_config.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from opkernel import raw_ops
+from opkernel.data.composite_values import RaggedTensorValue, SparseTensorValue
 from opkernel.data.dataset import Dataset
 from opkernel.data.example_features import (
     Feature,
@@ -32,32 +33,6 @@ from opkernel.endpoints import array, math
 from opkernel.graph import TensorSpec
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.types import DataType, PartialTensorShape
-
-
-class SparseTensorValue(NamedTuple):
-    """A sparse tensor.
-
-    Attributes:
-        indices: int64 [values, rank]: where the values are, in order.
-        values: [values]: the values.
-        dense_shape: int64 [rank]: the shape.
-    """
-
-    indices: Any
-    values: Any
-    dense_shape: Any
-
-
-class RaggedTensorValue(NamedTuple):
-    """A ragged tensor: rows of different lengths.
-
-    Attributes:
-        values: The rows one after the other: a tensor, or a RaggedTensorValue where they have rows themselves.
-        row_splits: int32 or int64 [rows + 1]: where each row begins, and where the last one ends.
-    """
-
-    values: Any
-    row_splits: Any
 
 
 def parse_example_dataset(

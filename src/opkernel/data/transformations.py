@@ -17,6 +17,7 @@ from opkernel.data.batch_specs import (
     values_to_pad_with,
     without_rows,
 )
+from opkernel.data.composite_values import whole
 from opkernel.data.structure import (
     DatasetSpec,
     checked_function,
@@ -274,12 +275,13 @@ class Transformations(abc.ABC):
             deterministic: Whether the order stays; it does in any case.
             name: Ignored.
         """
+        rows = rows_of(batch_size, drop_remainder)
         op, arguments = _parallel(
             "BatchDatasetV2", "ParallelBatchDataset", num_parallel_calls, deterministic
         )
         return self._with(
             op,
-            spec=with_shapes(self.element_spec, rows_of(batch_size, drop_remainder).concatenate),
+            spec=with_shapes(whole("batch", self.element_spec), rows.concatenate),
             batch_size=int64_of(batch_size),
             drop_remainder=drop_remainder,
             **arguments,
@@ -303,7 +305,7 @@ class Transformations(abc.ABC):
             drop_remainder: Whether a smaller last batch is left out.
             name: Ignored.
         """
-        specs = flat_specs(self.element_spec)
+        specs = flat_specs(whole("padded_batch", self.element_spec))
         shapes = shapes_to_pad_to(self.element_spec, padded_shapes)
         rows = rows_of(batch_size, drop_remainder)
         padded = iter(shapes)
@@ -324,7 +326,7 @@ class Transformations(abc.ABC):
 
     def unbatch(self, name: str | None = None) -> Self:
         """The rows of the elements, one by one."""
-        spec = with_shapes(self.element_spec, without_rows)
+        spec = with_shapes(whole("unbatch", self.element_spec), without_rows)
         return self._with("UnbatchDataset", spec=spec)
 
     def rebatch(
@@ -332,7 +334,8 @@ class Transformations(abc.ABC):
     ) -> Self:
         """The rows of batches in batches of another size, or of several sizes in turn."""
         rows = PartialTensorShape([None])
-        spec = with_shapes(self.element_spec, lambda shape: rows.concatenate(without_rows(shape)))
+        spec = whole("rebatch", self.element_spec)
+        spec = with_shapes(spec, lambda shape: rows.concatenate(without_rows(shape)))
         return self._with(
             "RebatchDatasetV2",
             spec=spec,
@@ -349,7 +352,7 @@ class Transformations(abc.ABC):
         name: str | None = None,
     ) -> Self:
         """Datasets of `size` elements that are `stride` apart; each begins `shift` elements, or `size`, after the last."""
-        spec = map_structure(DatasetSpec, self.element_spec)
+        spec = map_structure(DatasetSpec, whole("window", self.element_spec))
         return self._with(
             "WindowDataset",
             spec=spec,
