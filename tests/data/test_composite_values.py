@@ -20,7 +20,7 @@ from opkernel.graph.tracing.nested_structure import flatten
 
 RAGGED = RaggedTensorValue(np.array([1, 2, 3, 4]), np.array([0, 1, 1, 4]))
 SPARSE = SparseTensorValue(np.array([[0, 0], [1, 1]]), np.array([1, 2]), np.array([2, 2]))
-Other = namedtuple("Other", SparseTensorValue._fields)  # noqa: PYI024 - as other libraries make it
+Other = namedtuple("Other", ["indices", "values", "dense_shape"])  # noqa: PYI024 - as other libraries make it
 ELEMENTS = {
     "RaggedTensorValue": RAGGED,
     "SparseTensorValue": SPARSE,

@@ -298,6 +298,29 @@ def test_what_a_dataset_keeps_counts_for_the_memory_limit(how: str) -> None:
             run()
 
 
+KEEPING_KEYS = {
+    "unique": lambda d: d.unique().skip(20_000),
+    "unique words": lambda d: d.map(opkernel.strings.as_string).unique().skip(20_000),
+    "group": lambda d: d.group_by_window(lambda x: x, lambda key, part: part, 1).skip(20_000),
+}
+
+
+@pytest.mark.parametrize("how", KEEPING_KEYS)
+def test_the_keys_that_a_dataset_remembers_count_for_the_memory_limit(how: str) -> None:
+    def first(limit: int) -> Any:
+        with opkernel.Graph().as_default() as graph:
+            dataset = KEEPING_KEYS[how](Dataset.range(10**7))
+            iterator = opkernel.data.make_initializable_iterator(dataset)
+            element = iterator.get_next()
+        with opkernel.Session(graph, memory_limit_bytes=limit) as session:
+            session.run(iterator.initializer)
+            return session.run(element)
+
+    with pytest.raises(errors.ResourceExhaustedError, match="OOM when allocating keys"):
+        first(1_000_000)
+    assert int(first(20_000_000)) == 20_000
+
+
 def test_a_state_may_change_its_shape() -> None:
     """As in TensorFlow: the function is traced for all the shapes that it gives."""
     none = np.zeros([0], np.int64)

@@ -293,12 +293,13 @@ class Budget:
                     f"of {limit}"
                 )
 
-    def hold(self, array: Any, content_bytes: int = 0) -> None:
+    def hold(self, array: Any, content_bytes: int = 0, what: str = "") -> None:
         """Count the memory of an array until it is collected, unless it is counted already.
 
         Args:
             array: The array; NumPy scalars and the like are not counted.
-            content_bytes: The bytes of its objects.
+            content_bytes: The bytes of its objects, or of others that are there as long as the array.
+            what: The thing that it is for.
 
         Raises:
             ResourceExhaustedError: it is too much.
@@ -307,7 +308,7 @@ class Budget:
         if owner is None or self.counts(owner):
             return
         size = owner.nbytes + content_bytes
-        self.check_memory(size, f"what holds {owner.dtype}{list(owner.shape)}")
+        self.check_memory(size, what or f"what holds {owner.dtype}{list(owner.shape)}")
         ledger = self._ledger()
         if ledger is not None:
             ledger.reserve(size, "")

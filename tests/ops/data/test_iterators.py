@@ -158,6 +158,31 @@ def test_elements_are_dealt_to_devices_in_turn():
         next_of_shard(2, second)
 
 
+def test_elements_that_wait_for_a_device_count_for_the_memory_limit():
+    attrs = {"output_types": [opkernel.int64], "output_shapes": [[10_000]]}
+    with opkernel.Graph().as_default() as graph:
+        handle = raw_ops.MultiDeviceIterator(
+            devices=["CPU:0", "CPU:1"], shared_name="dealt", container="", **attrs
+        )
+        filled = Dataset.range(1000).map(lambda x: opkernel.fill([10_000], x))
+        begin = raw_ops.MultiDeviceIteratorInit(
+            dataset=filled.variant_tensor, multi_device_iterator=handle, max_buffer_size=1
+        )
+        number = opkernel.placeholder(opkernel.int64, [])
+        (element,) = raw_ops.MultiDeviceIteratorGetNextFromShard(
+            multi_device_iterator=handle, shard_num=np.int32(1), incarnation_id=number, **attrs
+        )
+    with opkernel.Session(graph, memory_limit_bytes=4 << 20) as session:
+        first = session.run(begin)
+
+        def run():
+            for _ in range(200):
+                session.run(element, {number: first})
+
+        with pytest.raises(errors.ResourceExhaustedError, match="OOM"):
+            run()
+
+
 def test_a_table_is_filled_from_a_dataset():
     table = raw_ops.AnonymousHashTable(key_dtype=opkernel.int64, value_dtype=opkernel.string)
     rows = [np.array([3, 5]), np.array([b"three", b"five"], object)]

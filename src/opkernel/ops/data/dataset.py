@@ -11,10 +11,13 @@ Source: DatasetBase and DatasetBaseIterator in TensorFlow core/framework/dataset
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
 
 from opkernel.device.budget import check_time, current_budget
 from opkernel.errors import (
@@ -217,6 +220,38 @@ def held(element: Element) -> Element:
         for tensor in element:
             budget.lasting.hold(tensor)
     return element
+
+
+class KeysInMemory:
+    """Counts the memory of the keys that a pass keeps beyond the step, as long as this object is there.
+
+    Args:
+        keys: Those that there are already.
+    """
+
+    _COUNTED_AT_ONCE = 4096
+    _BYTES_OF_ENTRY = 100  # of a key in a dict: its hash, two references, and room to grow
+
+    def __init__(self, keys: Iterable[Any] = ()) -> None:
+        self._marks: list[Array] = []
+        self._uncounted = 0
+        for key in keys:
+            self.add(key)
+
+    def add(self, key: Any) -> None:
+        """Count a key, together with others of a few bytes.
+
+        Raises:
+            ResourceExhaustedError: the memory limit leaves no room for it.
+        """
+        self._uncounted += sys.getsizeof(key) + self._BYTES_OF_ENTRY
+        budget = current_budget()
+        if budget is None or self._uncounted < self._COUNTED_AT_ONCE:
+            return
+        mark = np.empty(0, np.uint8)
+        budget.lasting.hold(mark, self._uncounted, "keys that a dataset remembers")
+        self._marks.append(mark)
+        self._uncounted = 0
 
 
 def dataset_of(tensor: Array) -> DatasetBase:

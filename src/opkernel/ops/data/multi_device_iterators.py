@@ -25,7 +25,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import full_type
 from opkernel.opdef.full_type import FullTypeId
-from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element, Turns, dataset_of
+from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element, Turns, dataset_of, held
 from opkernel.ops.data.dataset_op import declare
 from opkernel.ops.data.handles import (
     DeleteResourceOp,
@@ -104,7 +104,7 @@ class MultiDeviceIterator(ResourceBase):
                 element = self._iterator.next(step)
                 if element is None:
                     return None
-                self._waiting[self._turn].append(element)
+                self._waiting[self._turn].append(held(element))
                 self._turn = (self._turn + 1) % self._count
                 step.check()
             return self._waiting[shard].popleft()

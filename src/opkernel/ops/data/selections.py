@@ -19,6 +19,7 @@ from opkernel.ops.data.dataset import (
     DatasetIterator,
     Element,
     InputIterator,
+    KeysInMemory,
 )
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
 from opkernel.ops.data.random_numbers import RandomNumbers, seeds_of
@@ -309,6 +310,10 @@ class _UniqueIterator(InputIterator):
     def start(self) -> None:
         super().start()
         self.seen: dict[Any, None] = {}
+        self._keys = KeysInMemory()
+
+    def restored(self, step: Step) -> None:
+        self._keys = KeysInMemory(self.seen)
 
     def next(self, step: Step) -> Element | None:
         for element in self.inputs(step, "looking for new elements"):
@@ -317,6 +322,7 @@ class _UniqueIterator(InputIterator):
                 (tensor.shape, tensor.tolist() if tensor.dtype == object else tensor.tobytes())
             )
             if key not in self.seen:
+                self._keys.add(key)
                 self.seen[key] = None
                 return element
         return None

@@ -22,6 +22,7 @@ from opkernel.ops.data.dataset import (
     DatasetIterator,
     Element,
     InputIterator,
+    KeysInMemory,
     held,
 )
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op, declare
@@ -255,11 +256,13 @@ class _GroupByWindowIterator(InputIterator):
         super().start()
         self.groups: dict[int, list[Element]] = {}
         self.sizes: dict[int, int] = {}
+        self._keys = KeysInMemory()
         self.flushed: Any = None
         self.current: DatasetIterator | None = None
         self.is_over = False
 
     def restored(self, step: Step) -> None:
+        self._keys = KeysInMemory(self.sizes)
         if self.flushed is not None:
             self.current = self.dataset.reduced(step, *self.flushed)
 
@@ -285,6 +288,7 @@ class _GroupByWindowIterator(InputIterator):
         for element in self.inputs(step, "grouping elements"):
             key = dataset.key_func.number(step, element, _KEY)
             if key not in self.sizes:
+                self._keys.add(key)
                 self.sizes[key] = dataset.size_of(step, key)
             group = self.groups.setdefault(key, [])
             group.append(held(element))
