@@ -218,3 +218,17 @@ def test_options_are_found_again():
     taken = raw_ops.TakeDataset(input_dataset=np.array(with_options, object), count=1, **INT64)
     found = raw_ops.GetOptions(input_dataset=np.array(taken, object))
     assert found == options
+
+
+@pytest.mark.parametrize(
+    "options", [b"\xff\xff", b"\x08", b"\x0a\x05ab", b"\x0b", b"\x0c", b"\x00"]
+)
+def test_options_that_are_no_message_are_refused(options):
+    with pytest.raises(errors.InvalidArgumentError, match="Could not parse serialized_options"):
+        raw_ops.OptionsDataset(input_dataset=numbers(2), serialized_options=options, **INT64)
+
+
+@pytest.mark.parametrize("options", [b"", b"\x08\x01", b"\x0b\x0c", b"\xa2\x06\x01a"])
+def test_options_with_unknown_fields_are_taken(options):
+    dataset = raw_ops.OptionsDataset(input_dataset=numbers(2), serialized_options=options, **INT64)
+    assert raw_ops.GetOptions(input_dataset=np.array(dataset, object)) == options

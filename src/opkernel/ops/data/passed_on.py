@@ -30,6 +30,7 @@ from opkernel.ops.data.dataset import (
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
 from opkernel.ops.data.read_ahead import AUTOTUNED_CAPACITY, ReadAheadIterator
 from opkernel.ops.data.selections import SelectionDataset
+from opkernel.proto import DecodeError, NoneValue
 
 __all__ = ["AssertCardinalityDataset", "IgnoreErrorsDataset", "OptionsDataset", "PrefetchDataset"]
 
@@ -137,6 +138,12 @@ class OptionsDataset(SameDataset):
         super().__init__(node)
         text: Any = node.attr("serialized_options")
         self._options = text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
+        try:
+            NoneValue.FromString(self._options)  # has no fields: it takes any message
+        except DecodeError:
+            raise InvalidArgumentError(
+                "Could not parse serialized_options as valid Options."
+            ) from None
 
     @property
     def options(self) -> bytes:
