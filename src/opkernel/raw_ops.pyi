@@ -4858,7 +4858,7 @@ def ExperimentalMatchingFilesDataset(
     patterns: _Input,
     name: str | None = None,
 ) -> _Tensor:
-    """The names of the files that match patterns, in order."""
+    """The names of the files that match patterns: those of each pattern in order."""
 
 def ExperimentalMaxIntraOpParallelismDataset(
     *,
@@ -7630,14 +7630,14 @@ def MatchingFiles(
     pattern: _Input,
     name: str | None = None,
 ) -> _Tensor:
-    """The names of the files that match patterns (`*`, `?`, `[...]`), sorted."""
+    """The names of the files that match patterns (`*`, `?`, `[...]`), sorted; one for each pattern that it matches."""
 
 def MatchingFilesDataset(
     *,
     patterns: _Input,
     name: str | None = None,
 ) -> _Tensor:
-    """The names of the files that match patterns, in order."""
+    """The names of the files that match patterns: those of each pattern in order."""
 
 def MatrixBandPart(
     *,

@@ -3,6 +3,7 @@
 import gzip
 import struct
 
+import numpy as np
 import pytest
 
 import opkernel
@@ -87,6 +88,39 @@ def test_files_of_a_pattern(file, tmp_path):
     assert sorted(Dataset.list_files(pattern)) == [names[1], names[0]]
     with pytest.raises(errors.InvalidArgumentError, match="No files matched pattern"):
         Dataset.list_files(str(tmp_path / "*.z"))
+
+
+def test_a_file_of_two_patterns_comes_twice(file, tmp_path):
+    names = [str(file(name, b"")).encode() for name in ("a.x", "b.x", "c.y")]
+    patterns = [str(tmp_path / name) for name in ("c.y", "*.x", "b.x")]
+    expected = [names[0], names[1], names[1], names[2]]
+    assert [*Dataset.list_files(patterns, shuffle=False)] == expected
+    assert sorted(Dataset.list_files(patterns, seed=1)) == expected
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (["*.y", "a.x"], "c.y a.x"),
+        (["b.x", "*.x", "b.x"], "b.x a.x b.x b.x"),
+        (["*", "d/*"], "a.x b.x c.y d/e.x"),
+        (["*/*", "d", "no"], "d/e.x"),
+        (["d", "no"], None),
+    ],
+)
+def test_files_of_several_patterns_come_pattern_by_pattern(file, tmp_path, patterns, expected):
+    (tmp_path / "d").mkdir()
+    for name in ("c.y", "b.x", "a.x", "d/e.x"):
+        file(name, b"")
+    paths = np.array([str(tmp_path / one).encode() for one in patterns], object)
+    variant = opkernel.raw_ops.MatchingFilesDataset(patterns=paths)
+    names = iter(Dataset(variant, opkernel.TensorSpec([], opkernel.string)))
+    if expected is None:
+        for _ in range(2):
+            with pytest.raises(errors.NotFoundError, match="Don't find any matched files"):
+                next(names)
+    else:
+        assert [*names] == [str(tmp_path / one).encode() for one in expected.split()]
 
 
 def test_a_session_reads_what_it_may(file, tmp_path):

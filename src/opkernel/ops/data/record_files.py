@@ -14,7 +14,7 @@ from typing import Any
 from opkernel.device.budget import check_time
 from opkernel.device.opened_files import open_file
 from opkernel.device.permissions import Permissions
-from opkernel.errors import DataLossError, InvalidArgumentError, OutOfRangeError
+from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from opkernel.kernel import Step
 from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
@@ -258,7 +258,7 @@ class NamesIterator(DatasetIterator):
 @dataset_op(
     "MatchingFilesDataset",
     "ExperimentalMatchingFilesDataset",
-    doc="The names of the files that match patterns, in order.",
+    doc="The names of the files that match patterns: those of each pattern in order.",
     traits="reads_files",
 )
 class MatchingFilesDataset(DatasetBase):
@@ -275,6 +275,13 @@ class MatchingFilesDataset(DatasetBase):
         self._permissions = node.permissions
 
     def found(self) -> list[bytes]:
-        """The names."""
-        found = (matching_paths(self._permissions, pattern) for pattern in self._patterns)
-        return sorted({path for paths in found for path in paths})
+        """The names without those of directories: of the first pattern in order, then of the next.
+
+        Raises:
+            NotFoundError: there are none.
+        """
+        found = [sorted(matching_paths(self._permissions, pattern)) for pattern in self._patterns]
+        names = [path for paths in found for path in paths if not os.path.isdir(path)]
+        if not names:
+            raise NotFoundError("Don't find any matched files")
+        return names

@@ -113,7 +113,7 @@ MATCHING_FILES = register_op(
     "MatchingFiles(pattern: string) -> filenames: string",
     shape_fn=checked("?", shape_rule("-> [?]")),
     traits="reads_files",
-    doc="The names of the files that match patterns (`*`, `?`, `[...]`), sorted.",
+    doc="The names of the files that match patterns (`*`, `?`, `[...]`), sorted; one for each pattern that it matches.",
 )
 
 
@@ -158,9 +158,9 @@ class MatchingFiles(OpKernel):
         require_rank_at_most(
             patterns, 1, "Input patterns tensor must be scalar or vector, but had shape: {}"
         )
-        found: set[bytes] = set()
+        found: list[bytes] = []
         for pattern in patterns.reshape(-1).tolist():
-            found.update(matching_paths(ctx.permissions, pattern))
+            found.extend(matching_paths(ctx.permissions, pattern))
         result = np.empty(len(found), object)
         result[:] = sorted(found)
         ctx.set_output(0, result)
