@@ -184,6 +184,20 @@ def test_batches_without_rows_are_rebatched(shapes, rank, sizes, expected):
     assert shapes_of(iter(batches_of(shapes, rank).rebatch(sizes))) == expected
 
 
+@pytest.mark.parametrize("drop_remainder", [True, False])
+@pytest.mark.parametrize("sizes", [0, [0], [0, 0]])
+@pytest.mark.parametrize("count", [0, 6])
+def test_batches_of_no_rows_never_end(count, sizes, drop_remainder):
+    batches = Dataset.range(count).batch(2).rebatch(sizes, drop_remainder)
+    assert values(batches, 5) == [[]] * 5
+
+
+@pytest.mark.parametrize("sizes", [-1, [2, -1], []])
+def test_sizes_of_batches_are_no_negative_numbers(sizes):
+    with pytest.raises(errors.InvalidArgumentError, match="`batch_sizes` must be"):
+        Dataset.range(6).batch(2).rebatch(sizes)
+
+
 @pytest.mark.parametrize(
     ("calls", "expected"), [(None, ["END"]), (2, ["InvalidArgumentError", "END"])]
 )

@@ -163,5 +163,7 @@ class RebatchDatasetV2(RebatchedDataset):
             raise InvalidArgumentError("`batch_sizes` must be a scalar or a vector.")
         self.batch_sizes: list[int] = sizes.reshape(-1).tolist()
         self.drops_rest: bool = node.scalar("drop_remainder")
-        if not self.batch_sizes or min(self.batch_sizes) < 0 or not max(self.batch_sizes):
-            raise InvalidArgumentError(f"`batch_sizes` must be positive, not {self.batch_sizes}")
+        if not self.batch_sizes or min(self.batch_sizes) < 0:
+            raise InvalidArgumentError(
+                f"`batch_sizes` must be numbers from 0 on, not {self.batch_sizes}"
+            )
