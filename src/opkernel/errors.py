@@ -233,6 +233,23 @@ def as_op_error(error: Exception) -> OpError:
     return InternalError(f"{type(error).__name__}: {error}")
 
 
+_KIND_OF_FUNCTION: tuple[tuple[type[Exception], type[OpError]], ...] = (
+    (ValueError, InvalidArgumentError),
+    (TypeError, InvalidArgumentError),
+    (StopIteration, OutOfRangeError),
+    (MemoryError, ResourceExhaustedError),
+    (NotImplementedError, UnimplementedError),
+)
+
+
+def error_of_function(error: Exception) -> OpError:
+    """An exception of a Python function or generator that a graph calls, as TensorFlow tells it; OpErrors stay themselves."""
+    if isinstance(error, OpError):
+        return error
+    kind = next((kind for cls, kind in _KIND_OF_FUNCTION if isinstance(error, cls)), UnknownError)
+    return kind(f"{type(error).__name__}: {error}")
+
+
 def write_to_input(error: BaseException | None) -> str | None:
     """The message for a kernel that writes to its input, given the error; None for other errors.
 

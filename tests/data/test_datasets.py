@@ -202,20 +202,6 @@ def test_what_is_wrong_is_refused(make, error, message):
         make()
 
 
-def test_generators_of_python():
-    signature = (
-        opkernel.TensorSpec([], opkernel.int32),
-        opkernel.TensorSpec([None], opkernel.string),
-    )
-    dataset = Dataset.from_generator(
-        lambda: iter([(1, ["a"]), (2, [])]), output_signature=signature
-    )
-    found = [(int(number), texts.tolist()) for number, texts in dataset]
-    assert found == [(1, [b"a"]), (2, [])]
-    with pytest.raises(errors.InvalidArgumentError, match="expected type was int32"):
-        [*Dataset.from_generator(lambda: ["x"], output_types=opkernel.int32)]
-
-
 def test_elements_are_the_callers_own():
     dataset = Dataset.from_tensors(np.arange(3))
     (element,) = dataset

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from opkernel.data.structure import flat_specs
-from opkernel.errors import InvalidArgumentError, OpError, UnknownError
+from opkernel.errors import InvalidArgumentError, OpError, error_of_function
 from opkernel.graph.tracing.nested_structure import flatten_up_to
 from opkernel.kernel import Step
 from opkernel.messages import short_repr
@@ -35,7 +35,7 @@ class _PythonIterator(DatasetIterator):
         except OpError:
             raise
         except Exception as error:
-            raise UnknownError(f"{type(error).__name__}: {error}") from error
+            raise error_of_function(error) from error
         element: Element = dataset.converted(value)
         return element
 

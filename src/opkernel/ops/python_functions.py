@@ -21,10 +21,8 @@ from opkernel.errors import (
     InternalError,
     InvalidArgumentError,
     OpError,
-    OutOfRangeError,
-    ResourceExhaustedError,
     UnimplementedError,
-    UnknownError,
+    error_of_function,
 )
 from opkernel.graph.core.graph import DEFAULT_GRAPHS
 from opkernel.interrupts import setting
@@ -145,17 +143,7 @@ def _called(call: Callable[[], _Results]) -> _Results:
     except OpError:
         raise
     except Exception as error:
-        kind = next((code for cls, code in _CODES if isinstance(error, cls)), UnknownError)
-        raise kind(f"{type(error).__name__}: {error}") from error
-
-
-_CODES: tuple[tuple[type[Exception], type[OpError]], ...] = (
-    (ValueError, InvalidArgumentError),
-    (TypeError, InvalidArgumentError),
-    (StopIteration, OutOfRangeError),
-    (MemoryError, ResourceExhaustedError),
-    (NotImplementedError, UnimplementedError),
-)
+        raise error_of_function(error) from error
 
 
 def _array(value: Any) -> Any:
