@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from opkernel.data.structure import DatasetSpec, flag_of, flat_specs
-from opkernel.endpoints.tensors import static_value
+from opkernel.endpoints.tensors import convert, dtype_of, static_value
 from opkernel.graph.tracing.nested_structure import flatten_up_to
-from opkernel.messages import short_repr
 from opkernel.types import DataType, PartialTensorShape
 
 
@@ -56,26 +55,26 @@ def values_to_pad_with(spec: Any, specs: Sequence[Any], given: Any) -> list[Any]
     """The value that each component is padded with: as given, or else 0 or an empty string.
 
     Raises:
-        TypeError: a value is of another type.
+        TypeError: a value is of another type: 1 is an int32, and 1.0 a float32.
+        ValueError: a value is no scalar.
     """
     if given is None or not isinstance(given, tuple | dict):
         values = [given] * len(specs)
     else:
         values = flatten_up_to(spec, given)
-    padding = []
-    for one, value in zip(specs, values, strict=True):
-        if value is None:
-            value = b"" if one.dtype is DataType.DT_STRING else 0
-        padding.append(_typed(value, one.dtype))
-    return padding
+    return [_padding(one.dtype, value) for one, value in zip(specs, values, strict=True)]
 
 
-def _typed(value: Any, dtype: DataType) -> Any:
-    if not isinstance(value, int | float | bytes | str):
-        return value
-    array = np.empty((), dtype.numpy_dtype)
-    try:
-        array[()] = value.encode() if isinstance(value, str) else value
-    except (ValueError, OverflowError):
-        raise TypeError(f"{short_repr(value)} is no padding value for {dtype.string}") from None
-    return array
+def _padding(dtype: DataType, value: Any) -> Any:
+    if value is None:
+        array = np.empty((), dtype.numpy_dtype)
+        array[()] = b"" if dtype is DataType.DT_STRING else 0
+        return array
+    tensor = convert(value)
+    if dtype_of(tensor) is not dtype:
+        raise TypeError(
+            f"A padding value of {dtype_of(tensor).tf_name} does not go with components of {dtype.tf_name}"
+        )
+    if not PartialTensorShape([]).is_compatible_with(PartialTensorShape(tensor.shape)):
+        raise ValueError(f"A padding value is a scalar, not of shape {tensor.shape}")
+    return tensor

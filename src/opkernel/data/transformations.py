@@ -301,7 +301,7 @@ class Transformations(abc.ABC):
             batch_size: How many elements.
             padded_shapes: The shape of each component; where it is None or -1, that of the largest. The known
                 shapes of the elements if None.
-            padding_values: What is padded with: zeros or empty strings if None; one value, or one for each component.
+            padding_values: What is padded with: zeros or empty strings if None; one value, or one for each component, of its type.
             drop_remainder: Whether a smaller last batch is left out.
             name: Ignored.
         """
