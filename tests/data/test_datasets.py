@@ -8,6 +8,7 @@ import pytest
 import opkernel
 from opkernel import errors
 from opkernel.data import Dataset, DatasetSpec
+from opkernel.device.budget import Budget, spending
 
 INT64 = opkernel.TensorSpec([], opkernel.int64)
 
@@ -305,6 +306,18 @@ def test_the_keys_that_a_dataset_remembers_count_for_the_memory_limit(how: str) 
     with pytest.raises(errors.ResourceExhaustedError, match="OOM when allocating keys"):
         first(1_000_000)
     assert int(first(20_000_000)) == 20_000
+
+
+def test_the_keys_of_a_restored_pass_count_for_the_memory_limit() -> None:
+    elements = iter(Dataset.range(20_000).unique())
+    for _ in range(10_000):
+        next(elements)
+    again = iter(Dataset.range(20_000).unique())
+    with spending(Budget(1_000_000)), pytest.raises(errors.ResourceExhaustedError, match="keys"):
+        again.restore(elements.save())
+    with spending(Budget(10_000_000)):
+        again.restore(elements.save())
+        assert next(again) == 10_000
 
 
 def test_a_state_may_change_its_shape() -> None:

@@ -222,15 +222,16 @@ def held(element: Element) -> Element:
     return element
 
 
+_BYTES_OF_ENTRY = 100  # of a key in a dict: its hash, two references, and room to grow
+_COUNTED_AT_ONCE = 16384
+
+
 class KeysInMemory:
     """Counts the memory of the keys that a pass keeps beyond the step, as long as this object is there.
 
     Args:
         keys: Those that there are already.
     """
-
-    _COUNTED_AT_ONCE = 4096
-    _BYTES_OF_ENTRY = 100  # of a key in a dict: its hash, two references, and room to grow
 
     def __init__(self, keys: Iterable[Any] = ()) -> None:
         self._marks: list[Array] = []
@@ -244,9 +245,8 @@ class KeysInMemory:
         Raises:
             ResourceExhaustedError: the memory limit leaves no room for it.
         """
-        self._uncounted += sys.getsizeof(key) + self._BYTES_OF_ENTRY
-        budget = current_budget()
-        if budget is None or self._uncounted < self._COUNTED_AT_ONCE:
+        self._uncounted += sys.getsizeof(key) + _BYTES_OF_ENTRY
+        if self._uncounted < _COUNTED_AT_ONCE or (budget := current_budget()) is None:
             return
         mark = np.empty(0, np.uint8)
         budget.lasting.hold(mark, self._uncounted, "keys that a dataset remembers")

@@ -318,9 +318,8 @@ class _UniqueIterator(InputIterator):
     def next(self, step: Step) -> Element | None:
         for element in self.inputs(step, "looking for new elements"):
             (tensor,) = element
-            key = repr(
-                (tensor.shape, tensor.tolist() if tensor.dtype == object else tensor.tobytes())
-            )
+            content = tensor.tolist() if tensor.dtype == object else tensor.tobytes()
+            key = f"({tensor.shape}, {content!r})"
             if key not in self.seen:
                 self._keys.add(key)
                 self.seen[key] = None
