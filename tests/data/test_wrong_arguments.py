@@ -45,6 +45,8 @@ _CALLS: dict[str, dict[str, Any]] = {
         "datasets": [_NUMBERS, _NUMBERS],
         "choice_dataset": Dataset.range(2),
     },
+    "sample_from_datasets": {"datasets": [_NUMBERS, _NUMBERS]},
+    "counter": {},
     "reduce": {"initial_state": np.int64(0), "reduce_func": lambda state, x: state + x},
     "map": {"map_func": _same},
     "filter": {"predicate": _is_small},

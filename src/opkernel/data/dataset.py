@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from opkernel.data.composite_values import whole
+from opkernel.data.chosen_datasets import ChosenDatasets
 from opkernel.data.iteration import DatasetIterator, iterator_in_graph
 from opkernel.data.python_generator import PythonGeneratorDataset
 from opkernel.data.saved_elements import SavedElements
@@ -20,6 +21,7 @@ from opkernel.data.structure import (
     flag_of,
     int64_of,
     normalized,
+    number_of,
     spec_of_value,
     tensors_of,
     types_of,
@@ -36,7 +38,7 @@ from opkernel.ops.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY,
 from opkernel.types import DataType, PartialTensorShape, as_dtype, object_scalar
 
 
-class Dataset(SavedElements):
+class Dataset(ChosenDatasets, SavedElements):
     """A pipeline: where elements come from, and what becomes of them.
 
         numbers = opkernel.data.Dataset.range(10).map(lambda x: x * x).batch(4)
@@ -119,6 +121,20 @@ class Dataset(SavedElements):
         numbers = zip(("start", "stop", "step"), (start, stop, *(steps or [1])), strict=True)
         arguments = {key: int64_of(number) for key, number in numbers}
         return cls._made("RangeDataset", TensorSpec([], as_dtype(output_type)), **arguments)
+
+    @classmethod
+    def counter(
+        cls, start: Any = 0, step: Any = 1, dtype: Any = DataType.DT_INT64, name: str | None = None
+    ) -> Dataset:
+        """The numbers `start`, `start + step` and so on, without end: `Dataset.counter(10, 5)`.
+
+        Raises:
+            TypeError: a number is none of the type.
+        """
+        kind = as_dtype(dtype)
+        first, increment = number_of(start, kind), number_of(step, kind)
+        endless = cls.from_tensors(np.int32(0)).repeat()
+        return endless.scan(first, lambda state, _: (state + increment, state))
 
     @classmethod
     def random(
@@ -232,33 +248,6 @@ class Dataset(SavedElements):
             )
         spec = covering(self.element_spec, dataset.element_spec)
         return self._with("ConcatenateDataset", spec=spec, another_dataset=dataset.variant_tensor)
-
-    @classmethod
-    def choose_from_datasets(
-        cls,
-        datasets: Sequence[Dataset],
-        choice_dataset: Dataset,
-        stop_on_empty_dataset: bool = True,
-    ) -> Dataset:
-        """An element of that dataset whose number another one gives, each time.
-
-        Raises:
-            TypeError: an argument is no dataset.
-            ValueError: there are no datasets.
-        """
-        given: list[Any] = [*datasets] if isinstance(datasets, list | tuple) else [datasets]
-        for part in (*given, choice_dataset):
-            if not isinstance(part, Dataset):
-                raise TypeError(f"choose_from_datasets takes Datasets, not {short_repr(part)}")
-        if not datasets:
-            raise ValueError("choose_from_datasets needs at least one dataset")
-        return cls._made(
-            "DirectedInterleaveDataset",
-            given[0].element_spec,
-            selector_input_dataset=choice_dataset.variant_tensor,
-            data_input_datasets=[dataset.variant_tensor for dataset in given],
-            stop_on_empty_dataset=stop_on_empty_dataset,
-        )
 
     @classmethod
     def _made(cls, op: str, spec: Any, **arguments: Any) -> Dataset:

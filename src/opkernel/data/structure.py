@@ -96,6 +96,21 @@ def int64_of(value: Any) -> Any:
         raise InvalidArgumentError(f"{short_repr(value)} is too large for int64") from None
 
 
+def number_of(value: Any, dtype: DataType) -> Any:
+    """A number of a type, or an array of such; a tensor of a graph as it is.
+
+    Raises:
+        TypeError: it is none.
+        InvalidArgumentError: it is too large.
+    """
+    if dtype is DataType.DT_INT64:
+        return int64_of(value)
+    try:
+        return convert(value, dtype)
+    except InvalidArgumentError as error:
+        raise TypeError(error.message) from None
+
+
 def flag_of(value: Any) -> Any:
     """A bool; a tensor of a graph as it is.
 
