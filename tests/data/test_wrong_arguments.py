@@ -67,6 +67,11 @@ _CALLS: dict[str, dict[str, Any]] = {
     "rebatch": {"batch_size": 2},
     "window": {"size": 2},
     "group_by_window": {"key_func": _same, "reduce_func": lambda _, part: part, "window_size": 2},
+    "bucket_by_sequence_length": {
+        "element_length_func": lambda _: 1,
+        "bucket_boundaries": [3],
+        "bucket_batch_sizes": [2, 2],
+    },
     "prefetch": {"buffer_size": 2},
     "cache": {},
     "enumerate": {},

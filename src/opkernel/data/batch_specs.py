@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opkernel import raw_ops
 from opkernel.data.structure import DatasetSpec, flag_of, flat_specs
-from opkernel.endpoints.tensors import convert, dtype_of, static_value
+from opkernel.endpoints.tensors import cast_to, convert, dtype_of, static_value
+from opkernel.graph import Tensor
 from opkernel.graph.tracing.nested_structure import flatten_up_to
 from opkernel.types import DataType, PartialTensorShape
 
@@ -27,8 +29,8 @@ def without_rows(shape: PartialTensorShape) -> PartialTensorShape:
     return shape[1:]
 
 
-def shapes_to_pad_to(spec: Any, given: Any) -> Sequence[Sequence[int | None]]:
-    """The shape that each component is padded to: as given, or else that of the spec.
+def shapes_to_pad_to(spec: Any, given: Any) -> Sequence[Sequence[Any]]:
+    """The shape that each component is padded to: as given, or else that of the spec. A size may be a tensor.
 
     Raises:
         ValueError: the rank of one is not known.
@@ -42,6 +44,9 @@ def shapes_to_pad_to(spec: Any, given: Any) -> Sequence[Sequence[int | None]]:
         shapes = flatten_up_to(spec, given)
     found = []
     for shape in shapes:
+        if isinstance(shape, list | tuple) and any(isinstance(size, Tensor) for size in shape):
+            found.append([*shape])
+            continue
         as_shape = PartialTensorShape(
             None if shape is None else [*shape] if isinstance(shape, list | tuple) else shape
         )
@@ -49,6 +54,19 @@ def shapes_to_pad_to(spec: Any, given: Any) -> Sequence[Sequence[int | None]]:
             raise ValueError("You must provide `padded_shapes` for components of unknown rank")
         found.append(as_shape.as_list())
     return found
+
+
+def known_sizes(shape: Sequence[Any]) -> PartialTensorShape:
+    """A shape that a component is padded to; sizes that are tensors are not known."""
+    return PartialTensorShape([None if isinstance(size, Tensor) else size for size in shape])
+
+
+def size_vector(shape: Sequence[Any]) -> Any:
+    """A shape that a component is padded to as int64 [rank], with -1 for the largest size."""
+    sizes = [-1 if size is None else size for size in shape]
+    if any(isinstance(size, Tensor) for size in sizes):
+        return raw_ops.Pack(values=[cast_to(size, DataType.DT_INT64) for size in sizes])
+    return np.array(sizes, np.int64)
 
 
 def values_to_pad_with(spec: Any, specs: Sequence[Any], given: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from opkernel.data.chosen_datasets import ChosenDatasets
 from opkernel.data.iteration import DatasetIterator, iterator_in_graph
 from opkernel.data.python_generator import PythonGeneratorDataset
 from opkernel.data.saved_elements import SavedElements
+from opkernel.data.sequence_batches import SequenceBatches
 from opkernel.data.structure import (
     covering,
     element_packer,
@@ -38,7 +39,7 @@ from opkernel.ops.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY,
 from opkernel.types import DataType, PartialTensorShape, as_dtype, object_scalar
 
 
-class Dataset(ChosenDatasets, SavedElements):
+class Dataset(ChosenDatasets, SequenceBatches, SavedElements):
     """A pipeline: where elements come from, and what becomes of them.
 
         numbers = opkernel.data.Dataset.range(10).map(lambda x: x * x).batch(4)

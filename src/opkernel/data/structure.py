@@ -97,7 +97,7 @@ def int64_of(value: Any) -> Any:
 
 
 def number_of(value: Any, dtype: DataType) -> Any:
-    """A number of a type, or an array of such; a tensor of a graph as it is.
+    """A number of a type, or an array or tensor of such.
 
     Raises:
         TypeError: it is none.

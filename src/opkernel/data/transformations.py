@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from opkernel.data.batch_specs import (
+    known_sizes,
     rows_of,
     shapes_to_pad_to,
+    size_vector,
     values_to_pad_with,
     without_rows,
 )
@@ -309,17 +311,12 @@ class Transformations(abc.ABC):
         shapes = shapes_to_pad_to(self.element_spec, padded_shapes)
         rows = rows_of(batch_size, drop_remainder)
         padded = iter(shapes)
-        spec = with_shapes(
-            self.element_spec, lambda _: rows.concatenate(PartialTensorShape(next(padded)))
-        )
+        spec = with_shapes(self.element_spec, lambda _: rows.concatenate(known_sizes(next(padded))))
         return self._with(
             "PaddedBatchDatasetV2",
             spec=spec,
             batch_size=int64_of(batch_size),
-            padded_shapes=[
-                np.array([-1 if size is None else size for size in shape], np.int64)
-                for shape in shapes
-            ],
+            padded_shapes=[size_vector(shape) for shape in shapes],
             padding_values=values_to_pad_with(self.element_spec, specs, padding_values),
             drop_remainder=drop_remainder,
         )
