@@ -13,7 +13,7 @@ import pytest
 
 import opkernel
 from opkernel import errors
-from opkernel.data import Dataset
+from opkernel.data import Dataset, Options
 
 _NUMBERS = Dataset.range(3)
 _FOLDER = "a-folder"
@@ -72,6 +72,8 @@ _CALLS: dict[str, dict[str, Any]] = {
         "bucket_boundaries": [3],
         "bucket_batch_sizes": [2, 2],
     },
+    "with_options": {"options": Options()},
+    "options": {},
     "prefetch": {"buffer_size": 2},
     "cache": {},
     "enumerate": {},

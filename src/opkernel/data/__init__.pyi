@@ -16,6 +16,7 @@ from opkernel.data.graph_iterators import make_initializable_iterator as make_in
 from opkernel.data.iteration import DatasetIterator as DatasetIterator
 from opkernel.data.iteration import Iterator as Iterator
 from opkernel.data.iteration import Optional as Optional
+from opkernel.data.options import Options as Options
 from opkernel.data.parsed_examples import parse_example_dataset as parse_example_dataset
 from opkernel.data.record_files import FixedLengthRecordDataset as FixedLengthRecordDataset
 from opkernel.data.record_files import TextLineDataset as TextLineDataset

@@ -312,6 +312,15 @@ class UncompressedElement(Message):
     def components(self) -> RepeatedCompositeFieldContainer[TensorProto]: ...
     def __init__(self, *, components: Any = ...) -> None: ...
 
+class Options(Message):
+    deterministic: bool
+    slack: bool
+    symbolic_checkpoint: bool
+    warm_start: bool
+    dataset_name: str
+    def WhichOneof(self, oneof_group: str) -> str | None: ...
+    def __init__(self, *, deterministic: bool = ..., slack: bool = ..., symbolic_checkpoint: bool = ..., warm_start: bool = ..., dataset_name: str = ...) -> None: ...
+
 class InterconnectLink(Message):
     device_id: int
     type: str
