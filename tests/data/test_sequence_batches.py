@@ -7,7 +7,7 @@ import pytest
 
 import opkernel
 from opkernel import errors
-from opkernel.data import Dataset
+from opkernel.data import Dataset, SparseTensorValue
 
 SEQUENCES = [
     *([0], [1, 2, 3, 4], [5, 6, 7], [7, 8, 9, 10, 11], [13, 14, 15, 16, 19, 20], [21, 22]),
@@ -91,3 +91,45 @@ def test_wrong_buckets() -> None:
         SOURCE.bucket_by_sequence_length(
             lambda x: opkernel.cast(length(x), opkernel.int64), [3, 5], [2, 2, 2]
         )
+
+
+ROWS = Dataset.range(1, 4).map(lambda x: opkernel.fill([x], x))
+FIRST = ([[0, 0], [1, 0], [1, 1]], [1, 2, 2])
+SECOND = ([[0, 0], [0, 1], [0, 2]], [3, 3, 3])
+
+
+@pytest.mark.parametrize(
+    ("row_shape", "expected"),
+    [
+        ([4], [(*FIRST, [2, 4]), (*SECOND, [1, 4])]),
+        ([None], [(*FIRST, [2, 2]), (*SECOND, [1, 3])]),
+        ([-1], [(*FIRST, [2, 2]), (*SECOND, [1, 3])]),
+    ],
+)
+def test_sparse_batches(row_shape: Any, expected: Any) -> None:
+    batches = ROWS.sparse_batch(2, row_shape)
+    assert [tuple(part.tolist() for part in batch) for batch in batches] == expected
+    assert isinstance(next(iter(batches)), SparseTensorValue)
+    assert batches.element_spec == SparseTensorValue(
+        opkernel.TensorSpec([None, 2], opkernel.int64),
+        opkernel.TensorSpec([None], opkernel.int64),
+        opkernel.TensorSpec([2], opkernel.int64),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((2, [1]), errors.DataLossError),
+        ((2, [1, 1]), errors.InvalidArgumentError),
+        ((0, [1]), errors.InvalidArgumentError),
+    ],
+)
+def test_wrong_sparse_batches(arguments: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        values(ROWS.sparse_batch(*arguments))
+
+
+def test_sparse_batches_of_pairs() -> None:
+    with pytest.raises(TypeError):
+        Dataset.from_tensors((1, 2)).sparse_batch(2, [1])

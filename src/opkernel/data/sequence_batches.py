@@ -1,6 +1,6 @@
 """The methods that make batches of sequences of different lengths.
 
-Source: bucket_by_sequence_length in TensorFlow python/data/ops/dataset_ops.py.
+Source: bucket_by_sequence_length in TensorFlow python/data/ops/dataset_ops.py; python/data/ops/sparse_batch_op.py.
 """
 
 from __future__ import annotations
@@ -11,11 +11,17 @@ from typing import Any, Self
 import numpy as np
 
 from opkernel import raw_ops
-from opkernel.data.batch_specs import shapes_to_pad_to
-from opkernel.data.structure import checked_function, flag_of, int64_of, number_of
+from opkernel.data.batch_specs import shapes_to_pad_to, size_vector
+from opkernel.data.structure import (
+    SparseTensorValue,
+    checked_function,
+    flag_of,
+    int64_of,
+    number_of,
+)
 from opkernel.data.transformations import Transformations
 from opkernel.endpoints import array, math
-from opkernel.graph import Tensor
+from opkernel.graph import Tensor, TensorSpec
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.tracing.nested_structure import packer
 from opkernel.messages import short_repr
@@ -80,6 +86,40 @@ class SequenceBatches(Transformations):
             batches,
             window_size_func=lambda bucket: array.gather(sizes, bucket),
         )
+
+    def sparse_batch(self, batch_size: Any, row_shape: Any, name: str | None = None) -> Self:
+        """Batches of tensors of different shapes as SparseTensorValues: `rows.sparse_batch(4, [None])`.
+
+        Args:
+            batch_size: How many elements; the last batch may be smaller.
+            row_shape: The shape of the rows of a batch; where it is None or -1, that of the largest.
+            name: Ignored.
+
+        Raises:
+            TypeError: the elements are no single tensors.
+            ValueError: the rank of the rows is not known.
+            DataLossError: an element is larger than a row.
+            InvalidArgumentError: an element has another rank, or the size of batches is not positive.
+        """
+        element = self.element_spec
+        if not isinstance(element, TensorSpec):
+            raise TypeError(f"sparse_batch takes datasets of single tensors, not of {element}")
+        (sizes,) = shapes_to_pad_to(element, row_shape)
+        batches = self._with(
+            "DenseToSparseBatchDataset",
+            spec=TensorSpec([3], DataType.DT_VARIANT),
+            batch_size=int64_of(batch_size),
+            row_shape=size_vector(sizes),
+        )
+        return batches.map(lambda serialized: _sparse(serialized, element.dtype, len(sizes) + 1))
+
+
+def _sparse(serialized: Any, dtype: DataType, rank: int) -> SparseTensorValue:
+    indices, values, shape = raw_ops.DeserializeSparse(serialized_sparse=serialized, dtype=dtype)
+    indices.set_shape([None, rank])
+    values.set_shape([None])
+    shape.set_shape([rank])
+    return SparseTensorValue(indices, values, shape)
 
 
 def _numbers(given: Any) -> Any:

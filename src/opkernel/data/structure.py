@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,20 @@ class DatasetSpec:
 
     dtype = DataType.DT_VARIANT
     shape = PartialTensorShape([])
+
+
+class SparseTensorValue(NamedTuple):
+    """A sparse tensor.
+
+    Attributes:
+        indices: int64 [values, rank]: where the values are, in order.
+        values: [values]: the values.
+        dense_shape: int64 [rank]: the shape.
+    """
+
+    indices: Any
+    values: Any
+    dense_shape: Any
 
 
 Spec = TensorSpec | DatasetSpec
