@@ -47,6 +47,7 @@ _CALLS: dict[str, dict[str, Any]] = {
     },
     "sample_from_datasets": {"datasets": [_NUMBERS, _NUMBERS]},
     "counter": {},
+    "rejection_resample": {"class_func": _same, "target_dist": [0.25, 0.25, 0.5]},
     "reduce": {"initial_state": np.int64(0), "reduce_func": lambda state, x: state + x},
     "map": {"map_func": _same},
     "filter": {"predicate": _is_small},

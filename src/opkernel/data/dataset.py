@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 
 from opkernel.data.composite_values import whole
-from opkernel.data.chosen_datasets import ChosenDatasets
 from opkernel.data.iteration import DatasetIterator, iterator_in_graph
 from opkernel.data.options import WithOptions
 from opkernel.data.python_generator import PythonGeneratorDataset
+from opkernel.data.resampling import Resampling
 from opkernel.data.saved_elements import SavedElements
 from opkernel.data.sequence_batches import SequenceBatches
 from opkernel.data.structure import (
@@ -40,7 +40,7 @@ from opkernel.ops.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY,
 from opkernel.types import DataType, PartialTensorShape, as_dtype, object_scalar
 
 
-class Dataset(ChosenDatasets, SequenceBatches, WithOptions, SavedElements):
+class Dataset(Resampling, SequenceBatches, WithOptions, SavedElements):
     """A pipeline: where elements come from, and what becomes of them.
 
         numbers = opkernel.data.Dataset.range(10).map(lambda x: x * x).batch(4)
