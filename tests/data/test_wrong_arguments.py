@@ -76,6 +76,7 @@ _CALLS: dict[str, dict[str, Any]] = {
     "with_options": {"options": Options()},
     "options": {},
     "sparse_batch": {"batch_size": 2, "row_shape": [2]},
+    "ragged_batch": {"batch_size": 2},
     "prefetch": {"buffer_size": 2},
     "cache": {},
     "enumerate": {},

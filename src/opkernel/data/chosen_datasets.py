@@ -70,11 +70,12 @@ class ChosenDatasets(Transformations):
             return cls._directed(
                 source.zip((logits, numbers)).map(_draw), given, stop_on_empty_dataset
             )
-        given, probabilities = _weighted(given, weights)
+        given, logits = _weighted(given, weights)
         if len(given) == 1:
-            return given[0]
-        logs = array.expand_dims(probabilities, 0)
-        selector = numbers.map(lambda seeds: _draw(logs, seeds))
+            only: Self = given[0]
+            return only
+        logits = array.expand_dims(logits, 0)
+        selector = numbers.map(lambda seeds: _draw(logits, seeds))
         return cls._directed(selector, given, stop_on_empty_dataset)
 
     @classmethod

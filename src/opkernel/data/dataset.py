@@ -14,6 +14,7 @@ from opkernel.data.composite_values import whole
 from opkernel.data.iteration import DatasetIterator, iterator_in_graph
 from opkernel.data.options import WithOptions
 from opkernel.data.python_generator import PythonGeneratorDataset
+from opkernel.data.ragged_batches import RaggedBatches
 from opkernel.data.resampling import Resampling
 from opkernel.data.saved_elements import SavedElements
 from opkernel.data.sequence_batches import SequenceBatches
@@ -40,7 +41,7 @@ from opkernel.ops.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY,
 from opkernel.types import DataType, PartialTensorShape, as_dtype, object_scalar
 
 
-class Dataset(Resampling, SequenceBatches, WithOptions, SavedElements):
+class Dataset(Resampling, SequenceBatches, RaggedBatches, WithOptions, SavedElements):
     """A pipeline: where elements come from, and what becomes of them.
 
         numbers = opkernel.data.Dataset.range(10).map(lambda x: x * x).batch(4)

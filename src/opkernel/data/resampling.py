@@ -61,7 +61,7 @@ class Resampling(ChosenDatasets):
             spread = source.from_tensors(_acceptance(initial, target)).repeat()
             original_share = _known_share(initial, target)
         accepted = source.zip((spread, self._with_class(class_func)))
-        filtered = accepted.filter(
+        filtered: Self = accepted.filter(
             lambda shares, labelled: math.less(
                 random.uniform([], seed=seed), array.gather(shares[0], labelled[0])
             )

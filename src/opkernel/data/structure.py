@@ -52,6 +52,18 @@ class SparseTensorValue(NamedTuple):
     dense_shape: Any
 
 
+class RaggedTensorValue(NamedTuple):
+    """A ragged tensor: rows of different lengths.
+
+    Attributes:
+        values: The rows one after the other: a tensor, or a RaggedTensorValue where they have rows themselves.
+        row_splits: int32 or int64 [rows + 1]: where each row begins, and where the last one ends.
+    """
+
+    values: Any
+    row_splits: Any
+
+
 Spec = TensorSpec | DatasetSpec
 
 
