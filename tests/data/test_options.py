@@ -50,7 +50,7 @@ def test_what_is_not_set_is_none() -> None:
     assert options.dataset_name is None
     assert repr(options) == "<opkernel.data.Options>"
     options.experimental_deterministic = True
-    assert options.deterministic is True
+    assert options == STRICT
     assert repr(options) == "<opkernel.data.Options deterministic=True>"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from opkernel import raw_ops
-from opkernel.data.structure import RaggedTensorValue, flat_specs
+from opkernel.data.structure import RaggedTensorValue, Spec, flat_specs
 from opkernel.data.transformations import Transformations
 from opkernel.endpoints import array, math
 from opkernel.graph import TensorSpec
@@ -84,7 +84,7 @@ def _as_variant(tensor: Any, rank: int, splits_dtype: DataType) -> Any:
     )
 
 
-def _rows(variants: Any, spec: TensorSpec, rank: int, splits_dtype: DataType) -> RaggedTensorValue:
+def _rows(variants: Any, spec: Spec, rank: int, splits_dtype: DataType) -> Any:
     """The ragged tensor of a batch of such variants."""
     splits, values = raw_ops.RaggedTensorFromVariant(
         encoded_ragged=variants,
