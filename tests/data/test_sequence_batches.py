@@ -69,7 +69,7 @@ def test_shapes_and_values_to_pad_with() -> None:
         [3, 5],
         [2, 2, 2],
         {"a": [8], "b": ([], [None])},
-        {"a": -1, "b": (0, 5)},
+        {"a": np.int64(-1), "b": (np.int64(0), np.int64(5))},
     )
     first = next(iter(batches))
     assert first["a"].tolist() == [[1, 2, 3, 4, *[-1] * 4], [5, 6, 7, *[-1] * 5]]

@@ -22,8 +22,6 @@ from opkernel.data.record_files import FixedLengthRecordDataset as FixedLengthRe
 from opkernel.data.record_files import TextLineDataset as TextLineDataset
 from opkernel.data.record_files import TFRecordDataset as TFRecordDataset
 from opkernel.data.structure import DatasetSpec as DatasetSpec
-from opkernel.data.structure import RaggedTensorValue as RaggedTensorValue
-from opkernel.data.structure import SparseTensorValue as SparseTensorValue
 from opkernel.data.tables import CsvDataset as CsvDataset
 from opkernel.data.tables import SqlDataset as SqlDataset
 from opkernel.data.transformations import AUTOTUNE as AUTOTUNE

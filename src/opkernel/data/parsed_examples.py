@@ -28,7 +28,6 @@ from opkernel.data.example_features import (
     index_keys,
     value_key,
 )
-from opkernel.data.structure import RaggedTensorValue, SparseTensorValue
 from opkernel.data.structured_function import call_op
 from opkernel.endpoints import array, math
 from opkernel.graph import TensorSpec

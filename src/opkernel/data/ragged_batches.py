@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 from opkernel import raw_ops
-from opkernel.data.structure import RaggedTensorValue, Spec, flat_specs
+from opkernel.data.composite_values import RaggedTensorValue
+from opkernel.data.structure import Spec, flat_specs
 from opkernel.data.transformations import Transformations
 from opkernel.endpoints import array, math
 from opkernel.graph import TensorSpec

@@ -12,8 +12,8 @@ import numpy as np
 
 from opkernel import raw_ops
 from opkernel.data.batch_specs import shapes_to_pad_to, size_vector
+from opkernel.data.composite_values import SparseTensorValue
 from opkernel.data.structure import (
-    SparseTensorValue,
     checked_function,
     flag_of,
     int64_of,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,32 +36,6 @@ class DatasetSpec:
 
     dtype = DataType.DT_VARIANT
     shape = PartialTensorShape([])
-
-
-class SparseTensorValue(NamedTuple):
-    """A sparse tensor.
-
-    Attributes:
-        indices: int64 [values, rank]: where the values are, in order.
-        values: [values]: the values.
-        dense_shape: int64 [rank]: the shape.
-    """
-
-    indices: Any
-    values: Any
-    dense_shape: Any
-
-
-class RaggedTensorValue(NamedTuple):
-    """A ragged tensor: rows of different lengths.
-
-    Attributes:
-        values: The rows one after the other: a tensor, or a RaggedTensorValue where they have rows themselves.
-        row_splits: int32 or int64 [rows + 1]: where each row begins, and where the last one ends.
-    """
-
-    values: Any
-    row_splits: Any
 
 
 Spec = TensorSpec | DatasetSpec
