@@ -81,6 +81,10 @@ def as_kernels_take(value: Any) -> Any:
     return array if fields is None else array.view(next(iter(fields.values()))[0])
 
 
+NOT_RECORDED = {"Dilation2DBackpropInput", "DivNoNan", "FloorMod", "Reciprocal", "TruncateDiv"}
+"""Ops of which no call is recorded with a type that each provider takes: floats, or half numbers (loops/test_half)."""
+
+
 @pytest.mark.parametrize("name", sorted(set(MODULE_OF_OP) - LEAVES_OUTPUTS))
 def test_kernels_keep_the_rules_on_recorded_calls(
     name: str, capfd: pytest.CaptureFixture[str]
@@ -103,8 +107,11 @@ def test_kernels_keep_the_rules_on_recorded_calls(
                 raise AssertionError(op.name)
             for provider in providers:
                 taken_by[provider.name] += check_provider_on_call(provider, call)
-    is_taken = recorded().get(name) and name != "Dilation2DBackpropInput"  # of integers only
-    if is_taken and not registration.op_def.HasField("deprecation"):
+    if (
+        name not in NOT_RECORDED
+        and recorded().get(name)
+        and not registration.op_def.HasField("deprecation")
+    ):
         assert all(taken_by[one.name] for one in providers)  # each has kernels of some types
 
 

@@ -63,3 +63,9 @@ def test_quotes_that_are_bytes_like_others(form: Any) -> None:
     with loops_run(form):
         found = decoded([b'"a;b"', b"\nc;d"], 2, field_delim=";", use_quote_delim=False)
     assert found == [[b'"a', b"c"], [b'b"', b"d"]]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_field_far_behind_the_last_one_takes_no_memory(form: Any) -> None:
+    with loops_run(form), pytest.raises(InvalidArgumentError, match="Expect 2 fields but have 1"):
+        decoded([b'a,"b"'], 2, select_cols=[0, 2**62])

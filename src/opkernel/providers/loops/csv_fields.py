@@ -56,7 +56,7 @@ def _find_none(*_: Array) -> bool:
 
 @loop(otherwise=_find_none)
 def find_fields(
-    data: Array, splits: Array, form: Array, column_of: Array, out: Array, places: Array
+    data: Array, splits: Array, form: Array, chosen: Array, out: Array, places: Array
 ) -> bool:
     """Find the fields of records; False where one is wrong, or has another number of fields.
 
@@ -64,17 +64,17 @@ def find_fields(
         data: The bytes of the records.
         splits: Where each begins.
         form: The delimiter, whether there are quotes, the number of columns.
-        column_of: For each field its column, -1 for those that are left out; fields beyond are not read. Empty
-            where each record has just the fields of the columns.
+        chosen: The fields that are taken, in rising order; what follows the last of them is not read. Empty where each
+            record has just the fields of the columns.
         out: The bytes of the fields, which are written.
         places: Where each begins and ends, [2, columns, records].
     """
-    to, columns, is_chosen = 0, form[2], column_of.size > 0
+    to, columns, is_chosen = 0, form[2], chosen.size > 0
     for row in range(splits.size - 1):
         at, end = splits[row], splits[row + 1]
         count = found = 0
         is_empty_last = at < end and data[end - 1] == form[0]
-        while (at < end or is_empty_last) and not (is_chosen and count == column_of.size):
+        while (at < end or is_empty_last) and not (is_chosen and found == columns):
             begin = to
             if at >= end:
                 is_empty_last = False
@@ -87,9 +87,8 @@ def find_fields(
                 at, to = _without_quotes(data, at, end, form, out, to)
             if at < 0 or (not is_chosen and count == columns):
                 return False
-            column = column_of[count] if is_chosen else count
-            if column >= 0:
-                places[0, column, row], places[1, column, row] = begin, to
+            if not is_chosen or chosen[found] == count:
+                places[0, found, row], places[1, found, row] = begin, to
                 found += 1
             count += 1
         if found != columns:
@@ -108,11 +107,10 @@ def columns_of_records(
     made.add(2 * size + csv.OF_FIELD * count * len(records))
     texts = np.empty(len(records), object)
     texts[:] = records
-    column_of = np.full(form.chosen[-1] + 1 if form.chosen else 0, -1)
-    column_of[form.chosen] = np.arange(len(form.chosen))
+    chosen = np.array(form.chosen, np.int64)
     numbers = np.array([form.delimiter[0], form.has_quotes, count])
     places, out = np.empty((2, count, len(records)), np.int64), np.empty(size, np.uint8)
-    if not find_fields(*joined_strings(texts), numbers, column_of, out, places):
+    if not find_fields(*joined_strings(texts), numbers, chosen, out, places):
         return None
     return [*map(list, map(partial(strings_between, out), *places))]
 
