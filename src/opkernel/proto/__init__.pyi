@@ -312,14 +312,77 @@ class UncompressedElement(Message):
     def components(self) -> RepeatedCompositeFieldContainer[TensorProto]: ...
     def __init__(self, *, components: Any = ...) -> None: ...
 
+class AutotuneOptions(Message):
+    enabled: bool
+    cpu_budget: int
+    ram_budget: int
+    autotune_algorithm: int
+    initial_parallelism: int
+    min_parallelism: int
+    def WhichOneof(self, oneof_group: str) -> str | None: ...
+    def __init__(self, *, enabled: bool = ..., cpu_budget: int = ..., ram_budget: int = ..., autotune_algorithm: int = ..., initial_parallelism: int = ..., min_parallelism: int = ...) -> None: ...
+
+class CardinalityOptions(Message):
+    CARDINALITY_COMPUTE_UNSPECIFIED: int
+    CARDINALITY_COMPUTE_LOW: int
+    CARDINALITY_COMPUTE_MODERATE: int
+    compute_level: int
+    def __init__(self, *, compute_level: int = ...) -> None: ...
+
+class DistributeOptions(Message):
+    auto_shard_policy: int
+    num_devices: int
+    def WhichOneof(self, oneof_group: str) -> str | None: ...
+    def __init__(self, *, auto_shard_policy: int = ..., num_devices: int = ...) -> None: ...
+
+class OptimizationOptions(Message):
+    apply_default_optimizations: bool
+    filter_fusion: bool
+    map_and_batch_fusion: bool
+    map_and_filter_fusion: bool
+    map_fusion: bool
+    map_parallelization: bool
+    noop_elimination: bool
+    parallel_batch: bool
+    shuffle_and_repeat_fusion: bool
+    filter_parallelization: bool
+    inject_prefetch: bool
+    seq_interleave_prefetch: bool
+    def WhichOneof(self, oneof_group: str) -> str | None: ...
+    def __init__(self, *, apply_default_optimizations: bool = ..., filter_fusion: bool = ..., map_and_batch_fusion: bool = ..., map_and_filter_fusion: bool = ..., map_fusion: bool = ..., map_parallelization: bool = ..., noop_elimination: bool = ..., parallel_batch: bool = ..., shuffle_and_repeat_fusion: bool = ..., filter_parallelization: bool = ..., inject_prefetch: bool = ..., seq_interleave_prefetch: bool = ...) -> None: ...
+
+class ServiceOptions(Message):
+    pinned: bool
+    def WhichOneof(self, oneof_group: str) -> str | None: ...
+    def __init__(self, *, pinned: bool = ...) -> None: ...
+
+class ThreadingOptions(Message):
+    max_intra_op_parallelism: int
+    private_threadpool_size: int
+    def WhichOneof(self, oneof_group: str) -> str | None: ...
+    def __init__(self, *, max_intra_op_parallelism: int = ..., private_threadpool_size: int = ...) -> None: ...
+
 class Options(Message):
+    dataset_name: str
+    @property
+    def framework_type(self) -> RepeatedScalarFieldContainer[str]: ...
     deterministic: bool
+    @property
+    def autotune_options(self) -> AutotuneOptions: ...
+    @property
+    def distribute_options(self) -> DistributeOptions: ...
+    @property
+    def optimization_options(self) -> OptimizationOptions: ...
+    @property
+    def service_options(self) -> ServiceOptions: ...
     slack: bool
+    @property
+    def threading_options(self) -> ThreadingOptions: ...
+    external_state_policy: int
     symbolic_checkpoint: bool
     warm_start: bool
-    dataset_name: str
     def WhichOneof(self, oneof_group: str) -> str | None: ...
-    def __init__(self, *, deterministic: bool = ..., slack: bool = ..., symbolic_checkpoint: bool = ..., warm_start: bool = ..., dataset_name: str = ...) -> None: ...
+    def __init__(self, *, dataset_name: str = ..., framework_type: Any = ..., deterministic: bool = ..., autotune_options: Any = ..., distribute_options: Any = ..., optimization_options: Any = ..., service_options: Any = ..., slack: bool = ..., threading_options: Any = ..., external_state_policy: int = ..., symbolic_checkpoint: bool = ..., warm_start: bool = ...) -> None: ...
 
 class InterconnectLink(Message):
     device_id: int
