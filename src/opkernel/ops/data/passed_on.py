@@ -30,7 +30,7 @@ from opkernel.ops.data.dataset import (
 from opkernel.ops.data.dataset_op import DatasetNode, dataset_op
 from opkernel.ops.data.read_ahead import AUTOTUNED_CAPACITY, ReadAheadIterator
 from opkernel.ops.data.selections import SelectionDataset
-from opkernel.proto import DecodeError, NoneValue
+from opkernel.proto import DecodeError, Options
 
 __all__ = ["AssertCardinalityDataset", "IgnoreErrorsDataset", "OptionsDataset", "PrefetchDataset"]
 
@@ -139,7 +139,7 @@ class OptionsDataset(SameDataset):
         text: Any = node.attr("serialized_options")
         self._options = text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
         try:
-            NoneValue.FromString(self._options)  # has no fields: it takes any message
+            Options.FromString(self._options)
         except DecodeError:
             raise InvalidArgumentError(
                 "Could not parse serialized_options as valid Options."
