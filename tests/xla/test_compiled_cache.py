@@ -81,3 +81,14 @@ def test_quick_programs_are_not_kept(tmp_path, monkeypatch):
 
     assert f(np.float32(1)) == -1
     assert not [*tmp_path.glob("xla/*")]
+
+
+def test_programs_that_use_other_arguments_are_others():
+    """JAX's text of a program leaves out what the program does not use, unless it is asked to keep it."""
+    x, y = np.float32([1, 2]), np.float32([5, 6])
+    first = opkernel.function(lambda x, y: raw_ops.Neg(x=x), jit_compile=True)
+    second = opkernel.function(lambda x, y: raw_ops.Neg(x=y), jit_compile=True)
+    alone = opkernel.function(lambda x: raw_ops.Neg(x=x), jit_compile=True)
+    assert first(x, y).tolist() == [-1, -2]
+    assert second(x, y).tolist() == [-5, -6]
+    assert alone(y).tolist() == [-5, -6]

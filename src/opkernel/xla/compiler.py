@@ -202,13 +202,17 @@ def single_op(
 
 
 def _lowered(compiler: GraphCompiler, program: Callable[..., Any], specs: list[Any]) -> Any:
-    """A program before JAX compiles it; one that draws random numbers takes a generator as its last parameter."""
+    """A program before JAX compiles it; one that draws random numbers takes a generator as its last parameter.
+
+    Its text has all parameters, also those that it does not use: programs of one text are compiled once.
+    """
+    jitted = jax().jit(program, keep_unused=True)
     try:
-        return jax().jit(program).lower(*specs)
+        return jitted.lower(*specs)
     except OpError:
         if not compiler.wants_generator:
             raise
-    return jax().jit(program).lower(*specs, jax().ShapeDtypeStruct(GENERATOR_SHAPE, "int64"))
+    return jitted.lower(*specs, jax().ShapeDtypeStruct(GENERATOR_SHAPE, "int64"))
 
 
 def without_notes(error: OpError) -> OpError:
