@@ -85,7 +85,7 @@ def test_quick_programs_are_not_kept(tmp_path, monkeypatch):
 
 def test_programs_that_use_other_arguments_are_others():
     """JAX's text of a program leaves out what the program does not use, unless it is asked to keep it."""
-    x, y = np.float32([1, 2]), np.float32([5, 6])
+    x, y = np.array([1, 2], np.float32), np.array([5, 6], np.float32)
     first = opkernel.function(lambda x, y: raw_ops.Neg(x=x), jit_compile=True)
     second = opkernel.function(lambda x, y: raw_ops.Neg(x=y), jit_compile=True)
     alone = opkernel.function(lambda x: raw_ops.Neg(x=x), jit_compile=True)
