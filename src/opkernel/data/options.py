@@ -1,4 +1,4 @@
-"""`Options`, and the methods that set and tell them.
+"""`Options`, and the methods that set and return them.
 
 Source: TensorFlow python/data/ops/options.py, core/framework/dataset_options.proto.
 """
@@ -46,7 +46,7 @@ class Options:
     Raises:
         AttributeError: there is no such option.
         TypeError: the value is of another type.
-        ValueError: they are those that `Dataset.options` told.
+        ValueError: `Dataset.options` returned them.
     """
 
     deterministic: bool | None
@@ -101,7 +101,7 @@ class Options:
     def __setattr__(self, name: str, value: Any) -> None:
         if self._is_fixed:
             raise ValueError(
-                "Setting what `Dataset.options()` told has no effect: use `Dataset.with_options`"
+                "Options that `Dataset.options()` returned cannot be set: use `Dataset.with_options`"
             )
         if name not in _FIELDS:
             raise AttributeError(f"Options have no {name!r}{did_you_mean(name, [*_FIELDS])}")
@@ -145,7 +145,5 @@ class WithOptions(Transformations):
         """
         variant = self.variant_tensor
         if isinstance(variant, Tensor):
-            raise FailedPreconditionError(
-                "The options of a dataset are told outside of graphs only"
-            )
+            raise FailedPreconditionError("`Dataset.options()` works outside graphs only")
         return Options.parsed(call_op("GetOptions", input_dataset=variant), is_fixed=True)

@@ -1,6 +1,7 @@
 """ParseExample and its kin; DecodeProtoV2, EncodeProto."""
 
 import contextlib
+import time
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,17 @@ from hypothesis import strategies as st
 
 from opkernel import PartialTensorShape, raw_ops
 from opkernel.data import Dataset
-from opkernel.errors import DataLossError, InvalidArgumentError
+from opkernel.device.budget import Budget
+from opkernel.errors import DataLossError, DeadlineExceededError, InvalidArgumentError
+from opkernel.kernel import under_budget
+from opkernel.ops.parsing.feature_maps import (
+    map_of_example,
+    map_of_message,
+    map_of_sequence_example,
+)
 from opkernel.proto import Example, SequenceExample
 from opkernel.runtime.calls.eager import execute
+from opkernel.types.varints import varint
 
 
 def example(**features: Any) -> bytes:
@@ -167,6 +176,18 @@ def test_records_of_odd_forms(name: str, parser: int, times: int) -> None:
             numbers_found()
     else:
         assert numbers_found().tolist() == wanted * times
+
+
+@pytest.mark.parametrize("read", [map_of_example, map_of_sequence_example, map_of_message])
+def test_maps_of_many_entries_end_with_the_time(read: Any) -> None:
+    entries = field(1, ENTRY) * 5000
+    records = [b"\x0a" + varint(len(entries)) + entries, field(7, b"x") * 5000 + MAP]
+    for record in records:
+        with (
+            under_budget(Budget(deadline=time.monotonic() - 1)),
+            pytest.raises(DeadlineExceededError),
+        ):
+            read(record, 1)
 
 
 # Of a feature that holds such bytes: the numbers that TensorFlow finds in it.

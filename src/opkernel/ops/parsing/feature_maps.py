@@ -10,7 +10,7 @@ core/kernels/example_parsing_ops.cc; protobuf io/coded_stream.cc (PushLimit, Ski
 
 from collections.abc import Callable, Iterator
 
-from opkernel.device.work_clock import in_time
+from opkernel.device.work_clock import WorkClock, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.ops.parsing.wire import BYTES_WIRE, FIXED_SIZES, WireError, fields, read_varint
 
@@ -25,6 +25,8 @@ Raises InvalidArgumentError where the record is damaged.
 """
 
 _MOST_INT32 = 0x7FFFFFFF
+_OF_ENTRY = 1 << 12
+"""The work of reading a field, or an entry of a map."""
 
 
 def map_of_example(record: bytes, number: int) -> FeatureMap:
@@ -66,11 +68,12 @@ def _damaged(error: WireError) -> InvalidArgumentError:
 
 
 def _strict_map(record: bytes, number: int, *, is_ordered: bool) -> FeatureMap:
-    entries = {}
+    entries, clock = {}, WorkClock("reading features")
     try:
-        for begin, end in in_time(_clipped_messages(record, number)):
+        for begin, end in _clipped_messages(record, number, clock):
             at = begin
             while at < end:
+                clock.spend(_OF_ENTRY)
                 if record[at] != TAG_OF_BYTES:
                     raise WireError("a map of features has another field")
                 at, stop = clipped(record, at + 1, end)
@@ -82,10 +85,11 @@ def _strict_map(record: bytes, number: int, *, is_ordered: bool) -> FeatureMap:
     return entries
 
 
-def _clipped_messages(record: bytes, number: int) -> Iterator[tuple[int, int]]:
+def _clipped_messages(record: bytes, number: int, clock: WorkClock) -> Iterator[tuple[int, int]]:
     """Where the messages in the fields of a number begin and end; fields of other numbers have any number."""
     at, end, wanted = 0, len(record), number << 3 | BYTES_WIRE
     while at < end:
+        clock.spend(_OF_ENTRY)
         tag, at = read_varint(record, at, end)
         wire = tag & 7
         if tag == wanted:
