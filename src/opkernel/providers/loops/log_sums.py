@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from opkernel.device.budget import check_time
+from opkernel.device.work_clock import array_work, in_time
 from opkernel.ops.math import scans
 from opkernel.ops.registration import WIDE_FLOATS
 from opkernel.providers import LOOPS
@@ -17,7 +18,7 @@ _AT_ONCE = 1 << 20
 
 def _by_numpy(x: Array, totals: Array, out: Array) -> None:
     total = totals
-    for i in range(x.shape[1]):
+    for i in in_time(range(x.shape[1]), array_work(total.size, 12)):
         total = scans.log_add_exp(total, x[:, i], np)
         out[:, i] = total
     totals[...] = total
