@@ -19,7 +19,6 @@ import struct
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -217,11 +216,12 @@ class BundleReader(CheckpointReader):
                 f"and {proto.size} are stored"
             )
         is_string = dtype is DataType.DT_STRING
-        data, crc = self._data(what, proto, with_crc=not is_string)
         if is_string:
+            data = np.empty(proto.size, np.uint8)
+            self._read(what, proto, data, with_crc=False)
             return self._strings(what, entry, data.tobytes())
-        self._check(what, proto, crc)
-        array = data.view(dtype.numpy_dtype).reshape(tuple(entry.shape))
+        array: Array = np.empty(tuple(entry.shape), dtype.numpy_dtype)
+        self._check(what, proto, self._read(what, proto, array.reshape(-1).view(np.uint8)))
         return array.byteswap(inplace=True) if self._swapped else array
 
     def _strings(self, what: str, entry: _BundleEntry, data: bytes) -> Array:
@@ -243,10 +243,10 @@ class BundleReader(CheckpointReader):
                 f"{expected:#010x} in the index"
             )
 
-    def _data(
-        self, what: str, proto: BundleEntryProto, with_crc: bool
-    ) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], int]:
-        """The bytes of an entry, and their checksum: taken while they are in the processor's cache.
+    def _read(
+        self, what: str, proto: BundleEntryProto, data: Array, *, with_crc: bool = True
+    ) -> int:
+        """Read the bytes of an entry; returns their checksum, taken while they are in the processor's cache.
 
         Raises:
             OutOfRangeError: the data file ends before them.
@@ -261,7 +261,6 @@ class BundleReader(CheckpointReader):
                 f"{self._named(what)}: {name} is cut short: {proto.size} bytes are stored at byte "
                 f"{proto.offset}, {max(left, 0)} are there"
             )
-        data = np.empty(proto.size, np.uint8)
         done = crc = 0
         while done < proto.size:
             piece = data.data[done : done + _READ_AT_ONCE]
@@ -273,7 +272,7 @@ class BundleReader(CheckpointReader):
             if with_crc:
                 crc = crc32c(piece[:read], crc)
             done += read
-        return data, crc
+        return crc
 
     def _opened(self, what: str, name: str, shard: int) -> int:
         """The descriptor of a data file."""

@@ -414,7 +414,7 @@ def _check_constants(operations: Sequence[Operation]) -> None:
     """Raise for a constant of a wrong type: once a pass has removed it, nothing would report it."""
     for op in operations:
         if op.type == "Const":
-            attrs = op.message.attr
+            attrs = op.slim_message.attr
             held, dtype = DataType(attrs["value"].tensor.dtype), DataType(attrs["dtype"].type)
             if held is not dtype and held.numpy_dtype != dtype.numpy_dtype:
                 message = f"Type mismatch between value ({held.string}) and dtype ({dtype.string})"

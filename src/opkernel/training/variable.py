@@ -20,6 +20,7 @@ from opkernel.graph.tracing.nested_structure import map_structure
 from opkernel.messages import short_repr
 from opkernel.opdef import ShapeAndType
 from opkernel.opdef.shapes.shape_algebra import make_shape_handle
+from opkernel.ops.variables.var import Var, frozen
 from opkernel.runtime.calls.eager import execute
 from opkernel.tracebacks import entrances
 from opkernel.types import (
@@ -120,8 +121,8 @@ class Variable:
             shape: Its shape.
             name: What to call it.
             trainable: Whether training changes it.
-            initializer: Gives the first value, and is called when the variable is first used; None if
-                the variable has a value, or is to have none yet.
+            initializer: Gives the first value, an array of that type which nobody else has, and is called when
+                the variable is first used; None if the variable has a value, or is to have none yet.
         """
         variable = cls.__new__(cls)
         found = shape if isinstance(shape, PartialTensorShape) else PartialTensorShape(shape)
@@ -268,9 +269,16 @@ class Variable:
         handle = self._handle
         if handle is None or self._initializer is not None:
             with self._lock:
-                initializer = self._initializer
-                return self._make(None if initializer is None else initializer())
+                handle = self._make()
+                if self._initializer is not None:
+                    self._begin(handle, self._initializer())
         return handle
+
+    def _begin(self, handle: ResourceHandle, value: Any) -> None:
+        """Take over the first value: AssignVariableOp would make a copy. `_lock` is held."""
+        assert isinstance(handle.resource, Var)
+        handle.resource.assign(frozen(value), self.dtype)
+        self._initializer = None
 
     captured_value = resource_handle  # which functions take of it
 

@@ -26,11 +26,16 @@ def held_proto(array: Any, dtype: DataType) -> TensorProto:
 
     The array must not be written to meanwhile.
     """
+    shape = TensorShape(array.shape).to_proto()
+    return TensorProto(dtype=dtype, tensor_shape=shape, tensor_content=held_token(array))
+
+
+def held_token(array: Any) -> bytes:
+    """The content of the proto of `held_proto`."""
     assert array.nbytes >= LEAST_HELD_BYTES
     token = os.urandom(_TOKEN_BYTES)
     _held[token] = array
-    shape = TensorShape(array.shape).to_proto()
-    return TensorProto(dtype=dtype, tensor_shape=shape, tensor_content=token)
+    return token
 
 
 def held_tensor(content: bytes, dtype: DataType, shape: TensorShape) -> Any:

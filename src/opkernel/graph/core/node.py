@@ -153,6 +153,11 @@ class Node:
         return self.signature.traits
 
     @property
+    def slim_message(self) -> NodeDef:
+        """`message`, where a token may stand for the value of a large Const; for reading while the node lives."""
+        return self.message
+
+    @property
     def attr(self) -> MessageMap[str, AttrValue]:
         """The attrs of the node, for reading only."""
         return self.message.attr
@@ -206,10 +211,11 @@ class Node:
         Raises:
             InvalidArgumentError: it has no such attr.
         """
-        if name not in self.attr:
-            hint = did_you_mean(name, self.attr)
+        attrs = self.attr
+        if name not in attrs:
+            hint = did_you_mean(name, attrs)
             raise self.error(f"Operation {self.name!r} has no attr named {name!r}{hint}.")
-        return attr_as_given(self.attr[name])
+        return attr_as_given(attrs[name])
 
     def error(self, message: str, kind: Callable[..., OpError] = InvalidArgumentError) -> OpError:
         """An error about the node; it names the node and its op."""
@@ -218,9 +224,10 @@ class Node:
     def colocation_groups(self) -> list[bytes]:
         """The groups whose operations share its device: `b"loc:@name"`."""
         own = [COLOCATION_PREFIX + self.name.encode()]
-        if COLOCATION_ATTR not in self.attr:
+        attrs = self.slim_message.attr
+        if COLOCATION_ATTR not in attrs:
             return own
-        groups = self.attr[COLOCATION_ATTR].list.s
+        groups = attrs[COLOCATION_ATTR].list.s
         return [group for group in groups if group.startswith(COLOCATION_PREFIX)] or own
 
     def write_inputs(self) -> None:

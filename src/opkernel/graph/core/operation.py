@@ -89,6 +89,15 @@ class Operation(Node):
         return self.message
 
     @property
+    def slim_node_def(self) -> NodeDef:
+        """`node_def`, where a token may stand for the value of a large Const; for making a kernel of the node."""
+        return self.node_def
+
+    def copy_to(self, graph: Graph, number: int) -> Operation:
+        """A copy for another graph, without edges; it shares the NodeDef."""
+        return Operation(graph, self.name, self.node_def, number)
+
+    @property
     def device(self) -> str:
         """The device that it was put on; or that asked for, in whole or in part; or nothing."""
         assigned = self.graph.assigned_devices

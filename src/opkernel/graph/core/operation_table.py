@@ -77,9 +77,9 @@ def order_by_inputs(
 
 def _awaited(op: AnyNode, behind: Mapping[AnyNode, Sequence[AnyNode]]) -> Iterator[AnyNode]:
     """The operations that must come before it: all that it has edges from but back edges, and others."""
-    back_edges_may_enter = op.message.op in MERGE_OPS
+    back_edges_may_enter = op.slim_message.op in MERGE_OPS
     for source in op.edges[::2]:
-        if not (back_edges_may_enter and source.message.op in NEXT_ITERATION_OPS):
+        if not (back_edges_may_enter and source.slim_message.op in NEXT_ITERATION_OPS):
             yield source
     yield from op.control_inputs
     yield from behind.get(op, ())

@@ -135,7 +135,7 @@ class Scopes(threading.local, Generic[AnyNode]):
             if isinstance(scope, DeviceName):
                 device = str(scope.merge(DeviceName.parse(device)))
             else:
-                op.message.device = device  # what the scopes within have made of it
+                op.slim_message.device = device  # what the scopes within have made of it
                 chosen = scope(op)
                 device = device if chosen is None else str(chosen)
         return device

@@ -159,7 +159,7 @@ class GraphEditor(GraphEdit):
         return self._value_of(tensor.op) if tensor.op.type == "Const" else None
 
     def _value_of(self, const: Operation) -> Array | None:
-        node = const.message
+        node = const.slim_message
         known = self._values.get(const)
         if known is None or known[0] is not node:
             known = self._values[const] = node, constant_value(node)
@@ -322,7 +322,7 @@ class GraphEditor(GraphEdit):
         controls = self.pivots(op)
         self.become(op, "Const", (), {"value": tensor_to_proto(value, dtype), "dtype": dtype})
         op.add_control_inputs(controls)
-        self._values[op] = op.message, value
+        self._values[op] = op.slim_message, value
 
     def pivots(self, op: Operation) -> list[Operation]:
         """The operations for which a constant in place of `op` waits, in its loop and branch.

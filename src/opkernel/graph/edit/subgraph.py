@@ -213,7 +213,7 @@ def copy_operations(
     with graph.lock:
         stand_ins = {t.op for t in feeds if t.op.type in PLACEHOLDER_OPS}
         kept = [op for op in ops if op not in stand_ins]
-        copies = {op: Operation(copied, op.name, op.node_def, i) for i, op in enumerate(kept)}
+        copies = {op: op.copy_to(copied, i) for i, op in enumerate(kept)}
         for op, copy in copies.items():
             copy.signature, copy.definition_site = op.signature, op.definition_site
         copied.append(list(copies.values()))

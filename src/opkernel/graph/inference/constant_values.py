@@ -92,7 +92,7 @@ class ConstantValues:
     def _find_value(self, edge: Edge) -> Array | None:
         op, index = edge
         if op.type == "Const":
-            return constant_value(op.message)
+            return constant_value(op.slim_message)
         dtype = op.output_types[index]
         partial = self.partial_value_of(edge)
         if partial is not None:
@@ -183,7 +183,9 @@ class ConstantValues:
             elif rule is not None and op.signature.traits.reads_shapes_only:
                 result = rule(op, index, [self._shape_of(source) for source in edges_of(op)])
             elif op.type == "Const":
-                result = constant_value(op.message) if num_elements(op) <= MAX_ELEMENTS else None
+                result = (
+                    constant_value(op.slim_message) if num_elements(op) <= MAX_ELEMENTS else None
+                )
             else:
                 return None
         except _FAILURES:
@@ -278,7 +280,7 @@ def constant_value(node: NodeDef) -> Array | None:
 
 def num_elements(const: Operation) -> int:
     """How many elements a constant says that it has."""
-    return prod(dim.size for dim in const.attr["value"].tensor.tensor_shape.dim)
+    return prod(dim.size for dim in const.slim_message.attr["value"].tensor.tensor_shape.dim)
 
 
 def is_free_constant(op: Operation) -> bool:

@@ -271,7 +271,7 @@ class ShapeRefiner:
         try:
             return InferenceContext(
                 registration.op_def,
-                op.node_def,
+                op.slim_node_def,
                 shapes,
                 handle_shapes=held,
                 graph_def_version=producer,

@@ -17,6 +17,7 @@ from opkernel.errors import DataLossError, InvalidArgumentError, OpError
 from opkernel.file_errors import checked_path, file_errors
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
+from opkernel.graph.io.large_values import Values, parse_with_values
 from opkernel.graph.io.message_files import (
     LENGTH,
     Truncated,
@@ -64,8 +65,17 @@ def load_graph(
         allow_internal_names=allow_internal_names,
         fill_empty_attrs=True,
     )
-    GraphImporter(graph, load_graph_def(path), options).prepare().commit()
+    graph_def, values = _graph_def_and_values(path)
+    GraphImporter(graph, graph_def, options, values).prepare().commit()
     return graph
+
+
+def _graph_def_and_values(path: str | os.PathLike[str]) -> tuple[GraphDef, Values]:
+    """As `load_graph_def`, with the values of large constants beside the message."""
+    if begins_with_node(path):
+        with suppress(DecodeError):
+            return parse_with_values(path)
+    return _load_other(path), {}
 
 
 def load_graph_def(path: str | os.PathLike[str]) -> GraphDef:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from opkernel.device.budget import check_time
@@ -18,6 +19,7 @@ from opkernel.device.permissions import set_origin
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.core.edges import edges_of
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
+from opkernel.graph.core.large_const import LargeConst
 from opkernel.graph.core.node import COLOCATION_ATTR, COLOCATION_PREFIX
 from opkernel.graph.core.older_nodes import OLDER_OPS, add_later_attrs
 from opkernel.graph.core.operation import Operation
@@ -35,6 +37,7 @@ from opkernel.graph.functions.function_library import known_op
 from opkernel.graph.io.versions import FORWARD_COMPATIBLE_VERSIONS, check_versions, merge_versions
 from opkernel.opdef import GRAPH_DEF_VERSION, MAX_LIST_TENSORS, check_op_deprecation
 from opkernel.records import dataclass, field
+from opkernel.types import Array
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
@@ -99,9 +102,9 @@ def follow_colocation(by_name: Mapping[str, Operation], *, validate: bool) -> No
         InvalidArgumentError: there is such a group.
     """
     for name, op in by_name.items():
-        if COLOCATION_ATTR not in op.message.attr:
+        if COLOCATION_ATTR not in op.slim_message.attr:
             continue
-        groups = op.attr[COLOCATION_ATTR].list.s
+        groups = op.slim_message.attr[COLOCATION_ATTR].list.s
         for index, group in enumerate(groups):
             if not group.startswith(COLOCATION_PREFIX):
                 continue
@@ -129,12 +132,12 @@ def place(ops: Sequence[Operation], scopes: Scopes[Operation]) -> None:
     for op in ops:
         others = [by_group[group] for group in op.colocation_groups() if group in by_group]
         if all(other is op for other in others):
-            op.message.device = scopes.device_for(op)
+            op.slim_message.device = scopes.device_for(op)
         else:
-            op.message.device = ""
+            op.slim_message.device = ""
             colocated.append((op, others))
     for op, others in colocated:
-        op.message.device = next((other.device for other in others if other.device), "")
+        op.slim_message.device = next((other.device for other in others if other.device), "")
 
 
 Source = Tensor | Operation
@@ -176,17 +179,27 @@ class ImportOptions:
 class GraphImporter:
     """Imports one GraphDef, which it takes over: names, inputs and attrs are changed in place.
 
+    Args:
+        values: the values of large constants whose nodes have none, by name.
+
     Attributes:
         by_name: the new operations by their names in the GraphDef.
         used: the entries of the input map that were used.
     """
 
-    def __init__(self, graph: Graph, graph_def: GraphDef, options: ImportOptions) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        graph_def: GraphDef,
+        options: ImportOptions,
+        values: Mapping[str, Array] = MappingProxyType({}),
+    ) -> None:
         self.by_name: dict[str, Operation] = {}
         self.used: set[tuple[str, int]] = set()
         self._graph = graph
         self._graph_def = graph_def
         self._options = options
+        self._values = values
         self._library = graph.function_library
         self._ops: list[Operation] = []
 
@@ -259,7 +272,7 @@ class GraphImporter:
     def _index(self) -> None:
         """Make the operations, and find them by name."""
         allow_internal = self._options.allow_internal_names
-        graph, by_name, ops = self._graph, self.by_name, self._ops
+        by_name, ops = self.by_name, self._ops
         for number, node in enumerate(self._graph_def.node):
             name = node.name
             if not is_valid_node_name(name, allow_internal=allow_internal):
@@ -272,7 +285,7 @@ class GraphImporter:
                 )
             if node.op in OLDER_OPS:
                 add_later_attrs(node)
-            op = by_name[name] = Operation(graph, name, node, number)
+            op = by_name[name] = self._operation(name, node, number)
             ops.append(op)
         if self._options.expect_device:
             for op in ops:
@@ -281,6 +294,12 @@ class GraphImporter:
                         f"Node '{op.name}' is missing a device specification", node=op.name
                     )
 
+    def _operation(self, name: str, node: NodeDef, number: int) -> Operation:
+        value = self._values.get(name)
+        if value is None:
+            return Operation(self._graph, name, node, number)
+        return LargeConst(self._graph, name, node, number, value)
+
     def _link(self) -> None:
         """Connect the operations."""
         by_name = self.by_name
@@ -288,7 +307,7 @@ class GraphImporter:
         for op in self._ops:
             edges: list[Operation | int] = []
             controls: dict[Operation, None] = {}
-            for text in op.message.input:
+            for text in op.slim_message.input:
                 source = None if mapped else by_name.get(text)
                 if source is not None:
                     index = 0
@@ -298,7 +317,7 @@ class GraphImporter:
                     controls[source] = None
                 elif controls:
                     raise _node_error(
-                        op.message, "Control dependencies must come after regular dependencies"
+                        op.slim_message, "Control dependencies must come after regular dependencies"
                     )
                 else:
                     edges += source, index
@@ -316,7 +335,7 @@ class GraphImporter:
             return (given.op, given.value_index) if isinstance(given, Tensor) else (given, -1)
         source = self.by_name.get(name)
         if source is None:
-            raise _node_error(op.message, f"Unknown input node '{text}'")
+            raise _node_error(op.slim_message, f"Unknown input node '{text}'")
         op.stale = op.stale or index <= 0  # `a:0` is written as `a`, control inputs in order
         return source, index
 
@@ -326,17 +345,17 @@ class GraphImporter:
         resolver = SignatureResolver(
             self._look_up, validate=options.validate_nodes, fill_empty=options.fill_empty_attrs
         )
-        used = {op.message.op for op in order} if options.allow_unregistered else set()
+        used = {op.slim_message.op for op in order} if options.allow_unregistered else set()
         unregistered = {name for name in used if known_op(self._library.look_up, name) is None}
         with_back_edge = []
         for number, op in enumerate(order, self._graph.version):
             check_time("importing", op.name)
             op.number = number
             num_inputs = len(op.edges) // 2
-            if op.message.op in unregistered:
+            if op.slim_message.op in unregistered:
                 op.signature = self._unregistered_signature(op, num_inputs)
             else:
-                op.signature = resolver.resolve(op.message, num_inputs)
+                op.signature = resolver.resolve(op.slim_message, num_inputs)
             if not _check_inputs(op):
                 with_back_edge.append(op)
         for op in with_back_edge:
@@ -352,8 +371,8 @@ class GraphImporter:
     def _unregistered_signature(self, op: Operation, num_inputs: int) -> NodeSignature:
         outputs = self._outputs_used.get(op, 0)
         if outputs > MAX_LIST_TENSORS:
-            raise _node_error(op.message, f"Output {outputs - 1} is used, which is too many")
-        return unregistered_signature(op.message.op, num_inputs, outputs)
+            raise _node_error(op.slim_message, f"Output {outputs - 1} is used, which is too many")
+        return unregistered_signature(op.slim_message.op, num_inputs, outputs)
 
     @cached_property
     def _outputs_used(self) -> dict[Operation, int]:
@@ -389,7 +408,7 @@ def _check_inputs(op: Operation) -> bool:
     edges, expected = op.edges, op.signature.input_types
     if len(edges) > 2 * len(expected):
         raise _node_error(
-            op.message, f"has {len(edges) // 2} inputs, but its op takes {len(expected)}"
+            op.slim_message, f"has {len(edges) // 2} inputs, but its op takes {len(expected)}"
         )
     if len(edges) < 2 * len(expected):
         op.stale = True  # inputs that are missing are written as empty
@@ -400,7 +419,7 @@ def _check_inputs(op: Operation) -> bool:
         if index >= len(types):
             if source.signature.op_type:
                 raise _node_error(
-                    op.message,
+                    op.slim_message,
                     f"Connecting to invalid output {index} of source node {source.name} which has "
                     f"{len(types)} outputs.",
                 )

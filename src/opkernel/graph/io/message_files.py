@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from itertools import islice
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 from google.protobuf.message import EncodeError
 
@@ -35,12 +35,12 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         ResourceExhaustedError: it is larger than the memory limit.
     """
     with file_errors(path):
-        _checked_size(path)
+        checked_size(path)
         with open(path, "rb") as file:
             return file.read()
 
 
-def _checked_size(path: str | os.PathLike[str]) -> int:
+def checked_size(path: str | os.PathLike[str]) -> int:
     """The bytes of a file; raises as `read_file` does."""
     size = os.stat(path).st_size
     if size > _MAX_BYTES:
@@ -81,7 +81,7 @@ def parse_file(path: str | os.PathLike[str], message_class: type[_AnyMessage]) -
     """
     message = message_class()
     with file_errors(path):
-        size = _checked_size(path)
+        size = checked_size(path)
         with open(path, "rb") as file:
             for piece in _pieces(file, size):
                 message.MergeFromString(piece)
@@ -167,6 +167,14 @@ class Field:
     stop: int
 
 
+class Bytes(Protocol):
+    """Bytes, or what gives them one by one."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> int: ...
+
+
 class Truncated(ValueError):
     """The data do not go on like a message.
 
@@ -179,7 +187,7 @@ class Truncated(ValueError):
         self.offset = offset
 
 
-def scan_fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[Field]:
+def scan_fields(data: Bytes, start: int = 0, stop: int | None = None) -> Iterator[Field]:
     """The fields of a message, one after another; the last may be cut off.
 
     Raises:
@@ -205,7 +213,7 @@ def scan_fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterato
         start = end
 
 
-def _varint(data: bytes, start: int, stop: int, offset: int) -> tuple[int, int]:
+def _varint(data: Bytes, start: int, stop: int, offset: int) -> tuple[int, int]:
     """A varint, and where it ends."""
     value = 0
     for position in range(start, min(start + _MAX_VARINT, stop)):

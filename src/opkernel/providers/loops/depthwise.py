@@ -26,6 +26,8 @@ from opkernel.types import Array, as_dtype
 
 _FEW = 8
 """Channels below which the inner loop is too short."""
+_MOST_REPEATED = 1 << 22
+"""Channels are repeated for a multiplier in images of so many elements at most."""
 _COST = 4
 """How much longer a multiplication takes here than in a matrix product."""
 _BOUNDS = {"": (-np.inf, np.inf), "Relu": (0.0, np.inf), "Relu6": (0.0, 6.0)}
@@ -121,9 +123,13 @@ def depthwise(
 
 
 def _is_worth(x: Array, filter_shape: Sequence[int]) -> bool:
-    """Whether the loops take a call: of long enough inner loops, and not rounded after each term."""
-    depth = math.prod(filter_shape[2:])
-    return x.dtype.char in "fd" and depth >= _FEW and 0 not in (x.size, *filter_shape)
+    """Whether the loops take a call: of long enough inner loops, and not rounded after each term.
+
+    `blas` repeats channels in a few lines at a time, the loops in all images.
+    """
+    depth, multiplier = math.prod(filter_shape[2:]), filter_shape[3]
+    is_small = multiplier == 1 or x.size * multiplier <= _MOST_REPEATED
+    return x.dtype.char in "fd" and depth >= _FEW and is_small and 0 not in (x.size, *filter_shape)
 
 
 def _repeated(x: Array, multiplier: int) -> Array:

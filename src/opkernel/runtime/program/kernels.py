@@ -222,7 +222,7 @@ class KernelCache:
         """
         version = global_kernel_registry().version_of(op.type)
         kernel = self._kernels.get(op.name)
-        if not version and kernel is not None and kernel.properties.node_def is op.node_def:
+        if not version and kernel is not None and kernel.properties.node_def is op.slim_node_def:
             return kernel
         # If there is one, a kernel was registered anew, or an attr was set.
         return self._kept(op.name, version, partial(is_kernel_of, op), partial(self._make_for, op))
@@ -245,7 +245,7 @@ class KernelCache:
         return kernel
 
     def _make_for(self, op: Operation) -> OpKernel:
-        node_def, registration = op.node_def, op.signature.registration
+        node_def, registration = op.slim_node_def, op.signature.registration
         is_plain = registration is not None and len(node_def.attr) == len(registration.op_def.attr)
         signature = op.signature if is_plain else None
         make = partial(self._make, node_def, signature, _ShapesOfInputs(op))
@@ -302,7 +302,7 @@ class _ShapesOfInputs(Sequence[PartialTensorShape]):
 
 def is_kernel_of(op: Operation, kernel: OpKernel) -> bool:
     """Whether a kernel was made for a node, or for one that differs in nothing but its inputs."""
-    made_for, node = kernel.node_def, op.node_def
+    made_for, node = kernel.node_def, op.slim_node_def
     return made_for is node or (
         made_for.op == node.op
         and made_for.device == node.device

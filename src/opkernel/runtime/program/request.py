@@ -255,7 +255,7 @@ _marked: WeakKeyDictionary[FunctionLibraryDefinition, tuple[int, bool]] = WeakKe
 
 def _asks_to_compile(operations: Sequence[Operation]) -> bool:
     """Whether some operations, or functions of their library, are marked to be compiled."""
-    if any(is_marked(op.message.attr) for op in operations):
+    if any(is_marked(op.slim_message.attr) for op in operations):
         return True
     library = operations[0].graph.function_library if operations else None
     if not library:
