@@ -5,11 +5,13 @@ spectrogram_op.cc, core/kernels/mfcc.cc, mfcc_mel_filterbank.cc, mfcc_dct.cc.
 """
 
 import functools
+import itertools
 import struct
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.budget import check_time
 from opkernel.device.string_tensors import joining, string_tensor
 from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
@@ -248,13 +250,22 @@ def audio_spectrogram(
         return result
     hann = 0.5 - 0.5 * np.cos(2 * np.pi / window_size * np.arange(window_size))
     windows = np.lib.stride_tricks.sliding_window_view(tensor, window_size, axis=0)[::stride]
-    step = max(1, _WINDOWS_AT_ONCE // size)
-    for start in range(0, count, step):
-        some = windows[start : start + step].swapaxes(0, 1) * hann
-        transformed = np.fft.rfft(some, size)
+    for heard, some in itertools.product(*_parts(channels, count, size)):
+        check_time("transforming sound")
+        transformed = np.fft.rfft(windows[some, heard].swapaxes(0, 1) * hann, size)
         squares = (transformed.real**2 + transformed.imag**2).astype(np.float32)
-        result[:, start : start + step] = squares if magnitude_squared else np.sqrt(squares)
+        result[heard, some] = squares if magnitude_squared else np.sqrt(squares)
     return result
+
+
+def _parts(channels: int, windows: int, size: int) -> list[list[slice]]:
+    """Slices of the channels and of the windows: so much is transformed at once."""
+    at_once = max(1, _WINDOWS_AT_ONCE // size)
+    steps = max(1, at_once // channels), min(channels, at_once)
+    return [
+        [slice(start, start + step) for start in range(0, count, step)]
+        for count, step in zip((channels, windows), reversed(steps), strict=True)
+    ]
 
 
 _FLOOR = 1e-12
