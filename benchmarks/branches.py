@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from loops import Case, TensorFlow
-from measure import rerun_in_clean_environment, seconds_a_call
+from measure import Row, note_row, rerun_in_clean_environment, seconds_a_call
 
 import opkernel
 from opkernel.graph import Graph, Tensor
@@ -118,6 +118,7 @@ def measure(
     times = {how: min(measured() for _ in range(rounds)) for how, measured in seconds.items()}
     faster = times["plan"] / times["branches"]
     print(f"{name}: with branches {faster:.2f} x the speed of the plan (bound {bound})")
+    note_row(Row(f"{name}, with branches", times["branches"], "the plan", times["plan"], bound))
     for how, least in times.items():
         print(
             f"  {how:12s} {least * 1e3:9.3f} ms   {times['plan'] / least:6.3f} x the speed of the plan"

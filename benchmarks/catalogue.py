@@ -22,7 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from measure import Worker, rerun_in_clean_environment
+from measure import Row, Worker, note_row, rerun_in_clean_environment
 
 WORKER = Path(__file__).parent / "catalogue_worker.py"
 SECONDS = 0.2
@@ -50,6 +50,7 @@ def measure(
 def line(name: str, aim: float, found: dict[str, Any]) -> str:
     """What is printed of a row."""
     (ours, our_work), (theirs, their_work) = found["opkernel"], found["tensorflow"]
+    note_row(Row(name, ours, "TensorFlow", theirs, aim))
     return (
         f"{name:48s} opkernel {ours * 1e3:8.1f} ms   TensorFlow {theirs * 1e3:8.1f} ms   ratio {theirs / ours:6.3f}"
         f"   of the processors' time {their_work / our_work:6.3f}   (aim {aim}; load {os.getloadavg()[0]:.1f})"

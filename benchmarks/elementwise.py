@@ -73,7 +73,7 @@ def main() -> None:
             path.write_bytes(chain_graph(chain).as_graph_def().SerializeToString())
             model = Model("y:0", ("x:0=long",))
             results[name] = measure(options.tensorflow, path, model, [1], options.rounds)
-            report(f"{name}, 16 M floats (bound {bound})", results[name][1])
+            report(f"{name}, 16 M floats", results[name][1], bound)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
 

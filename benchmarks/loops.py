@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dataflow import counting_loop
-from measure import clean_environment, rerun_in_clean_environment, seconds_a_call
+from measure import Row, clean_environment, note_row, rerun_in_clean_environment, seconds_a_call
 
 import opkernel
 from opkernel.graph import Graph, Operation, Tensor
@@ -297,7 +297,10 @@ def report(name: str, turns: int, seconds: Mapping[str, float]) -> None:
     """Print each contender's time, that of a turn, and how fast it is beside TensorFlow."""
     print(f"{name}: {turns} turns")
     for contender, value in seconds.items():
-        beside = seconds.get("TensorFlow", value) / value
+        theirs = seconds.get("TensorFlow", value)
+        beside = theirs / value
+        if contender != "TensorFlow":
+            note_row(Row(f"{name}, {turns} turns, {contender}", value, "TensorFlow", theirs))
         print(
             f"  {contender:20s} {value * 1e3:9.3f} ms {value / turns * 1e6:8.3f} us a turn"
             f"   {beside:6.2f} x the speed of {'TensorFlow' if len(seconds) > 2 else 'itself'}"

@@ -11,17 +11,46 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = [
+    "ROWS_FILE",
+    "Row",
     "Worker",
     "clean_environment",
     "interleaved",
     "medians",
+    "note_row",
     "report",
     "seconds_a_call",
     "wall_seconds",
 ]
+
+
+ROWS_FILE = "OPKERNEL_BENCHMARK_ROWS"
+"""The environment variable that names the file to which rows go."""
+
+
+class Row(NamedTuple):
+    """A row of docs/performance.md: what took so long, beside something else.
+
+    Attributes:
+        aim: the ratio of speeds that is wanted, if one is.
+    """
+
+    what: str
+    seconds: float
+    other: str
+    other_seconds: float
+    aim: float | None = None
+
+
+def note_row(row: Row) -> None:
+    """Have `performance.py`, where it runs this script, put a row into the page."""
+    path = os.environ.get(ROWS_FILE)
+    if path is not None:
+        with open(path, "a") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 def clean_environment() -> dict[str, str]:
@@ -116,3 +145,5 @@ def report(title: str, seconds: Mapping[str, float], reference: str, unit: float
     for name, value in seconds.items():
         ratio = value / seconds[reference]
         print(f"  {name:34s} {value / unit:12.3f} {name_of_unit}   {ratio:8.3f} x {reference}")
+        if name != reference:
+            note_row(Row(f"{title}: {name}", value, reference, seconds[reference]))

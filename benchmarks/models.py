@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from measure import Worker, clean_environment, rerun_in_clean_environment
+from measure import Row, Worker, clean_environment, note_row, rerun_in_clean_environment
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "opkernel" / "benchmarks"
@@ -102,9 +102,11 @@ def measure(
     return found
 
 
-def report(title: str, found: dict[str, Any]) -> None:
+def report(title: str, found: dict[str, Any], bound: float | None) -> None:
     """Print what `measure` found for one batch size."""
-    print(f"{title}; results differ by {found['difference']:.1e}")
+    print(f"{title} (bound {bound}); results differ by {found['difference']:.1e}")
+    step = (found["median"][f"{system} run"] for system in ("opkernel", "tensorflow"))
+    note_row(Row(title, next(step), "TensorFlow", next(step), bound))
     for how in HOWS:
         ours, theirs = (found["median"][f"{s} {how}"] for s in ("opkernel", "tensorflow"))
         least = found["least"][f"tensorflow {how}"] / found["least"][f"opkernel {how}"]
@@ -137,9 +139,7 @@ def main() -> None:
             options.tensorflow, path, MODELS[name], options.batches, options.rounds
         )
         for batch, found in results[name].items():
-            floor = BOUNDS.get((name, batch))
-            bound = "" if floor is None else f" (floor {floor:.2f}, target {1.2 * floor:.2f})"
-            report(f"{name}, batch {batch}{bound}", found)
+            report(f"{name}, batch {batch}", found, BOUNDS.get((name, batch)))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -2,8 +2,9 @@
 
     python benchmarks/performance.py --tensorflow PYTHON_WITH_TENSORFLOW [--only PART ...]
 
-Takes a quarter of an hour. What each part printed is kept in the folder of `models.CACHE`; `--only` measures some
-parts anew (or none, if it names none) and writes the page with what is kept of the others.
+Takes half an hour, of a machine that does nothing else. What each part printed is kept in `benchmarks/results`, with
+its rows of the page; `--only` measures some parts anew (or none, if it names none) and writes the page with what is
+kept of the others.
 """
 
 import argparse
@@ -14,15 +15,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from measure import clean_environment
-from models import BOUNDS, CACHE
+from measure import ROWS_FILE, Row, clean_environment
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
-KEPT = CACHE / "performance"
+RESULTS = HERE / "results"
 
 
 class Part(NamedTuple):
@@ -32,7 +32,6 @@ class Part(NamedTuple):
     about: str
     command: tuple[str, ...]
     with_tensorflow: bool = True
-    with_json: bool = False
 
 
 FAMILIES = """\
@@ -65,16 +64,13 @@ of real work, 0.2 for trivial ones. On a busy machine only the ratios of the pro
 PARTS = {
     "models": Part(
         "Networks",
-        "Frozen graphs with random weights, on the NumPy kernels alone. The ratio is TensorFlow's time of "
-        "`Session.run` divided by ours, in medians of rounds that take turns.",
+        "Steps of frozen graphs with random weights by `Session.run`, on the NumPy kernels alone.",
         ("models.py",),
-        with_json=True,
     ),
     "elementwise": Part(
         "Element-wise chains on 16 M floats",
-        "Bounds: 1.5 x TensorFlow's speed for arithmetic, 2.5 x with tanh.",
+        "Bounds: 1.5 for arithmetic, 2.5 with tanh.",
         ("elementwise.py",),
-        with_json=True,
     ),
     "dispatch": Part(
         "Tiny ops",
@@ -112,7 +108,7 @@ PARTS = {
     ),
     "plan_building": Part(
         "Building plans",
-        "Bounds: 20,000 nodes a second whatever the size; 100 ms for the first step of 1,000 nodes.",
+        "The first step of chains of cheap nodes, optimised, in a process that has built such a plan before.",
         ("plan_building.py",),
         with_tensorflow=False,
     ),
@@ -121,27 +117,25 @@ PARTS = {
 
 
 def measured(name: str, tensorflow: str) -> None:
-    """Run the script of a part, and keep what it printed."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    part, found = PARTS[name], KEPT / f"{name}.found.json"
+    """Run the script of a part, and keep what it printed and its rows."""
+    RESULTS.mkdir(exist_ok=True)
+    part, output, rows = PARTS[name], RESULTS / f"{name}.txt", RESULTS / f"{name}.jsonl"
     command = [*part.command, *(["--tensorflow", tensorflow] if part.with_tensorflow else [])]
-    run = [sys.executable, str(HERE / command[0]), *command[1:]]
-    if part.with_json:
-        run += ["--json", str(found)]
     print(f"{name}: {' '.join(command)}", flush=True)
+    rows.unlink(missing_ok=True)
     done = subprocess.run(
-        run, env=clean_environment(), stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, str(HERE / command[0]), *command[1:]],
+        env=clean_environment() | {ROWS_FILE: str(rows)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     print(done.stdout, flush=True)
-    kept = {
-        "command": " ".join(["python", f"benchmarks/{command[0]}", *command[1:]]),
-        "date": time.strftime("%Y-%m-%d"),
-        "load": round(os.getloadavg()[0], 1),
-        "scheduler": scheduler(),
-        "output": done.stdout,
-        "found": json.loads(found.read_text()) if part.with_json else None,
-    }
-    (KEPT / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
+    circumstances = (
+        f"python benchmarks/{' '.join(command)}\n{time.strftime('%Y-%m-%d')}, {scheduler()}, "
+        f"load {os.getloadavg()[0]:.1f} when it ended\n{machine()}; {versions(tensorflow)}\n"
+    )
+    output.write_text(f"{circumstances}\n{done.stdout}")
 
 
 def scheduler() -> str:
@@ -154,41 +148,14 @@ def scheduler() -> str:
     return values.get(os.sched_getscheduler(0), "unknown") if values else "unknown"
 
 
-def model_table(found: dict[str, dict[str, Any]]) -> list[str]:
-    """A row for each model and batch size."""
-    lines = [
-        "| model | batch | opkernel, ms | TensorFlow, ms | ratio | floor | target | most of our time |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for name, batches in found.items():
-        for batch, result in batches.items():
-            ours, theirs = (
-                result["median"][f"{system} run"] * 1e3 for system in ("opkernel", "tensorflow")
-            )
-            floor = BOUNDS[name, int(batch)]
-            total = sum(seconds for seconds, _ in result["ops"].values())
-            hottest = sorted(result["ops"].items(), key=lambda item: -item[1][0])[:4]
-            where = ", ".join(f"{op} {seconds / total:.0%}" for op, (seconds, _) in hottest)
-            lines.append(
-                f"| {name} | {batch} | {ours:.3g} | {theirs:.3g} | {theirs / ours:.2f} | "
-                f"{floor:.2f} | {1.2 * floor:.2f} | {where} |"
-            )
-    return [*lines, ""]
-
-
-def section(name: str) -> list[str]:
-    """The page's section of a part; empty where it was never measured."""
-    path, part = KEPT / f"{name}.json", PARTS[name]
-    if not path.exists():
-        return []
-    kept = json.loads(path.read_text())
-    lines = [f"## {part.title}", "", part.about, ""] if part.about else [f"## {part.title}", ""]
-    if name == "models":
-        lines += model_table(kept["found"])
-    circumstances = f"{kept['date']}, {kept['scheduler']}, load {kept['load']} when it ended"
-    lines += [f"`{kept['command']}` ({circumstances}):", ""]
-    lines += ["```", kept["output"].rstrip(), "```", ""]
-    return lines
+def machine() -> str:
+    """The processor, and how much of it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor()
+    return f"{os.cpu_count()} x {name}, {platform.system()}"
 
 
 def versions(tensorflow: str) -> str:
@@ -201,26 +168,39 @@ def versions(tensorflow: str) -> str:
     return f"CPython {platform.python_version()}, NumPy {np.__version__}, TensorFlow {theirs}"
 
 
-def machine() -> str:
-    """The processor, and how much of it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.processor()
-    return f"{os.cpu_count()} x {name}, {platform.system()}"
+def section(name: str) -> list[str]:
+    """The page's section of a part; empty where it was never measured."""
+    path, part = RESULTS / f"{name}.jsonl", PARTS[name]
+    if not path.exists():
+        return []
+    when = (RESULTS / f"{name}.txt").read_text().splitlines()[1]
+    lines = [f"## {part.title}", "", *([part.about, ""] if part.about else [])]
+    lines += ["| | time | beside | ratio | aim |", "|---|---|---|---|---|"]
+    lines += [table_row(Row(*json.loads(line))) for line in path.read_text().splitlines()]
+    return [*lines, "", f"`benchmarks/results/{name}.txt`: {when}.", ""]
 
 
-def write_page(tensorflow: str) -> None:
+def table_row(row: Row) -> str:
+    """A row of a table; the ratio is that of the speeds."""
+    ratio, aim = row.other_seconds / row.seconds, "" if row.aim is None else f"{row.aim:g}"
+    beside = f"{row.other}, {duration(row.other_seconds)}"
+    return f"| {row.what} | {duration(row.seconds)} | {beside} | {ratio:.3g} | {aim} |"
+
+
+def duration(seconds: float) -> str:
+    """A time in three digits."""
+    unit, name = next((u, n) for u, n in ((1, "s"), (1e-3, "ms"), (0, "us")) if seconds >= u)
+    return f"{seconds / (unit or 1e-6):.3g} {name}"
+
+
+def write_page() -> None:
     """Write docs/performance.md of what is kept."""
     lines = [
         "# Performance",
         "",
-        f"Written by `python benchmarks/performance.py`. {machine()}; {versions(tensorflow)}.",
-        "",
-        "OPENBLAS_* was not set. Figures of TensorFlow were measured in the same run, in turns with opkernel.",
-        "Machines are noisy: only ratios within a run mean anything. The load tells how busy this machine",
-        "was with other work.",
+        "Written by `python benchmarks/performance.py`; what the scripts printed is in `benchmarks/results`, with the machine.",
+        "A ratio is how many times as fast opkernel is as what it stands beside, in medians of rounds that take turns. Above",
+        "1 it is faster. Machines are noisy: only ratios within a run mean anything, and the load tells how busy this one was.",
         "",
     ]
     for name in PARTS:
@@ -235,8 +215,8 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.only:
         measured(name, options.tensorflow)
-        write_page(options.tensorflow)
-    write_page(options.tensorflow)
+        write_page()
+    write_page()
 
 
 if __name__ == "__main__":

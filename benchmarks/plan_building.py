@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 from dispatch import chain_graph
-from measure import clean_environment
+from measure import Row, clean_environment, note_row
 
 import opkernel
 from opkernel.proto import GraphDef
@@ -68,6 +68,7 @@ def main() -> None:
             command, env=clean_environment(), check=True, capture_output=True, text=True
         ).stdout
         found = json.loads(output)
+        note_row(Row(f"{size:,d} nodes", found["optimized"], "25 us a node", 25e-6 * size, 1.0))
         print(
             f"{size:9,d} nodes: first graph of the process {found['first'] * 1e3:9.1f} ms, "
             f"then {found['optimized'] / size * 1e6:5.1f} us a node, not optimised "

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import interleaved, rerun_in_clean_environment
+from measure import Row, interleaved, note_row, rerun_in_clean_environment
 
 import opkernel
 from opkernel import Tensor
@@ -43,6 +43,7 @@ def compare(name: str, fetches: Sequence[Tensor], feeds: dict[str, Any]) -> None
     lines = [len(plan.source.splitlines()) for plan in plans]
     seconds = interleaved({key: partial(call, *values) for key, call in calls.items()})
     general, own = seconds.values()
+    note_row(Row(name, own, "the general plan", general))
     print(
         f"{name:26} {lines[0]:5} {lines[1]:5} lines  {general * 1e6:9.1f} {own * 1e6:9.1f} us "
         f"({general / own:.2f} x)  compiled in {compiled * 1e3:.0f} ms"

@@ -14,22 +14,28 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from measure import Worker, medians
+from measure import Row, Worker, medians, note_row
 
 WORKER = str(Path(__file__).resolve().parent / "training_worker.py")
 NETWORKS = ["digits", "transformer", "resnet", "text_classifier", "embeddings"]
 ROUNDS, SECONDS = 9, 0.25
+AIM = 1.0
+"""The ratio of steps a second that `auto` is to reach."""
 COMPARED, CLOSE = 5, 1e-3
 
 
-def measure(workers: dict[str, Worker], batch: int, warm: float) -> str:
+def measure(network: str, workers: dict[str, Worker], batch: int, warm: float) -> str:
     """The steps a second of each, and their ratios to the last."""
     for worker in workers.values():
         worker.ask(batch, warm)
     speeds = medians(
         {name: partial(worker.ask, batch, SECONDS) for name, worker in workers.items()}, ROUNDS
     )
-    last = [*speeds.values()][-1]
+    reference, last = [*speeds.items()][-1]
+    for name in [*speeds][:-1]:
+        what = f"{network}, batches of {batch}, {name.removeprefix('opkernel:')}"
+        aim = AIM if name.endswith(":auto") else None
+        note_row(Row(what, 1 / speeds[name], reference, 1 / last, aim))
     return ", ".join(f"{name} {speed:.0f} ({speed / last:.2f} x)" for name, speed in speeds.items())
 
 
@@ -57,7 +63,7 @@ def main() -> None:
         if not apart < CLOSE:
             raise SystemExit("they do not train alike")
         for batch in options.batches:
-            found = measure(workers, batch, options.warm)
+            found = measure(network, workers, batch, options.warm)
             print(f"{network}, steps a second with batches of {batch}: {found}", flush=True)
         for worker in workers.values():
             worker.close()
