@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.budget import check_time
+from opkernel.device.work_clock import WorkClock
 from opkernel.ops.libstdcxx_order import priority_queue_order
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import Array
@@ -22,6 +23,8 @@ _PAIRS = 1 << 20
 """About so many pairs of boxes are compared between two looks at the clock."""
 _FEWEST, _MOST = 64, 1024
 """How many boxes are compared with those selected, between two looks at the clock."""
+_OF_TURN, _OF_WEIGHT = 1 << 13, 1 << 7
+"""The work of taking the best of a queue, and that of a weight."""
 _ROWS, _COLUMNS = 128, 512
 """How many boxes NumPy compares with how many others at a time: the arrays stay in the processor's cache."""
 
@@ -257,8 +260,10 @@ def select_by_queue(
     kind, score_threshold = scores.dtype.type, float(limits[1])
     waiting = _Waiting(scores, limits, overlap)
     selected: list[int] = []
+    clock = WorkClock("selecting boxes")
     while len(selected) < most and (best := waiting.pop(selected)) is not None:
         score, box, weights = best
+        clock.spend(_OF_TURN + _OF_WEIGHT * len(weights))
         new_score = score
         for weight in reversed(weights):
             new_score = float(kind(new_score * weight))  # the product is exact before
@@ -267,7 +272,7 @@ def select_by_queue(
         else:
             weights.clear()
             if new_score == score:
-                check_time("selecting boxes")
+                clock.spend(_OF_WEIGHT * len(scores))
                 scores[box] = score
                 selected.append(box)
                 waiting.overlap_with(box)
@@ -285,8 +290,7 @@ class _Waiting:
     def __init__(
         self, scores: Array, limits: Array, overlap: Callable[[Array, Array], Array]
     ) -> None:
-        self._scores = scores.tolist()
-        self._in_turn: list[int] = stable_order(-scores).tolist()
+        self._scores, self._in_turn = scores, stable_order(-scores)
         self._near = np.empty(0, np.int64)
         self._queue: list[tuple[float, int]] = []
         self._weights: dict[int, list[float]] = {}  # of those selected since, as far as not 1
@@ -301,19 +305,18 @@ class _Waiting:
         """The score of the best box, its number, and the weights of those selected since it was last taken out."""
         count, queue = len(self._near), self._queue
         if count < len(self._in_turn):
-            following = self._in_turn[count]
-            if not queue or queue[0] >= (-self._scores[following], following):
+            following = int(self._in_turn[count])
+            if not queue or queue[0] >= (-float(self._scores[following]), following):
                 self._come_near(self._in_turn[count : count + _ROWS], selected)
         if not queue:
             return None
         score, box = heappop(queue)
         return -score, box, self._weights[box]
 
-    def _come_near(self, boxes: list[int], selected: list[int]) -> None:
-        for box in boxes:
-            heappush(self._queue, (-self._scores[box], box))
+    def _come_near(self, some: Array, selected: list[int]) -> None:
+        for box, score in zip(some.tolist(), self._scores[some].tolist(), strict=True):
+            heappush(self._queue, (-score, box))
             self._weights[box] = []
-        some = np.array(boxes)
         self._near = np.concatenate([self._near, some])
         for start in range(0, len(selected), _COLUMNS):
             self._weigh(some, np.array(selected[start : start + _COLUMNS]))

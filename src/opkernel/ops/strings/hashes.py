@@ -54,8 +54,13 @@ class StringHashes:
 
     def row_fingerprints(self, rows: Any) -> Any:
         """Fingerprint64 of each row `[n, length]` of bytes, as uint64."""
-        splits = np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1]
-        return _of_buffer(rows.reshape(-1), splits, self.fingerprint)
+        found = np.empty(len(rows), np.uint64)
+        splits = np.arange(min(len(rows), _BATCH) + 1, dtype=np.int64) * rows.shape[1]
+        for at in range(0, len(rows), _BATCH):
+            some = rows[at : at + _BATCH]
+            places = splits[: len(some) + 1]
+            found[at : at + _BATCH] = _of_buffer(some.reshape(-1), places, self.fingerprint)
+        return found
 
 
 def _of_strings(strings: Any, algorithm: Algorithm, *key: Any) -> Any:
@@ -151,7 +156,7 @@ def _rows_of(data: Any) -> Any:
 
 def _as_bytes(hashes: Any) -> Any:
     """Little-endian, a row each."""
-    return hashes.astype("<u8").view(np.uint8).reshape(-1, _SIZE)
+    return hashes.astype("<u8", copy=False).view(np.uint8).reshape(-1, _SIZE)
 
 
 def register_hashes(hashes: StringHashes, registry: KernelRegistry | None = None) -> None:
