@@ -51,6 +51,8 @@ _PACKET = 8
 STEPWISE_LIMIT = 1 << 20
 """Multiplications up to which each is rounded; each takes about 10 ns."""
 _LONG_SUM = 256
+_AT_ONCE = 1 << 20
+"""So many elements, of some channels, are computed together."""
 
 
 def add_product(total: Array, a: Array, b: Array, dtype: np.dtype[np.generic]) -> Array:
@@ -199,6 +201,18 @@ def depthwise(
 def _depthwise(
     x: Array, filters: Array, geometry: Geometry, offsets: Sequence[tuple[int, ...]]
 ) -> Array:
+    channels, multiplier = filters.shape[-2:]
+    out = _zeros((len(x), *geometry.output, channels, multiplier), x.dtype)
+    at_once = max(_AT_ONCE * channels // max(out.size, 1), 1)
+    for start in range(0, channels if out.size else 0, at_once):
+        some = slice(start, start + at_once)
+        out[..., some, :] = _of_channels(x[..., some], filters[..., some, :], geometry, offsets)
+    return out.reshape(*out.shape[:-2], channels * multiplier)
+
+
+def _of_channels(
+    x: Array, filters: Array, geometry: Geometry, offsets: Sequence[tuple[int, ...]]
+) -> Array:
     wide = np.float32 if as_dtype(x.dtype) in NARROW_FLOATS else x.dtype
     windows = windows_of(pad(x, geometry), geometry)
     total = _zeros((len(x), *geometry.output, *filters.shape[-2:]), np.dtype(wide))
@@ -206,7 +220,7 @@ def _depthwise(
         place: tuple[Any, ...] = (..., *offset, slice(None))
         seen = windows[place].astype(wide)[..., np.newaxis]
         total = add_product(total, seen, filters[offset].astype(wide), x.dtype)
-    return total.reshape(*total.shape[:-2], -1).astype(x.dtype)
+    return total
 
 
 def depthwise_by_input(
