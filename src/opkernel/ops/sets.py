@@ -5,17 +5,15 @@ The last dimension of a tensor holds the members of a set; the dimensions before
 Source: TensorFlow core/ops/set_ops.cc, core/kernels/set_kernels.cc.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import Any
 
 import numpy as np
 
-from opkernel.device.budget import check_time
 from opkernel.device.made_bytes import making_bytes
-from opkernel.device.work_clock import check_seconds
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import (
@@ -28,6 +26,13 @@ from opkernel.opdef import (
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.input_checks import require, require_equal, require_rank_at_least, require_vector
 from opkernel.ops.registration import SIGNED_INTEGERS, register_kernel
+from opkernel.ops.set_algebra import (
+    Sets,
+    combined_integers,
+    combined_strings,
+    sizes_of_integers,
+    sizes_of_strings,
+)
 from opkernel.ops.sparse.tensors import check_indices
 from opkernel.types import DataType, TensorShape
 
@@ -121,55 +126,42 @@ SET_SIZE = register_op(
     doc="How many different members each set has.",
 )
 
-_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "a-b": lambda a, b: np.setdiff1d(a, b, assume_unique=True),
-    "b-a": lambda a, b: np.setdiff1d(b, a, assume_unique=True),
-    "intersection": lambda a, b: np.intersect1d(a, b, assume_unique=True),
-    "union": np.union1d,
-}
+_OPERATIONS = ("a-b", "b-a", "intersection", "union")
 _TYPES = {"T": (*SIGNED_INTEGERS, DataType.DT_UINT8, DataType.DT_UINT16, DataType.DT_STRING)}
 
 
-_OF_MEMBER, _SECONDS_A_MEMBER = 48, 1e-7
-"""The bytes that a member takes while sets are combined, and the least seconds."""
+_OF_MEMBER = 48
+"""The bytes that a member takes while sets are combined."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sets:
-    """Sets: their shape, the number of the set of each member, and the members."""
+def _of_dense(tensor: Any) -> Sets:
+    require_rank_at_least(tensor, 2, f"Input rank {tensor.ndim} must be at least 2")
+    shape = tensor.shape[:-1]
+    rows = math.prod(shape)
+    return Sets(shape, np.arange(rows)[:, None], tensor.reshape(rows, tensor.shape[-1]))
 
-    shape: tuple[int, ...]
-    groups: Any
-    members: Any
 
-    @classmethod
-    def of_dense(cls, tensor: Any) -> "_Sets":
-        require_rank_at_least(tensor, 2, f"Input rank {tensor.ndim} must be at least 2")
-        shape = tensor.shape[:-1]
-        count = int(np.prod(shape))
-        return cls(shape, np.repeat(np.arange(count), tensor.shape[-1]), tensor.reshape(-1))
+def _of_sparse(indices: Any, values: Any, shape: Any, validate: bool) -> Sets:
+    sizes = _checked_sparse(indices, values, shape)
+    if validate:
+        check_indices(indices, sizes)
+    _check_bounds(indices, sizes)
+    groups = np.zeros(values.size, np.int64)
+    for column, size in zip(indices.T[:-1], sizes[:-1], strict=True):
+        groups = groups * size + column
+    return Sets(sizes[:-1], groups, values)
 
-    @classmethod
-    def of_sparse(cls, indices: Any, values: Any, shape: Any, validate: bool) -> "_Sets":
-        sizes = _checked_sparse(indices, values, shape)
-        if validate:
-            check_indices(indices, sizes)
-        _check_bounds(indices, sizes)
-        groups = np.zeros(values.size, np.int64)
-        for column, size in zip(indices.T[:-1], sizes[:-1], strict=True):
-            groups = groups * size + column
-        return cls(sizes[:-1], groups, values)
 
-    def last_of_each(self) -> "_Sets":
-        """Without the members of a set whose others stand further behind, those of other sets between.
+def _last_of_each(sets: Sets) -> Sets:
+    """Without the members of a set whose others stand further behind, those of other sets between.
 
-        TensorFlow's SetSize takes unsorted indices so, where it does not validate them.
-        """
-        runs = np.cumsum(np.diff(self.groups, prepend=-1) != 0)
-        last = np.zeros(int(np.prod(self.shape)), np.int64)
-        np.maximum.at(last, self.groups, runs)
-        kept = runs == last[self.groups]
-        return _Sets(self.shape, self.groups[kept], self.members[kept])
+    TensorFlow's SetSize takes unsorted indices so, where it does not validate them.
+    """
+    runs = np.cumsum(np.diff(sets.groups, prepend=-1) != 0)
+    last = np.zeros(sets.count, np.int64)
+    np.maximum.at(last, sets.groups, runs)
+    kept = runs == last[sets.groups]
+    return Sets(sets.shape, sets.groups[kept], sets.members[kept])
 
 
 def _check_bounds(indices: Any, sizes: tuple[int, ...]) -> None:
@@ -204,35 +196,23 @@ def _checked_sparse(indices: Any, values: Any, shape: Any) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _combined(first: _Sets, second: _Sets, operation: str) -> tuple[Any, Any, Any]:
+def _combined(first: Sets, second: Sets, operation: str) -> tuple[Any, Any, Any]:
     """The sets of the result as a sparse tensor, their members in order."""
     require_equal(first.shape, second.shape, "Mismatched group shapes: {} vs {}")
-    total = first.members.size + second.members.size
-    check_seconds(total * _SECONDS_A_MEMBER, "combining sets")
-    with making_bytes("sets", total * _OF_MEMBER):
-        return _of_groups(first, second, operation)
-
-
-def _of_groups(first: _Sets, second: _Sets, operation: str) -> tuple[Any, Any, Any]:
-    members, numbers = np.unique(
-        np.concatenate([first.members, second.members]), return_inverse=True
-    )
-    check_time("combining sets")
-    split, count = first.members.size, max(members.size, 1)
-    a = np.unique(first.groups * count + numbers[:split])
-    b = np.unique(second.groups * count + numbers[split:])
-    check_time("combining sets")
-    found = _OPERATIONS[operation](a, b)
-    check_allocation((found.size, len(first.shape) + 1), DataType.DT_INT64)
-    groups, chosen = np.divmod(found.astype(np.int64), count)
-    sizes = np.bincount(groups, minlength=1)
-    places = np.arange(found.size) - (np.cumsum(sizes) - sizes)[groups]
-    columns = (
-        [*np.unravel_index(groups, first.shape)] if found.size else [groups] * len(first.shape)
-    )
-    indices = np.stack([*columns, places], axis=1).astype(np.int64)
-    shape = np.array([*first.shape, sizes.max() if found.size else 0], np.int64)
-    return indices, members[chosen], shape
+    with making_bytes("sets", (first.members.size + second.members.size) * _OF_MEMBER):
+        combine = combined_strings if first.members.dtype == object else combined_integers
+        groups, members = combine(first, second, operation)
+        check_allocation((members.size, len(first.shape) + 1), DataType.DT_INT64)
+        sizes = np.bincount(groups, minlength=1)
+        places = np.arange(members.size) - (np.cumsum(sizes) - sizes)[groups]
+        columns = (
+            [*np.unravel_index(groups, first.shape)]
+            if members.size
+            else [groups] * len(first.shape)
+        )
+        indices = np.stack([*columns, places], axis=1).astype(np.int64, copy=False)
+        shape = np.array([*first.shape, sizes.max() if members.size else 0], np.int64)
+    return indices, members, shape
 
 
 def _set_operation(size_of_first: int) -> Callable[..., Callable[..., Any]]:
@@ -244,9 +224,7 @@ def _set_operation(size_of_first: int) -> Callable[..., Callable[..., Any]]:
 
         def compute(*inputs: Any) -> tuple[Any, Any, Any]:
             first, second = (
-                _Sets.of_sparse(*part, validate_indices)
-                if len(part) == 3
-                else _Sets.of_dense(*part)
+                _of_sparse(*part, validate_indices) if len(part) == 3 else _of_dense(*part)
                 for part in (inputs[:size_of_first], inputs[size_of_first:])
             )
             return _combined(first, second, operation)
@@ -262,12 +240,8 @@ for _name, _size in (("DenseToDense", 1), ("DenseToSparse", 1), ("SparseToSparse
 
 @register_kernel(SET_SIZE, types=_TYPES)
 def set_size(indices: Any, values: Any, shape: Any, *, validate_indices: bool) -> Any:
-    sets = _Sets.of_sparse(indices, values, shape, validate_indices)
-    sets = sets if validate_indices else sets.last_of_each()
-    check_seconds(sets.members.size * _SECONDS_A_MEMBER, "counting sets")
+    sets = _of_sparse(indices, values, shape, validate_indices)
+    sets = sets if validate_indices else _last_of_each(sets)
     with making_bytes("sets", sets.members.size * _OF_MEMBER):
-        members, numbers = np.unique(sets.members, return_inverse=True)
-        check_time("counting sets")
-        keys = np.unique(sets.groups * max(members.size, 1) + numbers)
-        sizes = np.bincount(keys // max(members.size, 1), minlength=int(np.prod(sets.shape)))
-    return sizes.astype(np.int32).reshape(sets.shape)
+        count = sizes_of_strings if values.dtype == object else sizes_of_integers
+        return count(sets).astype(np.int32).reshape(sets.shape)

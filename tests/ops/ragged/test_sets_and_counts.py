@@ -34,6 +34,44 @@ def test_dense_sets(rows: list[list[int]], data: Any, operation: Any) -> None:
     assert shape.tolist() == [len(rows), max(map(len, wanted))]
 
 
+SETS = {
+    "close": lambda x: x,
+    "far": lambda x: (x - 50) << 40,
+    "of 64 bits": lambda x: (x - 50) << 57,
+    "strings": lambda x: np.array([b"%03d" % one for one in x.flat], object).reshape(x.shape),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(SETS))
+@pytest.mark.parametrize("operation", sorted(OPERATIONS))
+def test_sets_of_members_that_are_close_far_and_strings(kind: str, operation: str) -> None:
+    rng = np.random.default_rng(0)
+    dense = SETS[kind](rng.integers(0, 100, (4, 70)))
+    indices = np.argwhere(rng.random((4, 90)) < 0.5)
+    values = SETS[kind](rng.integers(0, 100, len(indices)))
+    second = {"set2_indices": indices, "set2_values": values, "set2_shape": [4, 90]}
+    padded = np.concatenate([dense, dense[:, :1]], axis=1)
+    found = [
+        raw_ops.DenseToSparseSetOperation(set1=dense, **second, set_operation=operation),
+        raw_ops.SparseToSparseSetOperation(
+            set1_indices=np.argwhere(np.ones(padded.shape)),
+            set1_values=padded.ravel(),
+            set1_shape=padded.shape,
+            **second,
+            set_operation=operation,
+        ),
+    ]
+    wanted = [
+        sorted(OPERATIONS[operation](set(dense[i].tolist()), set(values[indices[:, 0] == i])))
+        for i in range(4)
+    ]
+    for rows, members, shape in found:
+        assert [members[rows[:, 0] == i].tolist() for i in range(4)] == wanted
+        assert shape.tolist() == [4, max(map(len, wanted))]
+    sizes = raw_ops.SetSize(set_indices=indices, set_values=values, set_shape=[4, 90])
+    assert sizes.tolist() == [len(set(values[indices[:, 0] == i])) for i in range(4)]
+
+
 def test_sets_of_strings_and_sparse_sets() -> None:
     first = np.array([[b"b", b"a", b"b"]], object)
     parts = (np.array([[0, 0], [0, 1]]), np.array([b"c", b"a"], object), np.array([1, 2]))
@@ -85,6 +123,34 @@ def test_counts() -> None:
         counts([-1])
     with pytest.raises(InvalidArgumentError, match="same shape"):
         counts([1, 2], [1.0])
+
+
+@pytest.mark.parametrize("factor", [1, 1 << 20, 1 << 59])
+@pytest.mark.parametrize("dtype", [None, np.int32, np.float32])
+def test_counts_of_close_and_of_far_values(factor: int, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 8, (50, 20)) * factor
+    weights = np.zeros(0) if dtype is None else rng.integers(0, 1000, rows.shape)
+    indices, found, shape = raw_ops.DenseCountSparseOutput(
+        values=rows, weights=weights.astype(dtype or np.int64), binary_output=False
+    )
+    wanted: dict[tuple[int, int], int] = {}
+    for (row, column), value in np.ndenumerate(rows):
+        weight = 1 if dtype is None else weights[row, column]
+        wanted[row, value] = wanted.get((row, value), 0) + weight
+    assert dict(zip(map(tuple, indices.tolist()), found.tolist(), strict=True)) == wanted
+    assert indices.tolist() == sorted(map(list, wanted))
+    assert shape.tolist() == [50, 7 * factor + 1]
+    assert found.dtype == (dtype or np.int64)
+
+
+def test_empty_values_have_no_counts() -> None:
+    for sizes, wanted in (((0,), [1]), ((3, 0), [3, 1])):
+        indices, found, shape = counts(np.zeros(sizes, np.int64))
+        assert (indices.shape, found.shape) == ((0, len(sizes)), (0,))
+        assert shape.tolist() == wanted
+    with pytest.raises(InvalidArgumentError, match="cannot be 0"):
+        counts(np.zeros((0, 3), np.int64))
 
 
 def test_counts_of_ragged_and_sparse_rows() -> None:

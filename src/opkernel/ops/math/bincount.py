@@ -296,7 +296,8 @@ def rows_of_splits(ends: Any, size: int) -> Array:
     """
     require_equal(ends[0], 0, "Splits must start with 0, not with {}")
     require_equal(ends[-1], size, "Splits must end with the number of values, got {} instead of {}")
-    return np.searchsorted(np.maximum.accumulate(ends), np.arange(size), side="right") - 1
+    bounds = np.minimum(np.maximum.accumulate(ends), size)
+    return np.repeat(np.arange(ends.size - 1), np.diff(bounds))
 
 
 @register_kernel(SPARSE_BINCOUNT, types=_TYPES)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import check_seconds
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, from_attrs
 from opkernel.opdef import InferenceContext, OpHandle, OpShapeInferenceFn, register_op
@@ -79,6 +80,13 @@ _TYPES = {
 }
 
 
+_TABLE_SIZE = 4
+"""A table of counts has at most so many places for each value."""
+_SECONDS_OF_COUNTING = 2e-9
+"""The least time that a value takes."""
+_KEY_BITS = 63
+
+
 @dataclass(frozen=True, slots=True)
 class _Counter:
     """Counts values below `maxlength`, or all if that is negative."""
@@ -89,38 +97,78 @@ class _Counter:
     output_type: DataType
 
     def count(self, values: Any, weights: Any, rows: Any, num_rows: int | None) -> Any:
-        """Indices, counts and shape; the counts of a vector if `num_rows` is None."""
-        flat = values.reshape(-1).astype(np.int64)
-        require(not flat.size or flat.min() >= 0, "Input values must all be non-negative")
-        kept = flat < self.maxlength if self.maxlength >= 0 else np.ones(flat.size, np.bool_)
-        flat = flat[kept]
-        row = np.zeros(flat.size, np.int64) if rows is None else rows[kept]
-        order = stable_order(row, flat)
-        pairs = np.stack([row[order], flat[order]], axis=1)
-        is_first = np.ones(len(pairs), np.bool_)
-        is_first[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
-        check_allocation((int(is_first.sum()), 2), DataType.DT_INT64)
-        counts = self._sums(weights.reshape(-1)[kept][order] if weights.size else None, is_first)
-        width = (
-            self.maxlength
-            if self.maxlength >= 0
-            else max(self.minlength, int(flat.max(initial=0)) + 1)
-        )
-        indices = pairs[is_first]
-        if num_rows is None:
-            return indices[:, 1:], counts, np.array([width], np.int64)
-        return indices, counts, np.array([num_rows, width], np.int64)
+        """Indices, counts and shape; the counts of a vector if `num_rows` is None.
 
-    def _sums(self, weights: Any, is_first: Any) -> Any:
+        Args:
+            values: Integers.
+            weights: As many, or none.
+            rows: The row of each value, or of each row of values, [rows, 1]; None for one row.
+            num_rows: How many rows there are.
+        """
+        require(not values.size or values.min() >= 0, "Input values must all be non-negative")
+        weights = weights.ravel() if weights.size and not self.binary_output else None
+        rows = np.broadcast_to(0 if rows is None else rows, values.shape)
+        if self.maxlength >= 0 and (values.size and values.max() >= self.maxlength):
+            kept = values < self.maxlength
+            values, rows = values[kept], rows[kept]
+            weights = None if weights is None else weights[kept.ravel()]
+        largest = int(values.max(initial=0))
+        row, value, counts = self._counted(values, weights, rows, num_rows or 1, largest)
+        check_allocation((value.size, 2), DataType.DT_INT64)
+        width = self.maxlength if self.maxlength >= 0 else max(self.minlength, largest + 1)
+        if num_rows is None:
+            return value[:, None], counts, np.array([width], np.int64)
+        return np.stack([row, value], axis=1), counts, np.array([num_rows, width], np.int64)
+
+    def _counted(
+        self, values: Any, weights: Any, rows: Any, num_rows: int, largest: int
+    ) -> tuple[Any, Any, Any]:
+        """The pairs of a row and a value that differ, in order, and how often each is there."""
+        bits = largest.bit_length()
+        if bits + num_rows.bit_length() > _KEY_BITS:
+            (row, value), counts = self._counted_by_order(
+                weights, rows.ravel(), values.ravel().astype(np.int64)
+            )
+            return row, value, counts
+        keys = (values + (rows << bits)).ravel()
+        if num_rows << bits <= _TABLE_SIZE * keys.size:
+            found, counts = self._counted_in_table(weights, keys, num_rows << bits)
+        else:
+            (found,), counts = self._counted_by_order(weights, keys)
+        return found >> bits, found & ((1 << bits) - 1), counts
+
+    def _counted_in_table(self, weights: Any, keys: Any, size: int) -> tuple[Any, Any]:
+        check_seconds(keys.size * _SECONDS_OF_COUNTING, "counting values")
+        counts = np.bincount(keys, minlength=size)
+        found = np.flatnonzero(counts)
+        if weights is not None:
+            return found, self._sums(keys, weights, size)[found]
+        return found, self._ones_or(counts[found])
+
+    def _counted_by_order(self, weights: Any, *keys: Any) -> tuple[list[Any], Any]:
+        if weights is None and len(keys) == 1:
+            check_seconds(keys[0].size * _SECONDS_OF_COUNTING, "counting values")
+            keys = (np.sort(keys[0]),)
+        else:
+            order = stable_order(*keys)
+            keys = tuple(key[order] for key in keys)
+            weights = None if weights is None else weights[order]
+        are_new = np.ones(keys[0].size, np.bool_)
+        are_new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+        starts = np.flatnonzero(are_new)
+        found = [key[starts] for key in keys]
+        if weights is not None:
+            return found, self._sums(np.cumsum(are_new) - 1, weights, starts.size)
+        return found, self._ones_or(np.diff(starts, append=keys[0].size))
+
+    def _ones_or(self, counts: Any) -> Any:
         dtype = self.output_type.numpy_dtype
-        starts = np.flatnonzero(is_first)
-        if self.binary_output:
-            return np.ones(starts.size, dtype)
-        if weights is None:
-            return np.diff(np.append(starts, is_first.size)).astype(dtype)
-        groups = np.cumsum(is_first) - 1
-        sums = np.zeros(starts.size, dtype)
-        np.add.at(sums, groups, weights)
+        return np.ones(counts.size, dtype) if self.binary_output else counts.astype(dtype)
+
+    def _sums(self, places: Any, weights: Any, size: int) -> Any:
+        """The sums of the weights by place, added one after the other."""
+        sums = np.zeros(size, self.output_type.numpy_dtype)
+        np.add.at(sums, places, weights)
         return sums
 
 
@@ -140,10 +188,10 @@ def dense_count(values: Any, weights: Any, *, counter: _Counter) -> Any:
             f"Input must be a 1 or 2-dimensional tensor. Got: {TensorShape(values.shape)}"
         )
     _check_weights(values, weights)
-    require(0 not in values.shape, "Invalid input: Shapes dimension cannot be 0.")
     if values.ndim == 1:
         return counter.count(values, weights, None, None)
-    rows = np.repeat(np.arange(values.shape[0]), values.shape[1])
+    require(len(values), "Invalid input: Shapes dimension cannot be 0.")
+    rows = np.arange(values.shape[0])[:, None]
     return counter.count(values, weights, rows, values.shape[0])
 
 
