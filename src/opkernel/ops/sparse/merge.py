@@ -80,12 +80,11 @@ def merged(a: Any, b: Any) -> tuple[Any, Any]:
         order = stable_order(keys)
         keys = keys[order]
         is_second[1:] = keys[1:] == keys[:-1]
-    place = np.cumsum(~is_second) - 1
-    from_a, from_b = np.full((2, len(order) - np.count_nonzero(is_second)), -1)
-    of_a = order < len(a)
-    from_a[place[of_a]] = order[of_a]
-    from_b[place[~of_a]] = order[~of_a] - len(a)
-    return from_a, from_b
+    starts = np.flatnonzero(~is_second)
+    first, ends = order[starts], np.append(starts[1:], len(order))[: len(starts)] - 1
+    from_a = np.where(first < len(a), first, -1)
+    from_b = order[ends] - len(a)  # the last of two is of `b`; one by itself may be of `a`
+    return from_a, np.maximum(from_b, -1)
 
 
 def _repeats(keys: Any) -> Any:
@@ -112,12 +111,10 @@ def _taken(values: Any, places: Any) -> Any:
     return np.concatenate((values, np.zeros(1, values.dtype)))[places]
 
 
-def _merged_indices(a: Any, b: Any, from_a: Any, from_b: Any) -> Any:
-    if not len(a) or not len(b):
-        return b[from_b] if len(b) else a[from_a]
-    rows, is_of_b = a.take(from_a, axis=0, mode="clip"), from_a < 0
-    rows[is_of_b] = b[from_b[is_of_b]]
-    return rows
+def _merged(a: Any, b: Any, from_a: Any, from_b: Any) -> Any:
+    """Of each entry what `a` or, where that has none, `b` has in its place."""
+    places = np.where(from_a >= 0, from_a, from_b + len(a))
+    return np.concatenate((a, b)).take(places, axis=0)
 
 
 def _sparse_add(
@@ -131,14 +128,15 @@ def _sparse_add(
         check_rank(0, thresh=inputs[6])
         thresh = _in_memory_of(inputs[6], real, f"thresh of type {Treal.string}")
         from_a, from_b = merge(a_indices, b_indices)
-        values = _taken(a_values, from_a)
-        both = (from_a >= 0) & (from_b >= 0)
-        values = np.where(from_a >= 0, values, _taken(b_values, from_b))
-        values[both] += b_values[from_b[both]]
-        kept = ~both | (thresh <= _magnitude(values))
-        check_entries(int(kept.sum()), a_indices.shape[1], T)
-        indices = _merged_indices(a_indices, b_indices, from_a[kept], from_b[kept])
-        return indices, values[kept], a_shape.copy()
+        values = _merged(a_values, b_values, from_a, from_b)
+        both = np.flatnonzero((from_a >= 0) & (from_b >= 0))
+        sums = values[both] + b_values[from_b[both]]
+        values[both] = sums
+        left_out = both[~(thresh <= _magnitude(sums))]
+        check_entries(len(values) - len(left_out), a_indices.shape[1], T)
+        if len(left_out):
+            from_a, from_b, values = (np.delete(one, left_out) for one in (from_a, from_b, values))
+        return _merged(a_indices, b_indices, from_a, from_b), values, a_shape.copy()
 
     return add
 
@@ -190,7 +188,7 @@ def _extreme(choose: np.ufunc, merge: Merge, *, T: DataType) -> Callable[..., tu
         from_a, from_b = merge(a[0], b[0])
         check_entries(len(from_a), len(a[2]), T)
         values = choose(_taken(a[1], from_a), _taken(b[1], from_b))
-        return _merged_indices(a[0], b[0], from_a, from_b), values
+        return _merged(a[0], b[0], from_a, from_b), values
 
     return extreme
 

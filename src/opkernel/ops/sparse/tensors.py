@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.budget import check_time
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
@@ -121,23 +122,41 @@ def sparse_keys(*matrices: Any) -> list[Any]:
 
 
 def _keys(rows: Any) -> Any:
-    if not rows.size:
-        return np.zeros(len(rows), np.int64)
-    lowest = [int(column.min()) for column in in_time(rows.T, SLOW)]
-    columns = zip(in_time(rows.T, SLOW), lowest, strict=True)
-    sizes = [int(column.max()) - low + 1 for column, low in columns]
     keys, space = np.zeros(len(rows), np.int64), 1
-    for column in in_time(reversed(range(len(sizes))), SLOW):
-        part, size = rows[:, column], sizes[column]
+    if not rows.size:
+        return keys
+    lowest, highest = _ends_of_columns(rows, np.minimum), _ends_of_columns(rows, np.maximum)
+    weights: list[int] = []  # of columns that are to be added, the last one first
+    for column in reversed(range(len(lowest))):
+        size = int(highest[column]) - int(lowest[column]) + 1
+        if space * size > _LARGEST_KEY and space > 1:
+            keys, space = _ranks(_with_columns(keys, rows, lowest, weights, column + 1))
+            weights = []
         if space * size > _LARGEST_KEY:
-            keys, space = _ranks(keys)
-        if space * size > _LARGEST_KEY:
-            part, size = _ranks(part)
+            part, size = _ranks(rows[:, column])
+            keys = _with_columns(keys, rows, lowest, weights, column + 1) + part * space
+            weights = []
         else:
-            part = part.astype(np.int64) - lowest[column]
-        keys += part * space
+            weights.append(space)
         space *= size
-    return keys
+    return _with_columns(keys, rows, lowest, weights, 0)
+
+
+_WIDE = 8
+"""Matrices of so many columns are reduced row by row."""
+
+
+def _ends_of_columns(rows: Any, choose: np.ufunc) -> Any:
+    if rows.shape[1] >= _WIDE:
+        return choose.reduce(rows, axis=0)
+    return np.array([choose.reduce(column) for column in in_time(rows.T, SLOW)])
+
+
+def _with_columns(keys: Any, rows: Any, lowest: Any, weights: list[int], first: int) -> Any:
+    """The keys, and some columns beginning with the `first`, less their lowest index, times weights."""
+    check_time("comparing indices")
+    columns, factors = slice(first, first + len(weights)), np.array(weights[::-1], np.int64)
+    return keys + (rows[:, columns] @ factors - lowest[columns] @ factors)
 
 
 def _ranks(keys: Any) -> tuple[Any, int]:
