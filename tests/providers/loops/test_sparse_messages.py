@@ -41,7 +41,7 @@ def test_tensors_of_a_batch(form: Any) -> None:
     assert found[2].tolist() == [3, 7, 400]
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form != "numpy"])
+@pytest.mark.parametrize("form", FORMS)
 def test_plain_messages_are_read_by_loops(form: Any) -> None:
     strings = serialized(TENSORS * 3000)
     with loops_run(form):

@@ -3,6 +3,7 @@
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/scan_ops.cc.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.budget import check_time
 from opkernel.device.work_clock import array_work, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import constant
@@ -113,16 +115,41 @@ def scan_log_sum_exp(x: Any, axis: int, xp: Any) -> Any:
     The elements are taken one after the other, all rounded to `T`: with NaN or infinities among
     them, and in the narrow types, the order shows.
     """
+    if xp is np:
+        return scan_in_parts(add_exponentials, x, axis)
     total = xp.full_like(x.take(0, axis), -xp.inf)
     steps = range(x.shape[axis])
-    if xp is not np:
-        totals = [total := log_add_exp(total, x.take(index, axis), xp) for index in steps]
-        return xp.stack(totals, axis=axis)
-    result = np.empty_like(x)
-    rows, sums = np.moveaxis(x, axis, 0), np.moveaxis(result, axis, 0)
-    for index in in_time(steps, array_work(total.size, 12)):
-        sums[index] = total = log_add_exp(total, rows[index], np)
-    return result
+    totals = [total := log_add_exp(total, x.take(index, axis), xp) for index in steps]
+    return xp.stack(totals, axis=axis)
+
+
+_AT_ONCE = 1 << 20
+"""About so many elements are added in one call."""
+
+
+def scan_in_parts(add: Callable[[Any, Any, Any], None], x: Any, axis: int) -> Any:
+    """The scan of CumulativeLogsumexp by a function as `add_exponentials`."""
+    rows, columns = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    flat = np.ascontiguousarray(x).reshape(rows, x.shape[axis], columns)
+    out, totals = np.empty_like(flat), np.full((rows, columns), -np.inf, x.dtype)
+    step = max(_AT_ONCE // (rows * columns), 1)
+    for at in range(0, flat.shape[1], step):
+        check_time("adding exponentials")
+        add(flat[:, at : at + step], totals, out[:, at : at + step])
+    return out.reshape(x.shape)
+
+
+def add_exponentials(x: Any, totals: Any, out: Any) -> None:
+    """Add some steps of rows, [rows, steps, columns], to their totals, [rows, columns]."""
+    if x.dtype.itemsize > 2 and (x < np.inf).all():
+        out[...] = x
+        out[:, 0] = log_add_exp(totals, x[:, 0], np)
+        np.logaddexp.accumulate(out, axis=1, out=out)  # rounds as `log_add_exp`
+    else:
+        total = totals
+        for i in in_time(range(x.shape[1]), array_work(total.size, 12)):
+            out[:, i] = total = log_add_exp(total, x[:, i], np)
+    totals[...] = out[:, -1]
 
 
 @register_kernel(
