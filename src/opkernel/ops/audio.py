@@ -32,7 +32,7 @@ _SCALE = 32768.0
 _PCM = 1
 _BITS, _BYTES = 16, 2
 _FORMAT = struct.Struct("<HHIIHH")
-_OF_CHUNK = 1 << 10
+_OF_CHUNK, _CHUNK = 1 << 10, struct.Struct("<4sI")
 """The work of finding a chunk."""
 _MAX_CHUNK_BYTES = 2**31 - 1
 _HEADER_BYTES = 36
@@ -96,13 +96,26 @@ class _File:
         """A size of a chunk."""
         return int.from_bytes(self.take(4), "little")
 
-    def skip(self, size: int) -> None:
-        """Go on after some bytes, or at the end."""
-        self._at += size
+    def size_of_samples(self) -> int | None:
+        """The size of the next chunk of samples, which follows; None if there is none.
 
-    def at_end(self) -> bool:
-        """Whether nothing follows."""
-        return self._at >= len(self._data)
+        Raises:
+            InvalidArgumentError: a chunk is too large, or the file ends within its name or size.
+        """
+        data, at, end = self._data, self._at, len(self._data)
+        spend = WorkClock("reading chunks of a WAV file").spend
+        while at < end:
+            spend(_OF_CHUNK)
+            require(at + _CHUNK.size <= end, "Data too short when trying to read string")
+            name, size = _CHUNK.unpack_from(data, at)
+            at += _CHUNK.size
+            if size > _MAX_CHUNK_BYTES:
+                raise InvalidArgumentError(f"WAV data chunk {name!r} is too large: {size} bytes")
+            if name == b"data":
+                self._at = at
+                return int(size)
+            at += size
+        return None
 
 
 def _decoded(data: bytes) -> tuple[Any, int]:
@@ -113,23 +126,13 @@ def _decoded(data: bytes) -> tuple[Any, int]:
     file.expect(b"WAVE")
     file.expect(b"fmt ")
     channels, rate = _format(file)
-    samples, clock = None, WorkClock("reading chunks of a WAV file")
-    while not file.at_end():
-        clock.spend(_OF_CHUNK)
-        name, size = file.take(4), file.size()
-        if size > _MAX_CHUNK_BYTES:
-            raise InvalidArgumentError(f"WAV data chunk {name!r} is too large: {size} bytes")
-        if name != b"data":
-            file.skip(size)
-            continue
-        if samples is not None:
-            raise InvalidArgumentError("More than one data chunk found in WAV")
-        count = size // (_BYTES * channels)
-        content = file.take(count * channels * _BYTES)
-        samples = np.frombuffer(content, "<i2").reshape(count, channels)
-    if samples is None:
+    size = file.size_of_samples()
+    if size is None:
         raise InvalidArgumentError("No data chunk found in WAV")
-    return samples, rate
+    count = size // (_BYTES * channels)
+    content = file.take(count * channels * _BYTES)
+    require(file.size_of_samples() is None, "More than one data chunk found in WAV")
+    return np.frombuffer(content, "<i2").reshape(count, channels), rate
 
 
 def _format(file: _File) -> tuple[int, int]:
