@@ -74,7 +74,7 @@ def strings_between(data: Any, begins: Any, ends: Any) -> Iterable[bytes]:
         ends: The place behind each.
     """
     whole = data.tobytes()
-    return map(whole.__getitem__, map(slice, begins.tolist(), ends.tolist()))
+    return [whole[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
 def counts_in_strings(flags: Any, splits: Any) -> Any:

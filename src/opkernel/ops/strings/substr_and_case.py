@@ -143,8 +143,9 @@ def register_substr(
 
     def parts_of_bytes(batch: StringBatch, starts: Any, lengths: Any) -> Iterable[bytes]:
         begins, ends = _places_of_bytes(batch, starts, lengths)
-        if batch.lengths.sum() > _LONG_TEXT * len(batch.texts):
-            return map(bytes.__getitem__, batch.texts, map(slice, begins.tolist(), ends.tolist()))
+        if strings is strings_between or batch.lengths.sum() > _LONG_TEXT * len(batch.texts):
+            places = zip(batch.texts, begins.tolist(), ends.tolist(), strict=True)
+            return [text[begin:end] for text, begin, end in places]
         data, splits = batch.joined()
         return strings(data, splits[:-1] + begins, splits[:-1] + ends)
 
@@ -199,16 +200,23 @@ def characters_in_strings(
 
     From the end, TensorFlow finds no characters of a negative length; from the beginning none are asked for.
     """
-    is_begin = _begin_characters(data)
-    is_begin[splits[:-1][np.diff(splits) > 0]] = True  # the first byte, whatever it is
-    places = np.append(np.flatnonzero(is_begin), data.size)
-    sizes = counts_in_strings(is_begin, splits)
-    firsts = np.cumsum(sizes) - sizes
+    is_ascii = data.max(initial=0) < 0x80
+    if is_ascii:
+        sizes, firsts = np.diff(splits), splits[:-1]
+    else:
+        is_begin = _begin_characters(data)
+        is_begin[splits[:-1][np.diff(splits) > 0]] = True  # the first byte, whatever it is
+        sizes = counts_in_strings(is_begin, splits)
+        firsts = np.cumsum(sizes) - sizes
     if ((starts < -sizes) | (starts > sizes) | ((starts < 0) & (lengths < 0))).any():
         return None
     begins = np.where(starts < 0, starts + sizes, starts)
     ends = np.minimum(begins + np.clip(lengths, 0, sizes), sizes)
-    return places[firsts + begins], places[firsts + ends]
+    begins, ends = firsts + begins, firsts + ends
+    if is_ascii:
+        return begins, ends
+    places = np.append(np.flatnonzero(is_begin), data.size)
+    return places[begins], places[ends]
 
 
 register_substr(characters_in_strings, strings_between)
