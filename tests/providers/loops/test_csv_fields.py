@@ -33,6 +33,34 @@ def test_fields_in_quotes(form: Any) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("delimiter", [b",", b"^", b"]", b"\\", b"a", b" "])
+def test_fields_in_quotes_of_records_that_are_lines(form: Any, delimiter: bytes) -> None:
+    fields = {
+        b'"x,y"': b"x,y",
+        b"1": b"1",
+        b'"2"': b"2",
+        b'""': b"-",
+        b"": b"-",
+        b'""""': b'"',
+        b'"\r,"",,"': b'\r,",,',
+    }
+    given, wanted = zip(*fields.items(), strict=True)
+    rows = [given[i:] + given[:i] for i in range(len(given))]
+    records = [b",".join(row).replace(b",", delimiter) for row in rows]
+    columns = [[wanted[(i + j) % len(wanted)] for i in range(len(rows))] for j in range(len(rows))]
+    with loops_run(form):
+        assert decoded(records, len(rows), field_delim=delimiter.decode()) == [
+            [field.replace(b",", delimiter) for field in column] for column in columns
+        ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_quotes_do_not_go_on_in_the_next_record(form: Any) -> None:
+    with loops_run(form), pytest.raises(InvalidArgumentError, match="has to end with quote"):
+        decoded([b'a,"b', b'c",d'], 2)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_chosen_fields_end_the_reading(form: Any) -> None:
     records = [b'a,"b",c,"wrong', b"d,e,", b'f,g,h"']
     with loops_run(form):

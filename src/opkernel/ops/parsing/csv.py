@@ -5,6 +5,8 @@ Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/decode_csv_op.cc.
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import filterfalse, pairwise
@@ -75,6 +77,14 @@ def plain_columns_of_format(
     if form.chosen:
         return None
     return plain_columns(records, form.delimiter, count, made, has_quotes=form.has_quotes)
+
+
+def columns_of_format(
+    records: list[bytes], form: CsvFormat, count: int, made: MadeBytes
+) -> Columns | None:
+    """The columns of plain records, and of those in whose quotes nothing is odd; None for others."""
+    found = plain_columns_of_format(records, form, count, made)
+    return quoted_columns(records, form, count, made) if found is None else found
 
 
 def register_decode_csv(find_columns: FindColumns, registry: KernelRegistry | None = None) -> None:
@@ -174,6 +184,47 @@ def plain_columns(
     made.add(len(text) + OF_FIELD * count * len(records))
     fields = text.split(delimiter)
     return [fields[i::count] for i in range(count)]
+
+
+_MOST_AT_ONCE = 1 << 22
+"""More bytes of records are read field by field, with looks at the clock."""
+
+
+def quoted_columns(
+    records: list[bytes], form: CsvFormat, count: int, made: MadeBytes
+) -> Columns | None:
+    """The columns of records that have as many fields in quotes or without, and each one line; None for others."""
+    text, delimiter = b"\n".join(records), form.delimiter
+    if form.chosen or not form.has_quotes or not records or not all(records):
+        return None
+    if delimiter in b'"\r\n' or len(text) > _MOST_AT_ONCE or text.count(b"\n") >= len(records):
+        return None
+    mark = next((mark for mark in _BYTES if mark not in text), None)
+    if mark is None or not _records_of_fields(delimiter, count).fullmatch(text):
+        return None
+    made.add(3 * len(text) + OF_FIELD * count * len(records))
+    parts = text.split(b'"')
+    parts[2:-1:2] = [
+        part or b'"' for part in parts[2:-1:2]
+    ]  # nothing between two quotes: one quote
+    parts[1::2] = [part.replace(delimiter, mark) for part in parts[1::2]]
+    joined = b"".join(parts).replace(b"\n", delimiter)
+    fields = joined.split(delimiter)
+    if mark in joined:
+        fields = [field.replace(mark, delimiter) if mark in field else field for field in fields]
+    return [fields[i::count] for i in range(count)]
+
+
+_BYTES = [bytes([byte]) for byte in range(256)]
+
+
+@functools.lru_cache
+def _records_of_fields(delimiter: bytes, count: int) -> re.Pattern[bytes]:
+    """The pattern of lines, each a record of so many fields."""
+    between = re.escape(delimiter)
+    field = rb'(?:"[^"\n]*+(?:""[^"\n]*+)*+"|[^"\r\n' + between + rb"]*+)"
+    record = field + b"(?:" + between + field + b"){%d}" % (count - 1)
+    return re.compile(record + b"(?:\n" + record + b")*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,4 +335,4 @@ def _values(field: int, texts: Sequence[bytes], dtype: DataType) -> Any:
         ) from None
 
 
-register_decode_csv(plain_columns_of_format)
+register_decode_csv(columns_of_format)

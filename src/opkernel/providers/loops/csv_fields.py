@@ -111,7 +111,7 @@ def columns_of_records(
     numbers = np.array([form.delimiter[0], form.has_quotes, count])
     places, out = np.empty((2, count, len(records)), np.int64), np.empty(size, np.uint8)
     if not find_fields(*joined_strings(texts), numbers, chosen, out, places):
-        return None
+        return csv.quoted_columns(records, form, count, made)
     return [*map(list, map(partial(strings_between, out), *places))]
 
 
