@@ -103,12 +103,13 @@ class _File:
             InvalidArgumentError: a chunk is too large, or the file ends within its name or size.
         """
         data, at, end = self._data, self._at, len(self._data)
-        spend = WorkClock("reading chunks of a WAV file").spend
+        spend, unpack = WorkClock("reading chunks of a WAV file").spend, _CHUNK.unpack_from
         while at < end:
             spend(_OF_CHUNK)
-            require(at + _CHUNK.size <= end, "Data too short when trying to read string")
-            name, size = _CHUNK.unpack_from(data, at)
-            at += _CHUNK.size
+            if end - at < 8:
+                raise InvalidArgumentError("Data too short when trying to read string")
+            name, size = unpack(data, at)
+            at += 8
             if size > _MAX_CHUNK_BYTES:
                 raise InvalidArgumentError(f"WAV data chunk {name!r} is too large: {size} bytes")
             if name == b"data":

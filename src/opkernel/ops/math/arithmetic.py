@@ -323,8 +323,16 @@ def complex_div_no_nan(x: Any, y: Any, *, xp: Any) -> Any:
 
 
 def xdivy(x: Any, y: Any, *, xp: Any) -> Any:
-    x, y = flush_subnormals(x, xp), flush_subnormals(y, xp)
-    return xp.where(x == 0, x, x / y)
+    return quotient_or_zero(flush_subnormals(x, xp), flush_subnormals(y, xp), xp=xp)
+
+
+def quotient_or_zero(x: Any, y: Any, *, xp: Any) -> Any:
+    """`x / y`; `x` where that is 0."""
+    quotient = x / y
+    if xp is not np or not isinstance(quotient, np.ndarray):
+        return xp.where(x == 0, x, quotient)
+    np.copyto(quotient, x, where=x == 0)
+    return quotient
 
 
 def complex_xdivy(x: Any, y: Any, *, xp: Any) -> Any:
@@ -340,7 +348,8 @@ for _op in (RECIPROCAL, INV):
     register_body(_op, complex_reciprocal, COMPLEX)
 register_body(DIV_NO_NAN, div_no_nan, FLOATS, in_float=True)
 register_body(DIV_NO_NAN, complex_div_no_nan, COMPLEX)
-register_body(XDIVY, xdivy, FLOATS, in_float=True)
+register_body(XDIVY, quotient_or_zero, FLOATS[:2], in_float=True)  # `register_body` flushes these
+register_body(XDIVY, xdivy, WIDE_FLOATS)
 register_body(XDIVY, complex_xdivy, COMPLEX)
 
 

@@ -33,7 +33,12 @@ _NARROW = frozenset({DataType.DT_BFLOAT16, DataType.DT_HALF})
 _BLOCK = 1 << 16  # with smaller ones threads wait for each other between the steps
 _NUMBERS_OF_16_BITS = 1 << 16
 _IN_BLOCKS_FROM = 1 << 18  # below, the results between the steps stay in the cache anyway
-_EXPONENT, _SIGN = np.uint16(0x7F80), np.uint16(0x8000)  # of bfloat16
+_EXPONENT, _SIGN, _MAGNITUDE = (
+    np.uint16(0x7F80),
+    np.uint16(0x8000),
+    np.uint16(0x7FFF),
+)  # of bfloat16
+_ONE, _LARGEST_SUBNORMAL = np.uint16(1), np.uint16(0x7F)
 _TINY = float(np.finfo(np.float32).tiny)
 _TINY_DOUBLE = float(np.finfo(np.float64).tiny)
 
@@ -192,6 +197,9 @@ def flush_subnormals(tensor: Any, xp: Any) -> Any:
         return tensor
     if tensor.dtype.itemsize == 2:
         bits = np.asarray(tensor).view(np.uint16)
+        magnitudes = bits.reshape(-1) & _MAGNITUDE
+        if not (magnitudes - _ONE < _LARGEST_SUBNORMAL).any():  # 0 less 1 is the largest
+            return tensor
         kept = np.where(bits & _EXPONENT, bits, bits & _SIGN)
         return kept.view(tensor.dtype)
     small = np.abs(tensor) < (_TINY_DOUBLE if tensor.dtype == np.float64 else _TINY)
