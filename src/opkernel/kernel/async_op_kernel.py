@@ -154,6 +154,22 @@ class AsyncOpKernel(OpKernel):
         """The kernel itself."""
         return self
 
+    def attempt(self, ctx: OpKernelContext) -> bool:
+        """Compute at once where nothing has to be waited for.
+
+        Kernels that seldom wait override it. They raise their errors.
+
+        Returns:
+            Whether the outputs are set. Otherwise nothing has happened, and `start` is to be called.
+        """
+        return False
+
+    @property
+    def has_attempt(self) -> bool:
+        """Whether `attempt` may stand for `start`: the class has one, and nothing watches `compute_async`."""
+        has_own = type(self).attempt is not AsyncOpKernel.attempt
+        return has_own and "compute_async" not in vars(self)
+
     def start(self, ctx: OpKernelContext, done: Callable[[], None]) -> None:
         """Start the computation, as executors do: an error of `compute_async` is its status.
 
@@ -175,6 +191,8 @@ class AsyncOpKernel(OpKernel):
         Raises:
             DeadlineExceededError: the step ran out of time.
         """
+        if self.has_attempt and self.attempt(ctx):
+            return
         is_over = threading.Event()
         self.start(ctx, is_over.set)
         deadline = ctx.deadline

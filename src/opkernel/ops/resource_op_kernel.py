@@ -8,9 +8,10 @@ core/kernels/stack.cc, GetTensorArray in tensor_array_ops.cc.
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -246,6 +247,28 @@ def resource_of_handle(ctx: OpKernelContext, resource_type: type[R], index: int 
         return lookup_resource(ctx, handle_from_input(given), resource_type)
     container, name = string_handle(ctx, "Resource", index)
     return resource_manager(ctx).lookup(container, name, resource_type)
+
+
+class LastResource(Generic[R]):
+    """The resource that a kernel has found last, for kernels that mostly get the same handle."""
+
+    __slots__ = ("_pair",)
+
+    def __init__(self) -> None:
+        self._pair: tuple[weakref.ref[Any], weakref.ref[R]] | None = None
+
+    def get(self, handle: Any) -> R | None:
+        """The resource, if the tensor of the handle is the same and the resource exists."""
+        pair = self._pair
+        if pair is None or pair[0]() is not handle:
+            return None
+        found = pair[1]()
+        return found if found is not None and found.ref_count else None
+
+    def put(self, handle: Any, resource: R) -> None:
+        """Remember a resource; one that references to names lead to may change unseen."""
+        if not isinstance(handle, TensorRef):
+            self._pair = weakref.ref(handle), weakref.ref(resource)
 
 
 def declare_versions(

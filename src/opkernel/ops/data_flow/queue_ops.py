@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from opkernel.device.made_bytes import check_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext, TensorRef, handle_from_input
@@ -40,6 +42,7 @@ from opkernel.ops.input_checks import require, require_scalar
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import (
     InexpensiveKernel,
+    LastResource,
     ResourceOpKernel,
     declare_versions,
     names_tensor,
@@ -276,23 +279,52 @@ class QueueAccess(WaitingKernel[QueueBase]):
         construction.requires(
             construction.get_attr("timeout_ms") == -1, "Timeout not supported yet."
         )
+        self._last = LastResource[QueueBase]()
+
+    def queue(self, ctx: OpKernelContext) -> QueueBase:
+        """The queue, whose components have the types of the node."""
+        handle = ctx.inputs[0]
+        found = self._last.get(handle)
+        if found is None:
+            with self.find(ctx) as found:
+                self.match_signature(found)
+            self._last.put(handle, found)
+        return found
+
+    def match_signature(self, queue: QueueBase) -> None:
+        """Raise InvalidArgumentError unless the components of a queue have the types of the node."""
+        self.properties.match_signature(self.input_types, queue.component_dtypes)
 
 
 class _Enqueue(QueueAccess):
     forwards_inputs = True
 
-    def components(self, queue: QueueBase, ctx: OpKernelContext) -> Element:
+    def match_signature(self, queue: QueueBase) -> None:
+        """Raise InvalidArgumentError unless the components of a queue have the types of the node."""
+        self.properties.match_signature([self.input_types[0], *queue.component_dtypes], [])
+
+    def components(self, ctx: OpKernelContext) -> Element:
         """The components, which no other code has."""
-        ctx.match_signature([self.input_types[0], *queue.component_dtypes], [])
-        return tuple([ctx.own_input(index) for index in range(1, ctx.num_inputs)])
+        tensors = enumerate(ctx.inputs[1:], 1)
+        return tuple([t if isinstance(t, np.generic) else ctx.own_input(i) for i, t in tensors])
 
 
 @register_kernel("QueueEnqueue", "QueueEnqueueV2")
 class QueueEnqueue(_Enqueue):
     """Puts in one element."""
 
+    def attempt(self, ctx: OpKernelContext) -> bool:
+        """Put it in where there is room."""
+        queue = self.queue(ctx)
+        if not queue.has_room:
+            return False
+        element = self.components(ctx)
+        queue.validate(element)
+        return queue.offer(element)
+
     def access(self, queue: QueueBase, ctx: OpKernelContext, done: Done) -> None:
-        element = self.components(queue, ctx)
+        self.match_signature(queue)
+        element = self.components(ctx)
         queue.validate(element)
         queue.enqueue([element], ctx, done)
 
@@ -302,7 +334,8 @@ class QueueEnqueueMany(_Enqueue):
     """Puts in the rows of a batch."""
 
     def access(self, queue: QueueBase, ctx: OpKernelContext, done: Done) -> None:
-        batch = self.components(queue, ctx)
+        self.match_signature(queue)
+        batch = self.components(ctx)
         queue.validate_many(batch)
         queue.enqueue(_rows_of(batch), ctx, done)
 
@@ -311,8 +344,17 @@ class QueueEnqueueMany(_Enqueue):
 class QueueDequeue(QueueAccess):
     """Takes out one element."""
 
+    def attempt(self, ctx: OpKernelContext) -> bool:
+        """Take it out where there is one."""
+        element = self.queue(ctx).poll()
+        if element is None:
+            return False
+        for index, tensor in enumerate(element):
+            ctx.set_output(index, tensor)
+        return True
+
     def access(self, queue: QueueBase, ctx: OpKernelContext, done: Done) -> None:
-        ctx.match_signature(self.input_types, queue.component_dtypes)
+        self.match_signature(queue)
         queue.dequeue(ctx, done, partial(ctx.set_output_list, "components"))
 
 
@@ -325,7 +367,7 @@ class QueueDequeueMany(QueueAccess):
         require_scalar(count, f"{self.type_string}: n must be a scalar, but has shape {{}}")
         if count < 0:
             raise InvalidArgumentError(f"{self.type_string} requested {count} < 0 elements")
-        ctx.match_signature(self.input_types, queue.component_dtypes)
+        self.match_signature(queue)
         deliver = partial(ctx.set_output_list, "components")
         allow_fewer = self.type_string.startswith("QueueDequeueUpTo")
         queue.dequeue_many(int(count), ctx, done, deliver, allow_fewer=allow_fewer)

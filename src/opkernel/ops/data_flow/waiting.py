@@ -134,6 +134,9 @@ class Line:
             attempt.cancel()
         return cancelled
 
+    def __len__(self) -> int:
+        return len(self._attempts)
+
     def resume(self) -> list[Attempt]:
         """Resume those whose turn it is; those that are over then have left the line."""
         over = []
@@ -202,6 +205,13 @@ class WaitingResource(ResourceBase):
     def _changed(self) -> None:
         """Note that waiting attempts may be able to go on; under the lock."""
         self._changes += 1
+
+    def _after_change(self) -> list[Attempt]:
+        """As `_changed` and `_resume_all`."""
+        if not any(self._lines):
+            return []
+        self._changed()
+        return self._resume_all()
 
     def _resume_all(self) -> list[Attempt]:
         """Resume attempts until none changes anything; under the lock.
