@@ -135,6 +135,8 @@ def _bind_async(item: NodeItem, kernel: AsyncOpKernel, watcher: KernelWatcher | 
     op = item.op
     item.kind, item.kernel, item.function = Kind.ASYNC, kernel, kernel.start
     item.is_transfer = op.type in TRANSFER_OPS
+    if watcher is None and kernel.has_attempt and not item.is_transfer:
+        item.attempt = kernel.attempt
     if watcher is not None:
         starter = watcher.starter(op, kernel)
         is_run = starter is None and not item.is_transfer

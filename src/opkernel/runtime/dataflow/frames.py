@@ -8,7 +8,7 @@ Source: TensorFlow core/common_runtime/propagator_state.cc, pending_counts.h.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from opkernel.errors import ResourceExhaustedError
@@ -22,6 +22,7 @@ from opkernel.runtime.dataflow.node_item import (
     Requests,
     RootInfo,
 )
+from opkernel.runtime.plan.awaited_kernel import AwaitedKernel
 from opkernel.runtime.plan.services import DEAD
 
 _MAX_CALLS = 10_000  # in one another: a recursion without end stops there
@@ -48,6 +49,21 @@ class PendingCall:
     requests: Requests
     depth: int
     function: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class SuspendedPlan:
+    """A part of a graph whose plan waits for a kernel.
+
+    Attributes:
+        item: The part.
+        iteration: Where it is.
+        steps: What the plan has still to do.
+    """
+
+    item: NodeItem
+    iteration: Iteration
+    steps: Generator[tuple[AwaitedKernel, Sequence[Any]], Sequence[Any], Sequence[Any]]
 
 
 class Iteration:

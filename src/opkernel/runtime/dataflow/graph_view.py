@@ -101,7 +101,8 @@ class GraphView:
             frames = [self._frame_of[op.name] for op in enters or part.operations[:1]]
             outermost = min(frames, key=lambda frame: frame.depth)
             item = NodeItem(part.operations[0], self._frame(outermost.name), part)
-            item.kind, item.function = Kind.STEP, part.function()
+            kind = Kind.SUSPENDED if part.suspends else Kind.STEP
+            item.kind, item.function = kind.value, part.function()
             self._item_of.update(dict.fromkeys([op.name for op in part.operations], item))
 
     def _pass_on(self, op: Operation) -> None:

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 from opkernel.graph import Operation, Tensor
-from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel
+from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel, OpKernelContext
 from opkernel.records import dataclass, field
 from opkernel.runtime.dataflow.parts import Part
 from opkernel.runtime.plan.functional_ops import FunctionLibrary, LibraryFunction
@@ -42,6 +42,9 @@ class Kind(IntEnum):
     KERNEL = 12  # a synchronous kernel that wants to know where in the loops it is
     ASYNC = 13  # function(ctx, done) starts it
     RETURN = 14  # the end of a function
+    SUSPENDED = (
+        15  # function(step, inputs) is a generator that yields the kernels that have to wait
+    )
 
 
 Edge = tuple[int, int, "NodeItem"]
@@ -60,6 +63,7 @@ class NodeItem:
         kind: How it is computed.
         function: What computes it.
         kernel: Its kernel, if that is called with a context of the executor's making.
+        attempt: Computes an asynchronous kernel in a context, if it need not wait; whether it did.
         frame: The frame that it is in.
         enters: The frame that an Enter leads into.
         id: Its number in the frame.
@@ -87,6 +91,7 @@ class NodeItem:
     kind: int = field(default=Kind.NOTHING.value, init=False)
     function: Any = field(default=None, init=False)
     kernel: OpKernel | AsyncOpKernel | None = field(default=None, init=False)
+    attempt: Callable[[OpKernelContext], bool] | None = field(default=None, init=False)
     params: ContextParams = field(default=_PARAMS, init=False)
     id: int = field(default=0, init=False)
     start: int = field(default=0, init=False)
@@ -176,6 +181,13 @@ class RootInfo(FrameInfo):
 
     def __init__(self) -> None:
         super().__init__("")
+
+
+def node_of_kernel(op: Operation, kernel: AsyncOpKernel) -> NodeItem:
+    """The node of an asynchronous kernel, outside of all frames: a plan has its outputs."""
+    item = NodeItem(op, FrameInfo(""))
+    item.kind, item.kernel, item.function = Kind.ASYNC.value, kernel, kernel.start
+    return item
 
 
 Requests = Generator[tuple[LibraryFunction, Sequence[Any]], Sequence[Any], Sequence[Any]]

@@ -1,6 +1,7 @@
 """Parts: pieces of a graph that the dataflow executor runs as compiled plans, each as if it were one node.
 
-A part is a loop in which nothing waits, or a set of nodes without control flow. Two nodes are in one such set if they
+A part is a loop, or a set of nodes without control flow, in which nothing waits. A loop may wait at nodes where nothing
+else of it could have an effect meanwhile (`awaiting_loops`): its plan is suspended there. Two nodes are in one such set if they
 wait for the same nodes outside of sets, and the same nodes that may wait come after them. Hence all nodes of a
 part become ready at one moment, all are dead or none is, no node from outside stands between two of them, and no node
 that may wait starts later than it would without parts.
@@ -27,10 +28,12 @@ from opkernel.graph.core.structural_ops import (
 from opkernel.graph.edit.subgraph import Needs
 from opkernel.kernel import Step
 from opkernel.records import dataclass
+from opkernel.runtime.dataflow.awaiting_loops import AwaitingLoop
 from opkernel.runtime.plan.builder import NotRaisedError
 from opkernel.runtime.plan.compiled_plan import CompiledPlan, compile_plan
 from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS, calls_functions
 from opkernel.runtime.plan.keys import Key, key_of, keys_of_inputs
+from opkernel.runtime.plan.services import first_alive
 from opkernel.runtime.program.request import ExecutorArgs, Subgraph
 from opkernel.runtime.program.waiting import any_call_waits
 
@@ -49,12 +52,14 @@ class Part:
         plan: Computes `outputs`, given `inputs`.
         inputs: The tensors that it takes.
         outputs: The tensors that others take from it.
+        suspends: Whether the plan is a generator that yields where a kernel has to wait.
     """
 
     operations: Sequence[Operation]
     plan: CompiledPlan
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
+    suspends: bool = False
 
     def reader(self, names: Iterable[str]) -> Operation:
         """The first node that takes one of these tensors; the first of all if none does."""
@@ -62,7 +67,7 @@ class Part:
         found = (op for op in self.operations if any(tensor.name in wanted for tensor in op.inputs))
         return next(found, self.operations[0])
 
-    def function(self) -> Callable[[Step, list[Any]], Sequence[Any]]:
+    def function(self) -> Callable[[Step, list[Any]], Any]:
         """Runs the plan on a list of the inputs, which it empties: a value is freed after its last use."""
         run, call = self.plan.run, _with_last_references(len(self.inputs))
         return lambda step, inputs: call(run, step, inputs)
@@ -105,6 +110,7 @@ class _Finder:
         self._needs = needs
         self._fed = {key_of(tensor) for tensor in args.feeds}
         self._constants: dict[str, Operation] = {}
+        self._awaiting: set[str] = set()  # the nodes at which plans of loops may be suspended
         self._fit = {op.name for op in self._order if self._fits(op)}
         self._readers: dict[Key, list[str]] = {}
         for op in self._order:
@@ -137,10 +143,13 @@ class _Finder:
             if not op.control_inputs:
                 self._constants[op.name] = op
             return True
-        return kernel.as_async() is None and (pool is None or not kernel.is_expensive)
+        if kernel.as_async() is not None:
+            self._awaiting.add(op.name)
+            return False
+        return pool is None or not kernel.is_expensive
 
     def _loops(self) -> list[Part]:
-        """The outermost loops in which nothing waits and that plans can run."""
+        """The outermost loops that plans can run."""
         members: dict[LoopFrame, list[Operation]] = {}
         refused: set[LoopFrame] = set()
         frames = {frame.name: frame for frame in self._frame_of.values()}
@@ -152,18 +161,32 @@ class _Finder:
                 members.setdefault(one, []).append(op)
             if entered is not None and op.control_inputs:
                 refused.add(entered)
-            if op.name not in self._fit and op.type not in LOW_LEVEL_CONTROL_FLOW:
-                refused.update(around)
+            if self._may_wait(op):
+                refused.update(around[op.name in self._awaiting :])
         found: dict[LoopFrame, Part] = {}
         for frame in sorted(members, key=lambda frame: frame.depth):
             if frame not in refused and found.keys().isdisjoint(frame.around):
                 try:
-                    found[frame] = self._part(members[frame])
+                    found[frame] = self._loop(frame, members[frame])
                 except (NotRaisedError, InvalidArgumentError):
                     continue  # it runs turn by turn
         return [*found.values()]
 
-    def _part(self, ops: Sequence[Operation]) -> Part:
+    def _loop(self, frame: LoopFrame, members: Sequence[Operation]) -> Part:
+        """A loop as a part; raises as `_part` does."""
+        awaiting = {op for op in members if op.name in self._awaiting}
+        if awaiting:
+            inner = {op for op in members if self._frame_of[op.name] is frame}
+            late = {op for op in self._order if self._may_wait(op)} - awaiting
+            loop = AwaitingLoop(frame.name, members, inner, awaiting, self._needs)
+            if not loop.may_suspend(late):
+                raise NotRaisedError("other nodes go on while it waits", next(iter(awaiting)))
+        return self._part(members, suspends=bool(awaiting))
+
+    def _may_wait(self, op: Operation) -> bool:
+        return op.name not in self._fit and op.type not in LOW_LEVEL_CONTROL_FLOW
+
+    def _part(self, ops: Sequence[Operation], *, suspends: bool = False) -> Part:
         """A part of these nodes, which are in order.
 
         Raises:
@@ -181,8 +204,11 @@ class _Finder:
                     inputs[key] = tensor
         outputs = [tensor for op in ops for tensor in op.outputs if self._is_read(tensor, names)]
         part = Subgraph([*inputs.values()], outputs, order=[*constants.values(), *ops])
-        plan = compile_plan(ExecutorArgs(part, self._args.kernels, self._args.library))
-        return Part(ops, plan, part.feeds, outputs)
+        args = ExecutorArgs(part, self._args.kernels, self._args.library)
+        plan = compile_plan(args, suspends=suspends)
+        if suspends and (plan.is_cut or _chooses_first_alive(plan)):
+            raise NotRaisedError("its plan cannot be suspended", ops[0])
+        return Part(ops, plan, part.feeds, outputs, suspends)
 
     def _is_read(self, tensor: Tensor, names: Collection[str]) -> bool:
         """Whether a tensor of a part is fetched, or read by a node outside."""
@@ -268,10 +294,15 @@ class _Finder:
             mask = 0
             for name in names:
                 mask |= found.get(name, 0)
-            if unit[0].name not in self._fit and unit[0].type not in LOW_LEVEL_CONTROL_FLOW:
+            if any(map(self._may_wait, unit)):
                 mask |= 1 << bits
                 bits += 1
             mask = same.setdefault(mask, mask)
             for name in {name for op in unit for name, _ in self._sources(op)} - names:
                 found[name] = found.get(name, 0) | mask
         return found
+
+
+def _chooses_first_alive(plan: CompiledPlan) -> bool:
+    """Whether a Merge of a plan may have more than one input that is alive: dataflow takes the first that comes."""
+    return any(one.value is first_alive for one in plan.tree.globals.values())

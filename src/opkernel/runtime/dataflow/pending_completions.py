@@ -22,7 +22,7 @@ from opkernel.graph.core.edges import is_head_of_loop
 from opkernel.graph.core.structural_ops import NEXT_ITERATION_OPS
 from opkernel.kernel import OpKernelContext, Step
 from opkernel.runtime.dataflow.computing import call
-from opkernel.runtime.dataflow.frames import Iteration
+from opkernel.runtime.dataflow.frames import Iteration, SuspendedPlan
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
 from opkernel.runtime.program.inter_op_pool import InterOpPool
 
@@ -196,6 +196,7 @@ class Started(NamedTuple):
         iteration: Where it is.
         inputs: Its inputs.
         ctx: The context of an asynchronous kernel.
+        plan: The plan that waits for it, if its node is in a part.
         is_on_pool: Whether it is in the hands of the pool, which will come to it for sure.
     """
 
@@ -203,6 +204,7 @@ class Started(NamedTuple):
     iteration: Iteration
     inputs: Sequence[Any]
     ctx: OpKernelContext | None = None
+    plan: SuspendedPlan | None = None
     is_on_pool: bool = False
 
 
@@ -229,9 +231,15 @@ class PendingCompletions:
         self._last_number = 0
         self._wake_up_token: int | None = None
 
-    def start(self, item: NodeItem, iteration: Iteration, ctx: OpKernelContext) -> Started | None:
+    def start(
+        self,
+        item: NodeItem,
+        iteration: Iteration,
+        ctx: OpKernelContext,
+        plan: SuspendedPlan | None = None,
+    ) -> Started | None:
         """Start an asynchronous kernel; what was started if it is done already, and so reports nothing."""
-        started = Started(item, iteration, ctx.inputs, ctx)
+        started = Started(item, iteration, ctx.inputs, ctx, plan)
         number = self._add(started)
         is_open = [True]  # taken once: by the kernel when it is done, or here when its call is over
 

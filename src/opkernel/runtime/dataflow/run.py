@@ -26,9 +26,9 @@ from opkernel.runtime.dataflow.computing import (
     inputs_of,
     outputs_of,
 )
-from opkernel.runtime.dataflow.frames import Iteration, PendingCall, StepFrames
+from opkernel.runtime.dataflow.frames import Iteration, PendingCall, StepFrames, SuspendedPlan
 from opkernel.runtime.dataflow.graph_view import GraphView
-from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
+from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo, node_of_kernel
 from opkernel.runtime.dataflow.pending_completions import (
     Offload,
     PendingCompletions,
@@ -45,6 +45,7 @@ from opkernel.runtime.program.error_report import describe_value, of_network_onl
 _STEP, _CONSTANT = int(Kind.STEP), int(Kind.CONSTANT)  # faster than the members
 _MERGE, _SWITCH, _CALLER = int(Kind.MERGE), int(Kind.SWITCH), int(Kind.CALLER)
 _ASYNC, _RETURN = int(Kind.ASYNC), int(Kind.RETURN)
+_SUSPENDED = int(Kind.SUSPENDED)
 
 
 class DataflowRun(StepFrames):
@@ -155,8 +156,10 @@ class DataflowRun(StepFrames):
             depth = 1 if outer is None else outer.depth + 1
             return self._advance(PendingCall(item, iteration, inputs, requests, depth), None)
         if kind == _ASYNC:
-            self._start(item, iteration, inputs)
-            return None
+            return self._start(item, iteration, inputs)
+        if kind == _SUSPENDED:
+            steps = item.function(iteration.frame.step, inputs)
+            return self._resume(SuspendedPlan(item, iteration, steps), None)
         try:
             if item.refs or item.is_transfer:
                 inputs = inputs_of(item, inputs)
@@ -219,30 +222,65 @@ class DataflowRun(StepFrames):
             return
         self._finish(*taken)
 
-    def _start(self, item: NodeItem, iteration: Iteration, inputs: Sequence[Any]) -> None:
-        """Start an asynchronous kernel; hand on its outputs if it did not have to wait."""
+    def _start(
+        self, item: NodeItem, iteration: Iteration, inputs: Sequence[Any]
+    ) -> Sequence[Any] | None:
+        """The outputs of an asynchronous kernel that need not wait; None: it was started."""
         try:
             ctx = context_of(item, inputs_of(item, inputs), iteration)
+            if item.attempt is not None and item.attempt(ctx):
+                return ctx.finish()
             started = self._elsewhere.start(item, iteration, ctx)
         except Exception as error:
             _raise_at_node(error, item, inputs)
         if started is not None:
             self._finish(started, None)
+        return None
+
+    def _resume(self, plan: SuspendedPlan, outputs: Any) -> Sequence[Any] | None:
+        """Go on with a plan until it has to wait: its outputs, or None where it waits.
+
+        Args:
+            plan: The plan.
+            outputs: Those of the kernel that it waited for; None at the beginning.
+        """
+        item, iteration = plan.item, plan.iteration
+        while True:
+            try:
+                awaited, inputs = plan.steps.send(outputs)
+            except StopIteration as end:
+                return check_number(item, end.value)
+            except Exception as error:
+                _raise_at_node(error, item, ())
+            node = node_of_kernel(awaited.op, awaited.kernel)
+            ctx = awaited.context(iteration.frame.step, inputs)
+            started = self._elsewhere.start(node, iteration, ctx, plan)
+            if started is None:
+                return None
+            outputs = self._outputs_of(started, None)
 
     def _finish(self, started: Started, outcome: Any) -> None:
         """Hand on the outputs of a node that was computed elsewhere."""
+        item, iteration, plan = started.item, started.iteration, started.plan
+        outputs: Sequence[Any] | None = self._outputs_of(started, outcome)
+        if plan is not None:
+            item, outputs = plan.item, self._resume(plan, outputs)
+        if outputs is not None:
+            # The receiver of a tensor that was sent dead is dead, too.
+            is_dead = item.is_transfer and any(output is DEAD for output in outputs)
+            self.hand_on(item, outputs, iteration, is_dead)
+
+    def _outputs_of(self, started: Started, outcome: Any) -> Sequence[Any]:
+        """The outputs of a node that was computed elsewhere."""
         error = outcome if started.ctx is None else started.ctx.status
         if isinstance(error, CancelledError):
             self._elsewhere.check(started)  # the step was cancelled, or is late
         try:
             if isinstance(error, Exception):
                 raise error
-            outputs = outcome if started.ctx is None else outputs_of(started.item, started.ctx)
+            return outcome if started.ctx is None else outputs_of(started.item, started.ctx)
         except Exception as error:
             _raise_at_node(error, started.item, started.inputs)
-        # The receiver of a tensor that was sent dead is dead, too.
-        is_dead = started.item.is_transfer and any(output is DEAD for output in outputs)
-        self.hand_on(started.item, outputs, started.iteration, is_dead)
 
     def _check_functions(self) -> None:
         """Raise where the step is at its end and a function in it is not."""

@@ -26,9 +26,10 @@ import numpy as np
 from opkernel.device.work_clock import in_time
 from opkernel.errors import UnimplementedError
 from opkernel.graph import Operation, Tensor
-from opkernel.kernel import FunctionKernel, OpKernel
+from opkernel.kernel import AsyncOpKernel, FunctionKernel, OpKernel
 from opkernel.kernel.context.op_kernel_context import function_of_step
 from opkernel.runtime.plan import tree
+from opkernel.runtime.plan.awaited_kernel import AwaitedKernel
 from opkernel.runtime.plan.keys import (
     Key,
     RequiredOutputs,
@@ -352,10 +353,25 @@ class PlanBuilder:
 
         `compute` stands in for the kernel's own where given.
         """
-        box = self._local(f"{op.name}_inputs")
         run = function_of_step(kernel, compute, self._params(op))
+        self._call_with_list(op, kernel, run, tree.ForwardingCall)
+
+    def awaited_kernel(self, op: Operation, kernel: AsyncOpKernel) -> None:
+        """A kernel that may wait: the plan, a generator then, yields it and its inputs, and is sent its outputs."""
+        run = AwaitedKernel(op, kernel, self._params(op))
+        self._call_with_list(op, kernel, run, tree.AwaitedCall)
+
+    def _call_with_list(
+        self,
+        op: Operation,
+        kernel: OpKernel,
+        run: Callable[..., Any],
+        kind: type[tree.ForwardingCall],
+    ) -> None:
+        """A node that is computed by a function of the step and of a list of its inputs."""
+        box = self._local(f"{op.name}_inputs")
         function = self.bind(run, op.type, "kernel", kernel)
-        call = self.call(op, function, [list(self.inputs(op))], tree.ForwardingCall, box=box)
+        call = self.call(op, function, [list(self.inputs(op))], kind, box=box)
         call.inputs, call.sets = (box,), (*call.sets, box)
 
     def _outputs(self, op: Operation) -> tuple[Name, ...]:

@@ -113,6 +113,11 @@ class CompiledPlan:
         """Its text."""
         return "\n".join([Writer(one).source for one in plan_functions(self.tree)])
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is more than one function."""
+        return len(self._lines) > 1
+
     def node_at(self, file: str, line: int) -> tuple[Operation, Sequence[Name]] | None:
         """The node that a line of the plan computes, and the names that hold its inputs."""
         item = self._lines[file][line - 1]
@@ -134,7 +139,7 @@ def plan_repr(plan: object, size: str, feeds: Sequence[Any], fetches: Sequence[A
 
 
 def compile_plan(
-    args: ExecutorArgs, *, in_groups: bool = True, may_wait: bool = True
+    args: ExecutorArgs, *, in_groups: bool = True, may_wait: bool = True, suspends: bool = False
 ) -> CompiledPlan:
     """Compile what computes the fetches, given values for the feeds.
 
@@ -142,6 +147,7 @@ def compile_plan(
         args: What the plan computes, and with what; its parameters are the feeds, its results the fetches.
         in_groups: Whether element-wise nodes are computed together where they are big.
         may_wait: Whether the plan may wait for asynchronous kernels.
+        suspends: Whether it yields where it would wait (`awaited_kernel`): it is a generator then, if it has such kernels.
 
     Raises:
         NotFoundError: a needed node has no kernel.
@@ -149,7 +155,7 @@ def compile_plan(
         NotRaisedError: there is no form for the control flow of the graph.
         KernelMayWaitError: a kernel is asynchronous, and the plan may not wait.
     """
-    return CompiledPlan(_PlanCompiler(args, in_groups, may_wait).tree(args.fetches))
+    return CompiledPlan(_PlanCompiler(args, in_groups, may_wait, suspends).tree(args.fetches))
 
 
 @dataclass(slots=True, eq=False)
@@ -175,8 +181,9 @@ class _PlanCompiler:
     its inputs on.
     """
 
-    def __init__(self, args: ExecutorArgs, in_groups: bool, may_wait: bool) -> None:
+    def __init__(self, args: ExecutorArgs, in_groups: bool, may_wait: bool, suspends: bool) -> None:
         self._may_wait = may_wait
+        self._suspends = suspends
         self._budget = current_budget()
         self._in_groups = in_groups and args.watcher is None
         order, feeds = args.order, args.feeds
@@ -318,6 +325,8 @@ class _PlanCompiler:
         constant, is_by_value = kernel.const_tensor, self._is_by_value(op)
         if constant is not None:
             self._constants.append((op, constant))
+        elif self._suspends and (awaited := kernel.as_async()) is not None:
+            self._build[op.name] = lambda builder: builder.awaited_kernel(op, awaited)
         elif self._watcher is not None and self._bind_watched(op, kernel, self._watcher):
             pass
         elif (

@@ -237,7 +237,9 @@ class ControlFlowBuilder(PlanBuilder):
         test = self.value(item.test.outputs[0])
         body, _ = self._inside(partial(self._loop_body, item, build))
         loop = tree.While(item.test, self.inputs(item.test), test, condition, body, path)
-        if any(one.op and one.op.traits.cost == "product" for one in tree.statements([loop])):
+        inside = [*tree.statements([loop])]
+        suspends = any(isinstance(one, tree.AwaitedCall) for one in inside)
+        if not suspends and any(one.op and one.op.traits.cost == "product" for one in inside):
             loop.within = self.service(one_blas_thread, "one_blas_thread")
         self._add(loop, [test])
         self._uses_step = True

@@ -85,7 +85,7 @@ class Writer:
     def statements(self, item: Statement) -> list[str]:
         """The statements of Python that a statement is."""
         texts, releases = [self.text(item)], item.releases
-        if type(item) is tree.ForwardingCall:
+        if isinstance(item, tree.ForwardingCall):
             read = [name for name in releases if name in item.reads]
             texts[:0] = [f"{item.box} = {text_of(item.arguments[1])}", *self.deletions(read)]
             releases = [name for name in releases if name not in item.reads]
@@ -147,6 +147,11 @@ def _forwarding_call(item: tree.ForwardingCall) -> str:
     return _call_of(item.function, [*item.arguments[:1], item.box])
 
 
+def _awaited_call(item: tree.AwaitedCall) -> str:
+    call, ask = _forwarding_call(item), f"(yield {item.function}, {item.box})"
+    return f"{call} or {ask}" if item.results else f"{call} is None and {ask}"
+
+
 def _tiled_call(item: tree.TiledCall) -> str:
     size = " + ".join([f"{name}.size" for name in item.sized])
     nothing = "None" if len(item.sets) == 1 else tuple_text(["None"] * len(item.sets))
@@ -177,6 +182,7 @@ def _scalar_check(item: tree.CheckScalar) -> str:
 
 _VALUE_TEXTS: dict[type[Statement], Callable[[Any], str]] = {
     tree.Assign: _assigned,
+    tree.AwaitedCall: _awaited_call,
     tree.Call: _call,
     tree.CheckScalar: _scalar_check,
     tree.ForwardingCall: _forwarding_call,

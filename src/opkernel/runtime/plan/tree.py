@@ -7,6 +7,7 @@ program. Any further form of a graph is one more walk over the tree. The tree ho
       Call                results = function(*arguments)
         PlacedCall           which may write its result over an operand that dies
         ForwardingCall      which gets the last references to its inputs
+          AwaitedCall         whose kernel may wait
         TiledCall           which computes a group of nodes where they are big, and else gives None
         FunctionCall        of functions of the graph's library: a call, an If, a Case or a While
       OperatorCall        result = x + y
@@ -184,6 +185,11 @@ class ForwardingCall(Call):
     """
 
     box: Name = ""
+
+
+@dataclass(slots=True, eq=False)
+class AwaitedCall(ForwardingCall):
+    """A call of an `AwaitedKernel`, whose outputs the plan asks its caller for where it has to wait."""
 
 
 @dataclass(slots=True, eq=False)
