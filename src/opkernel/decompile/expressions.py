@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from opkernel.runtime.plan import builder
+from opkernel.runtime.plan.identifiers import NOT_IDENTIFIER, Identifiers
 from opkernel.runtime.plan.text import tuple_text
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -45,7 +45,7 @@ def path_of(name: str) -> Path:
     return Path(tuple(name.split("_")), are_words=True)
 
 
-class Names(builder.Identifiers):
+class Names(Identifiers):
     """Gives out names that nothing else has."""
 
     def short(self, paths: Mapping[_Key, Path]) -> dict[_Key, str]:
@@ -63,7 +63,7 @@ class Names(builder.Identifiers):
 
 def _short_forms(path: Path) -> Iterator[str]:
     """The ends of a path, alone and each behind one component from before, as names."""
-    parts = [builder.NOT_IDENTIFIER.sub("_", part).strip("_") for part in path.parts]
+    parts = [NOT_IDENTIFIER.sub("_", part).strip("_") for part in path.parts]
     parts = [part for part in parts if part]
     most = len(parts) if path.are_words else min(len(parts), _MOST_COMPONENTS)
     for count in range(1, most + 1):

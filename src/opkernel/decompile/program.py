@@ -22,9 +22,9 @@ from opkernel.escaping import docstring
 from opkernel.graph import Tensor
 from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
 from opkernel.runtime.plan import services, tree
-from opkernel.runtime.plan.builder import NOT_IDENTIFIER
 from opkernel.runtime.plan.compiled_plan import plan_functions
 from opkernel.runtime.plan.functional_ops import LibraryFunction, WhileLoop
+from opkernel.runtime.plan.identifiers import NOT_IDENTIFIER
 from opkernel.runtime.plan.services import truth
 from opkernel.runtime.plan.tree import Name
 

@@ -31,8 +31,9 @@ def put(b: Builder, queue: Tensor, value: Tensor, name: str = "put") -> Operatio
 
 
 def take(b: Builder, queue: Tensor, *after: Operation, name: str = "taken") -> Tensor:
-    attrs = {"component_types": [FLOAT], "name": name}
-    return b.operation("QueueDequeueV2", queue, after=after, **attrs).outputs[0]
+    types = [FLOAT]
+    taken = b.operation("QueueDequeueV2", queue, name=name, after=after, component_types=types)
+    return taken.outputs[0]
 
 
 def sum_of_elements(b: Builder, queue: Tensor) -> Tensor:

@@ -14,10 +14,7 @@ is known about the functions of element-wise kernels, by their ids and those of 
 
 from __future__ import annotations
 
-import builtins
-import keyword
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +27,7 @@ from opkernel.kernel import AsyncOpKernel, FunctionKernel, OpKernel
 from opkernel.kernel.context.op_kernel_context import function_of_step
 from opkernel.runtime.plan import tree
 from opkernel.runtime.plan.awaited_kernel import AwaitedKernel
+from opkernel.runtime.plan.identifiers import Identifiers
 from opkernel.runtime.plan.keys import (
     Key,
     RequiredOutputs,
@@ -427,36 +425,3 @@ class PlanBuilder:
 def _function_name(kernel: FunctionKernel) -> str:
     function = getattr(kernel.unchecked, "func", kernel.unchecked)
     return getattr(function, "__name__", kernel.type_string)
-
-
-NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
-_MAX_NAME = 60
-_is_identifier = re.compile(rf"[A-Za-z](?:[A-Za-z0-9_]{{0,{_MAX_NAME - 2}}}[A-Za-z0-9])?").fullmatch
-
-
-class Identifiers:
-    """Unique identifiers made from the names of nodes and ops.
-
-    Attributes:
-        taken: The names in use.
-    """
-
-    def __init__(self, reserved: Iterable[str] = ()) -> None:
-        self.taken = {*reserved, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
-        self._next: dict[str, int] = {}
-
-    def unique(self, hint: str) -> str:
-        """An identifier like `hint` that was not given out before."""
-        name, taken = hint, self.taken
-        if not _is_identifier(hint):
-            name = NOT_IDENTIFIER.sub("_", hint)[-_MAX_NAME:].strip("_") or "t"
-            if name[0].isdigit():
-                name = "t" + name
-        if name in taken:
-            base, count = name, self._next.get(name, 0)
-            while name in taken:
-                count += 1
-                name = f"{base}_{count}"
-            self._next[base] = count
-        taken.add(name)
-        return name
