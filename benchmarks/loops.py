@@ -1,4 +1,4 @@
-"""Loops of TensorFlow 1 beside TensorFlow: an LSTM cell, scalar arithmetic, loops beside a queue and with one inside.
+"""Loops of TensorFlow 1 beside TensorFlow: an LSTM cell, scalars, beside a queue and with one inside; chains with queues.
 
     python benchmarks/loops.py [--tensorflow PYTHON_WITH_TENSORFLOW] [--profile CASE]
 
@@ -244,6 +244,60 @@ def queue_inside(turns: int) -> Case:
     return Case(loop.graph, result.name, {"n:0": np.int32(turns)}, turns)
 
 
+def queues_side_by_side(turns: int) -> Case:
+    """A loop that puts each number into a queue and adds up what another gives: no turn needs the one before."""
+    loop = Loop()
+    n = loop.graph.create_op("Placeholder", [], name="n", attrs={"dtype": opkernel.int32})
+    queue = loop.op("FIFOQueueV2", component_types=[opkernel.int32])
+
+    def body(i: Tensor, x: Tensor, queue: Tensor) -> list[Tensor]:
+        put = loop.graph.create_op("QueueEnqueueV2", [queue, [i]])
+        attrs = {"component_types": [opkernel.int32]}
+        taken = loop.graph.create_op("QueueDequeueV2", [queue], attrs=attrs)
+        taken.add_control_input(put)
+        return [loop.op("AddV2", x, taken.outputs[0])]
+
+    (result,) = loop.count_to(n.outputs[0], body, [loop.constant(0)], [queue])
+    return Case(loop.graph, result.name, {"n:0": np.int32(turns)}, turns)
+
+
+def cond_inside(turns: int) -> Case:
+    """Collatz numbers through a queue: x = dequeue(); x = 3 x + 1 if x is odd else x / 2, by Switch and Merge."""
+    loop = Loop()
+    n = loop.graph.create_op("Placeholder", [], name="n", attrs={"dtype": opkernel.int32})
+    queue = loop.op("FIFOQueueV2", component_types=[opkernel.int32])
+
+    def body(i: Tensor, x: Tensor, queue: Tensor) -> list[Tensor]:
+        put = loop.graph.create_op("QueueEnqueueV2", [queue, [x]])
+        attrs = {"component_types": [opkernel.int32]}
+        taken = loop.graph.create_op("QueueDequeueV2", [queue], attrs=attrs)
+        taken.add_control_input(put)
+        x, one, two, three = taken.outputs[0], *map(loop.constant, (1, 2, 3))
+        is_odd = loop.op("Cast", loop.op("FloorMod", x, two), DstT=opkernel.bool)
+        even, odd = loop.op("Switch", x, is_odd)
+        _, three = loop.op("Switch", three, is_odd)
+        _, one = loop.op("Switch", one, is_odd)
+        two, _ = loop.op("Switch", two, is_odd)
+        more = loop.op("AddV2", loop.op("Mul", odd, three), one)
+        return [loop.op("Merge", [loop.op("FloorDiv", even, two), more])[0]]
+
+    (result,) = loop.count_to(n.outputs[0], body, [loop.constant(27)], [queue])
+    return Case(loop.graph, result.name, {"n:0": np.int32(turns)}, turns)
+
+
+def straight_queue(nodes: int) -> Case:
+    """A chain of that many cheap nodes whose values go through a queue at its beginning and at its end."""
+    loop = Loop()
+    x = loop.graph.create_op("Placeholder", [], name="x", attrs={"dtype": opkernel.float32})
+    value, one = x.outputs[0], loop.constant(np.array(1, np.float32))
+    for count in (0, nodes):
+        for _ in range(count):
+            value = loop.op("AddV2", value, one)
+        case = with_queue(Case(loop.graph, value.name, {}, 0), loop)
+        value = loop.graph.get_tensor_by_name(case.fetch)
+    return Case(loop.graph, value.name, {"x:0": np.float32(1)}, nodes)
+
+
 def lstm_lowered() -> Case:
     """The model of that name."""
     manifest = json.loads((MODEL / "manifest.json").read_text())
@@ -260,6 +314,10 @@ def cases() -> dict[str, Case]:
         "integers": integers(1000),
         "beside_queue": beside_queue(1000),
         "queue_inside": queue_inside(200),
+        "queues_side_by_side": queues_side_by_side(200),
+        "cond_inside": cond_inside(100),
+        "straight_queue": straight_queue(10),
+        "straight_queue_long": straight_queue(1000),
     }
     return found | ({"lstm_lowered": lstm_lowered()} if MODEL.is_dir() else {})
 

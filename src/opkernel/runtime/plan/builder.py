@@ -269,7 +269,7 @@ class PlanBuilder:
         if operator is None:
             self._call_function_kernel(op, kernel, inputs, is_number)
             return
-        operands = tuple(map(self._as_number, inputs)) if is_number else inputs
+        operands = tuple(map(self._as_number, inputs))
         target = self._output(op, 0)
         self._state(tree.OperatorCall(op, inputs, (target,), operator, operands))
         if is_number:
