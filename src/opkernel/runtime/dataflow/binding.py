@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,11 @@ def bind_node(
         if item.kind == Kind.MERGE:
             item.function = [np.int32(index) for index in range(len(op.inputs))]
     elif op.type in SWITCH_OPS:
-        item.kind = Kind.SWITCH
         _find_references(item)
-        item.function = switch_n(len(op.outputs)) if op.type == "_SwitchN" else switch
+        function = switch_n(len(op.outputs)) if op.type == "_SwitchN" else switch
+        item.kind = Kind.SWITCH if item.refs else Kind.CALL_MANY
+        item.function = function if item.refs else partial(function, None)  # it needs no step
+        item.may_die = True
     elif op.type == "LoopCond":
         item.kind, item.function = Kind.CALL, lambda tensor: tensor
     elif (requests := requests_of(op, library)) is not None:
@@ -135,8 +138,6 @@ def _bind_async(item: NodeItem, kernel: AsyncOpKernel, watcher: KernelWatcher | 
     op = item.op
     item.kind, item.kernel, item.function = Kind.ASYNC, kernel, kernel.start
     item.is_transfer = op.type in TRANSFER_OPS
-    if watcher is None and kernel.has_attempt and not item.is_transfer:
-        item.attempt = kernel.attempt
     if watcher is not None:
         starter = watcher.starter(op, kernel)
         is_run = starter is None and not item.is_transfer
@@ -144,6 +145,8 @@ def _bind_async(item: NodeItem, kernel: AsyncOpKernel, watcher: KernelWatcher | 
         starter = starter if run is None else _on_thread(run)
         item.function = starter or item.function
     item.refs = tuple(i for i, tensor in enumerate(item.op.inputs) if tensor.dtype.is_ref)
+    if watcher is None and kernel.has_attempt and not (item.is_transfer or item.refs):
+        item.attempt = kernel.attempt
 
 
 def _bind_function(item: NodeItem, kernel: FunctionKernel) -> None:

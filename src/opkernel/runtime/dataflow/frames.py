@@ -27,7 +27,8 @@ from opkernel.runtime.plan.services import DEAD
 
 _MAX_CALLS = 10_000  # in one another: a recursion without end stops there
 _MERGE, _ENTER, _EXIT = int(Kind.MERGE), int(Kind.ENTER), int(Kind.EXIT)  # faster than the members
-_NEXT_ITERATION = int(Kind.NEXT_ITERATION)
+_NEXT_ITERATION, _TURN = int(Kind.NEXT_ITERATION), int(Kind.TURN)
+_TAKE_AT_ONCE = frozenset([_MERGE, _TURN])
 
 
 @dataclass(slots=True, eq=False)
@@ -242,7 +243,9 @@ class StepFrames:
     ) -> None:
         """Take the outputs of a node that is done; `is_dead`: it was not run, and all are dead."""
         kind = item.kind
-        if kind == _NEXT_ITERATION:
+        if kind <= _MERGE:
+            self.activate(item, outputs, iteration, is_dead)
+        elif kind == _NEXT_ITERATION:
             if not is_dead:
                 self._next_iteration(item, outputs, iteration)
         elif kind == _ENTER:
@@ -266,20 +269,21 @@ class StepFrames:
     ) -> None:
         """Give outputs to their consumers; consumers that have all inputs become ready."""
         slots, pending, dead = iteration.slots, iteration.pending, iteration.dead
-        before = len(self.ready)
+        ready, found = self.ready, 0
         for output, edges in zip(outputs, item.edges, strict=True):
             if output is DEAD:
-                self._give_dead(item, edges, iteration)
+                found += self._give_dead(item, edges, iteration)
                 continue
             for slot, number, consumer in edges:
-                if consumer.kind == _MERGE:
-                    is_ready = self._merge(output, slot, consumer, iteration)
+                if consumer.kind in _TAKE_AT_ONCE:
+                    is_ready = self._take_at_once(output, slot, consumer, iteration)
                 else:
                     slots[slot] = output
                     count = pending[number] = pending[number] - 1
                     is_ready = not count
                 if is_ready:
-                    self.ready.append((consumer, iteration))
+                    found += 1
+                    ready.append((consumer, iteration))
         for _, number, consumer in item.controls:
             if consumer.kind == _MERGE:
                 count = pending[number] = pending[number] - 2
@@ -290,8 +294,9 @@ class StepFrames:
                 pending[number] -= 1
                 is_ready = not pending[number]
             if is_ready:
-                self.ready.append((consumer, iteration))
-        iteration.outstanding += len(self.ready) - before
+                found += 1
+                ready.append((consumer, iteration))
+        iteration.outstanding += found
 
     def clean_up(self, iteration: Iteration) -> None:
         """Drop an iteration that has nothing left to do, and iterations that waited for its end."""
@@ -323,18 +328,29 @@ class StepFrames:
             for frame in iteration.children.values():
                 waiting += frame.iterations.values()
 
-    def _merge(self, output: Any, slot: int, merge: NodeItem, iteration: Iteration) -> bool:
-        """Give a Merge an input that is alive; whether it is ready now."""
+    def _take_at_once(self, output: Any, slot: int, merge: NodeItem, iteration: Iteration) -> bool:
+        """Give an input that is alive to a Merge, or to a NextIteration that need not run; whether it is ready now."""
+        if merge.kind == _TURN:
+            self._next_iteration(merge, (output,), iteration)
+            return False
         count = iteration.pending[merge.id]
         if count & 1:
             iteration.pending[merge.id] = count - 1
             iteration.slots[merge.start] = output, merge.function[slot - merge.start]
         return count == 1
 
-    def _give_dead(self, item: NodeItem, edges: Sequence[Edge], iteration: Iteration) -> None:
-        """Give a dead output of a node to its consumers. At once, an Exit notes it, and a NextIteration forgets it."""
-        dead, pending = iteration.dead, iteration.pending
+    def _give_dead(self, item: NodeItem, edges: Sequence[Edge], iteration: Iteration) -> int:
+        """Give a dead output of a node to its consumers; how many are ready now.
+
+        At once, an Exit notes it, and a NextIteration forgets it.
+        """
+        dead, pending, found = iteration.dead, iteration.pending, 0
         for slot, number, consumer in edges:
+            if consumer.kind == _EXIT and pending[number] == 1:  # of most turns, so no further note
+                pending[number] = 0
+                if iteration.number == iteration.frame.last:
+                    iteration.frame.dead_exits.append(consumer)
+                continue
             dead[number] = dead.get(number, 0) + 1
             kind = consumer.kind
             if kind == _MERGE:
@@ -345,12 +361,14 @@ class StepFrames:
                 iteration.slots[slot] = DEAD
                 count = pending[number] = pending[number] - 1
                 is_ready = not count
-            if not is_ready or kind == _NEXT_ITERATION:
+            if not is_ready or kind in (_NEXT_ITERATION, _TURN):
                 continue
             if kind != _EXIT:
+                found += 1
                 self.ready.append((consumer, iteration))
             elif iteration.number == iteration.frame.last:
                 iteration.frame.dead_exits.append(consumer)
+        return found
 
     def _enter(self, item: NodeItem, value: Any, iteration: Iteration) -> None:
         info = item.enters

@@ -34,6 +34,9 @@ from opkernel.runtime.plan.keys import (
 )
 from opkernel.runtime.program.request import ExecutorArgs
 
+_TAKE_AT_ONCE = {Kind.MERGE, Kind.TURN}
+"""Consumers that take a value in a way of their own."""
+
 
 class _Border:
     """An operation that stands for the feeds or fetches of the caller."""
@@ -80,6 +83,8 @@ class GraphView:
                 self._item_of[op.name] = item
                 bind_node(item, args.kernels, args.library, args.watcher, required)
         items = [*dict.fromkeys(self._item_of.values())]
+        if in_parts and args.watcher is None:
+            self._pass_turns(items)
         self.root.source = self._border("the feeds")
         self.root.sink = self._border("the fetches", fetches)
         self.root.sink.kind = Kind.RETURN.value
@@ -112,6 +117,15 @@ class GraphView:
             source.passed.append(op)
             self._item_of[op.name] = source
         self._passed[op.name, 0] = self._resolved(op.inputs[0])
+
+    def _pass_turns(self, items: Sequence[NodeItem]) -> None:
+        """Have a NextIteration not run where it waits only for one value of its iteration."""
+        for item in items:
+            if item.kind == Kind.NEXT_ITERATION and not item.refs and not self._controls(item):
+                source = self._item_of.get(self._resolved(item.op.inputs[0])[0])
+                is_fed = self._needs.is_fed(item.op.inputs[0])
+                if source is not None and source.kind != Kind.ENTER and not is_fed:
+                    item.kind = Kind.TURN.value
 
     def _resolved(self, tensor: Tensor) -> Key:
         """The tensor that stands for a tensor."""
@@ -166,6 +180,8 @@ class GraphView:
             item.edges = tuple(tuple(outputs[key]) for key in item.outputs)
             item.controls = tuple(controls[item.name])
             self._finish(item)
+            if item.kind == Kind.TURN:
+                item.pending = 0  # it never becomes ready
         for frame in self.frames.values():
             frame.pending = [item.pending for item in frame.items]
 
@@ -180,7 +196,8 @@ class GraphView:
 
     def _finish(self, item: NodeItem) -> None:
         consumers = [edge[2].kind for to in (*item.edges, item.controls) for edge in to]
-        item.is_simple = item.kind < Kind.SWITCH and Kind.MERGE not in consumers
+        is_alive = item.attempt is not None or (item.kind < Kind.SWITCH and not item.may_die)
+        item.is_simple = is_alive and _TAKE_AT_ONCE.isdisjoint(consumers)
         if item.kind == Kind.EXIT:
             item.frame.exits += 1
         if item.kind == Kind.ENTER:

@@ -42,9 +42,8 @@ class Kind(IntEnum):
     KERNEL = 12  # a synchronous kernel that wants to know where in the loops it is
     ASYNC = 13  # function(ctx, done) starts it
     RETURN = 14  # the end of a function
-    SUSPENDED = (
-        15  # function(step, inputs) is a generator that yields the kernels that have to wait
-    )
+    SUSPENDED = 15  # function(step, inputs) is a generator that yields kernels that have to wait
+    TURN = 16  # a NextIteration that need not run: its input goes to the next iteration at once
 
 
 Edge = tuple[int, int, "NodeItem"]
@@ -75,6 +74,7 @@ class NodeItem:
         edges: For each output where it goes.
         controls: The consumers that wait for it, as edges without a slot.
         is_simple: Its outputs are alive and go to its own iteration, to nodes that want them all.
+        may_die: Some of its outputs may be dead though it is alive.
         is_transfer: It runs though an input is dead.
         is_constant: Its value is that of all iterations (Enter).
         params: What the contexts of its kernel tell.
@@ -102,6 +102,7 @@ class NodeItem:
     edges: Sequence[Sequence[Edge]] = field(default=(), init=False)
     controls: Sequence[Edge] = field(default=(), init=False)
     is_simple: bool = field(default=False, init=False)
+    may_die: bool = field(default=False, init=False)
     is_transfer: bool = field(default=False, init=False)
     is_constant: bool = field(default=False, init=False)
     refs: tuple[int, ...] = field(default=(), init=False)

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from opkernel.errors import CancelledError, DeadlineExceededError, InvalidArgumentError, OpError
 from opkernel.graph import Operation, Tensor
-from opkernel.kernel import Step
+from opkernel.kernel import OpKernelContext, Step
 from opkernel.runtime.dataflow.computing import (
     call,
     check_number,
@@ -42,7 +42,7 @@ from opkernel.runtime.plan.services import DEAD, check_alive
 from opkernel.runtime.program.call_frame import CallStep
 from opkernel.runtime.program.error_report import describe_value, of_network_only, report
 
-_STEP, _CONSTANT = int(Kind.STEP), int(Kind.CONSTANT)  # faster than the members
+_CALL, _STEP, _CONSTANT = map(int, (Kind.CALL, Kind.STEP, Kind.CONSTANT))  # faster than the members
 _MERGE, _SWITCH, _CALLER = int(Kind.MERGE), int(Kind.SWITCH), int(Kind.CALLER)
 _ASYNC, _RETURN = int(Kind.ASYNC), int(Kind.RETURN)
 _SUSPENDED = int(Kind.SUSPENDED)
@@ -128,6 +128,8 @@ class DataflowRun(StepFrames):
             self._elsewhere.start_on_pool(item, iteration, inputs)
             return None
         try:
+            if item.kind == _CALL:
+                return (item.function(*inputs),)
             return call(item, iteration, inputs)
         except Exception as error:
             _raise_at_node(error, item, inputs)
@@ -227,9 +229,12 @@ class DataflowRun(StepFrames):
     ) -> Sequence[Any] | None:
         """The outputs of an asynchronous kernel that need not wait; None: it was started."""
         try:
+            if item.attempt is not None:
+                assert item.kernel is not None
+                ctx = OpKernelContext(item.kernel, inputs, iteration.frame.step, item.params)
+                if item.attempt(ctx):
+                    return ctx.finish()
             ctx = context_of(item, inputs_of(item, inputs), iteration)
-            if item.attempt is not None and item.attempt(ctx):
-                return ctx.finish()
             started = self._elsewhere.start(item, iteration, ctx)
         except Exception as error:
             _raise_at_node(error, item, inputs)
