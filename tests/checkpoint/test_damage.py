@@ -102,6 +102,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "a type that does not exist": {"dtype": 99},
     "a wrong checksum": {"crc32c": 1},
     "strings": {"dtype": 7},
+    "variants": {"dtype": 21},
 }
 
 

@@ -5,9 +5,9 @@ PREFIX.data-00000-of-00001. Data are read with `pread`, and not through mapped m
 while it is read is an error, and not the end of the process. The files are opened together, so that a reader goes
 on with its checkpoint when another one replaces it.
 
-The data of a tensor of strings or variants begin with the strings' lengths, as varints, then come the masked checksum of
-the lengths as numbers of 4 bytes (8 for a string of 4 GiB or more), and the strings. The checksum of the tensor goes over
-the same numbers, their checksum, and the strings.
+The data of a tensor of strings begin with the strings' lengths, as varints, then come the masked checksum of the lengths
+as numbers of 4 bytes (8 for a string of 4 GiB or more), and the strings. The checksum of the tensor goes over the same
+numbers, their checksum, and the strings. `bundle_variants` says how variants stand there.
 
 Source: TensorFlow core/util/tensor_bundle/tensor_bundle.cc.
 """
@@ -17,11 +17,13 @@ from __future__ import annotations
 import os
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
+from opkernel.checkpoint.bundle_variants import read_variants
 from opkernel.checkpoint.checkpoint_reader import (
     CheckpointReader,
     StoredTensor,
@@ -68,6 +70,10 @@ def read_strings(data: bytes, count: int) -> tuple[list[bytes], int]:
         raise DataLossError("the strings have other lengths than the tensor has bytes")
     crc = crc32c(data[position:], crc32c(stored, crc))
     return strings_of_lengths(data, position, lengths), crc
+
+
+_OBJECTS = {DataType.DT_STRING: read_strings, DataType.DT_VARIANT: read_variants}
+"""What reads the tensors whose elements are objects."""
 
 
 def _checksum_of_lengths(lengths: Sequence[int]) -> int:
@@ -215,23 +221,25 @@ class BundleReader(CheckpointReader):
                 f"{self._named(what)}: {dtype.tf_name}{entry.shape} has {count * dtype.size} bytes, "
                 f"and {proto.size} are stored"
             )
-        is_string = dtype is DataType.DT_STRING
-        if is_string:
+        read = _OBJECTS.get(dtype)
+        if read is not None:
             data = np.empty(proto.size, np.uint8)
             self._read(what, proto, data, with_crc=False)
-            return self._strings(what, entry, data.tobytes())
+            return self._objects(what, entry, data.tobytes(), read)
         array: Array = np.empty(tuple(entry.shape), dtype.numpy_dtype)
         self._check(what, proto, self._read(what, proto, array.reshape(-1).view(np.uint8)))
         return array.byteswap(inplace=True) if self._swapped else array
 
-    def _strings(self, what: str, entry: _BundleEntry, data: bytes) -> Array:
+    def _objects(
+        self, what: str, entry: _BundleEntry, data: bytes, read: Callable[..., Any]
+    ) -> Array:
         try:
-            strings, crc = read_strings(data, entry.shape.num_elements())
+            objects, crc = read(data, entry.shape.num_elements())
         except DataLossError as error:
             raise DataLossError(f"{self._named(what)} is damaged: {error.message}") from error
         self._check(what, entry.proto, crc)
-        result = np.empty(len(strings), object)
-        result[:] = strings
+        result = np.empty(len(objects), object)
+        result[:] = objects
         return result.reshape(tuple(entry.shape))
 
     def _check(self, what: str, proto: BundleEntryProto, crc: int) -> None:

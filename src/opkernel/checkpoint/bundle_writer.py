@@ -27,6 +27,7 @@ from opkernel.checkpoint.atomic_files import (
     written_file,
 )
 from opkernel.checkpoint.bundle_reader import BundleReader, data_file, index_file, strings_as_bytes
+from opkernel.checkpoint.bundle_variants import variants_as_bytes
 from opkernel.checkpoint.crc32c import crc32c, mask
 from opkernel.checkpoint.sstable import Table, write_table
 from opkernel.checkpoint.tensor_slice import TensorSlice, slice_key
@@ -86,12 +87,12 @@ class BundleWriter:
 
         Args:
             key: Its key.
-            value: An array; strings as `bytes` objects.
+            value: An array; strings as `bytes` objects, variants as Variants.
             dtype: Its type, where the array leaves that open.
 
         Raises:
             InvalidArgumentError: the key is empty or was added before.
-            UnimplementedError: it holds resources or variants.
+            UnimplementedError: it holds resources.
         """
         self._add(_key(key), key, np.asarray(value), dtype)
 
@@ -109,7 +110,7 @@ class BundleWriter:
             InvalidArgumentError: the key is empty, or the slice was added before.
             InternalError: the tensor has another shape or type in another slice, or the value has
                 not the shape of the slice.
-            UnimplementedError: it holds resources or variants.
+            UnimplementedError: it holds resources.
         """
         array = np.asarray(value)
         tensor_slice.check_holds(array.shape, shape)
@@ -172,6 +173,8 @@ class BundleWriter:
         if dtype is DataType.DT_STRING:
             data, crc = strings_as_bytes(array.ravel().tolist())
             view: Any = data
+        elif dtype is DataType.DT_VARIANT:
+            view, crc = variants_as_bytes(array.ravel().tolist(), name)
         else:
             view = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             crc = crc32c(view)
@@ -201,7 +204,7 @@ def _key(key: str) -> bytes:
 
 def _dtype(name: str, array: Array, dtype: DataType | None) -> DataType:
     found = natural_dtype(array) if dtype is None else dtype
-    if not found.size and found is not DataType.DT_STRING:
+    if found is DataType.DT_RESOURCE:
         raise UnimplementedError(f"{name} is of type {found.tf_name}, which is not saved")
     return found
 

@@ -165,12 +165,12 @@ class CheckpointReader(Closing, abc.ABC):
         """What is stored under a key, if arrays can hold it.
 
         Raises:
-            UnimplementedError: it is of resources or variants, or of a shape that NumPy cannot have.
+            UnimplementedError: it is of resources, or of a shape that NumPy cannot have.
         """
         entry = self._stored(key)
         if not _is_shape_of_array(tuple(entry.shape), entry.dtype.size):
             raise UnimplementedError(f"{self._named(key)} has shape {entry.shape}: no array has")
-        if not entry.dtype.size and entry.dtype is not DataType.DT_STRING:
+        if entry.dtype is DataType.DT_RESOURCE:
             raise UnimplementedError(f"{self._named(key)} is of type {entry.dtype.tf_name}")
         return entry
 
