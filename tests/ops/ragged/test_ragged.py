@@ -235,6 +235,43 @@ def scalars(*values: float) -> Any:
     )
 
 
+def taken_out(variants: Any, output_ragged_rank: int, input_ragged_rank: int = -1) -> Any:
+    splits, values = raw_ops.RaggedTensorFromVariant(
+        encoded_ragged=variants,
+        input_ragged_rank=input_ragged_rank,
+        output_ragged_rank=output_ragged_rank,
+        Tvalues="float32",
+        Tsplits="int64",
+    )
+    return [one.tolist() for one in splits], values.tolist()
+
+
+@pytest.mark.parametrize("input_ragged_rank", [-1, 0])
+def test_variants_without_rows_are_stacked(input_ragged_rank: int) -> None:
+    """The values are TensorFlow's: batches of batches become one dimension."""
+    numbers = scalars(1, 2)
+    twice = raw_ops.Pack(values=[numbers, numbers])
+    assert taken_out(numbers, 0, input_ragged_rank) == ([], [1, 2])
+    assert taken_out(twice, 0, input_ragged_rank) == ([], [1, 2, 1, 2])
+    assert taken_out(numbers[:0], 0, input_ragged_rank) == ([], [])
+    rows = raw_ops.RaggedTensorToVariant(
+        rt_nested_splits=[], rt_dense_values=np.ones((2, 2), np.float32), batched_input=True
+    )
+    assert taken_out(rows, 0, input_ragged_rank) == ([], [[1, 1], [1, 1]])
+
+
+def test_variants_of_other_shapes_are_no_rows() -> None:
+    uneven = raw_ops.RaggedTensorToVariant(
+        rt_nested_splits=[SPLITS], rt_dense_values=VALUES, batched_input=True
+    )
+    with pytest.raises(InvalidArgumentError, match="compatible shapes"):
+        taken_out(uneven, 0)
+    with pytest.raises(InvalidArgumentError, match="scalar element"):
+        taken_out(scalars(1, 2), 1)
+    with pytest.raises(InvalidArgumentError, match="must be >= 0"):
+        taken_out(raw_ops.Pack(values=[scalars(1)] * 2), 1)
+
+
 @pytest.mark.parametrize("splits", [[0], [0, 1, 2, 3], [0, 2, 3, 3]])
 def test_a_gradient_of_rows_that_are_scalars_has_the_scalars(splits: list[int]) -> None:
     found = raw_ops.RaggedTensorToVariantGradient(

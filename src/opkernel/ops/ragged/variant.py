@@ -224,20 +224,7 @@ def ragged_tensor_from_variant(
     Tvalues: DataType,
     Tsplits: DataType,
 ) -> tuple[list[Any], Any]:
-    inner_rank = input_ragged_rank
-    if inner_rank == -1:
-        inner_rank = output_ragged_rank - encoded.ndim
-        if inner_rank < 0:
-            raise InvalidArgumentError(
-                f"Inferred input_ragged_rank (output_ragged_rank - encoded_variant.dims()) must be "
-                f">= 0, found output_ragged_rank: {output_ragged_rank}, encoded_variant.dims(): "
-                f"{encoded.ndim}, inferred input_ragged_rank: {inner_rank}"
-            )
-    if inner_rank + encoded.ndim != output_ragged_rank:
-        raise InvalidArgumentError(
-            "output_ragged_rank must be equal to input_ragged_rank + encoded_ragged.dims(): "
-            f"{output_ragged_rank} is not {inner_rank} + {encoded.ndim}"
-        )
+    inner_rank = _inner_rank(encoded.ndim, input_ragged_rank, output_ragged_rank)
     parts = [_part(one, inner_rank, Tvalues, Tsplits) for one in in_time(encoded.reshape(-1))]
     if encoded.ndim == 0:
         splits, values = parts[0].nested_splits, parts[0].values
@@ -245,7 +232,45 @@ def ragged_tensor_from_variant(
             check_allocation(level.shape, Tsplits)
         check_allocation(values.shape, Tvalues)
         return [level.copy() for level in splits], values.copy()
+    if not output_ragged_rank:
+        return [], _in_one_tensor([part.values for part in parts], Tvalues)
     return _stacked(parts, encoded.shape, inner_rank, Tvalues, Tsplits)
+
+
+def _inner_rank(dims: int, input_ragged_rank: int, output_ragged_rank: int) -> int:
+    """How many levels of rows each variant has; none where there are to be none."""
+    inner = output_ragged_rank - dims if input_ragged_rank == -1 else input_ragged_rank
+    if output_ragged_rank == 0:
+        return max(inner, 0)
+    if inner < 0:
+        raise InvalidArgumentError(
+            f"Inferred input_ragged_rank (output_ragged_rank - encoded_variant.dims()) must be "
+            f">= 0, found output_ragged_rank: {output_ragged_rank}, encoded_variant.dims(): "
+            f"{dims}, inferred input_ragged_rank: {inner}"
+        )
+    if inner + dims != output_ragged_rank:
+        raise InvalidArgumentError(
+            "output_ragged_rank must be equal to input_ragged_rank + encoded_ragged.dims(): "
+            f"{output_ragged_rank} is not {inner} + {dims}"
+        )
+    return inner
+
+
+def _in_one_tensor(values: Sequence[Any], dtype: DataType) -> Any:
+    """Tensors of one shape as the rows of one."""
+    if not values:
+        return np.zeros(0, dtype.numpy_dtype)
+    _check_alike([one.shape for one in values])
+    check_allocation((len(values), *values[0].shape), dtype)
+    return np.stack(values)
+
+
+def _check_alike(shapes: Sequence[tuple[int, ...]]) -> None:
+    if len(set(shapes)) > 1:
+        raise InvalidArgumentError(
+            "All flat_values must have compatible shapes: "
+            + " and ".join(sorted({str(TensorShape(one)) for one in shapes}))
+        )
 
 
 def _part(element: object, ragged_rank: int, values: DataType, splits: DataType) -> RaggedVariant:
@@ -282,14 +307,12 @@ def _stacked(
     for k in range(ragged_rank):
         lengths = [np.diff(part.nested_splits[k]) for part in in_time(parts)]
         outer.append(lengths_to_splits(concatenated([np.zeros(0, np.int64), *lengths]), splits))
-    flat = [part.values if part.values.ndim else part.values.reshape(1) for part in in_time(parts)]
+    flat = [part.values for part in in_time(parts)]
     if not flat:
         return outer, np.zeros(0, values.numpy_dtype)
-    if len({one.shape[1:] for one in flat}) > 1:
-        raise InvalidArgumentError(
-            "All flat_values must have compatible shapes: "
-            + " and ".join(sorted({str(TensorShape(one.shape)) for one in flat}))
-        )
+    if any(one.ndim == 0 for one in flat):
+        raise InvalidArgumentError("Ragged values must have rank >= 1; encoded scalar element")
+    _check_alike([one.shape[1:] for one in flat])
     check_allocation((sum(map(len, flat)), *flat[0].shape[1:]), values)
     return outer, concatenated(flat)
 
