@@ -237,7 +237,7 @@ def campaigns() -> bool:
     judge.install(*_requirement_files("requirements-tensorflow.lock"), name="tensorflow")
     attack = ["-m", "tools.campaigns", "--seconds", "40", "--cases", "4000"]
     done = _stage("campaigns", environment, attack)
-    for name in ("tensorflow", "pipelines_tensorflow"):
+    for name in ("tensorflow", "pipelines_tensorflow", "composite_pipelines_tensorflow"):
         done = _stage(f"campaign {name}", judge, [*attack, name]) and done
     return done
 

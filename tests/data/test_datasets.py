@@ -174,7 +174,7 @@ def test_an_error_belongs_to_its_element():
         (lambda: Dataset.range(3).shard(2, 2), errors.InvalidArgumentError, "between 0 and 1"),
         (lambda: Dataset.range(3).shuffle(0), errors.InvalidArgumentError, "buffer_size must be"),
         (lambda: Dataset.range(3).window(2, 0), errors.InvalidArgumentError, "Window shift must"),
-        (lambda: Dataset.from_tensor_slices(1), errors.InvalidArgumentError, "rank of at least 1"),
+        (lambda: Dataset.from_tensor_slices(1), ValueError, "rank of at least 1"),
         (
             lambda: Dataset.from_tensor_slices(([1], [1, 2])),
             errors.InvalidArgumentError,

@@ -212,11 +212,11 @@ def test_the_sizes_of_batches_are_a_list() -> None:
             "scan_func gives the next state and a result",
         ),
         (lambda: Dataset.range(3).map(lambda x: None), TypeError, "None is given"),
-        (lambda: Dataset.range(3).window(2).padded_batch(2), TypeError, "datasets of datasets"),
+        (lambda: Dataset.range(3).window(2).padded_batch(2), TypeError, "pads tensors"),
         (
             lambda: Dataset.from_generator(list, output_signature=5),
             TypeError,
-            "has TensorSpecs, not 5",
+            "has specs of tensors, not 5",
         ),
         (
             lambda: Dataset.from_generator(list, ("int32", "int32"), ([],)),

@@ -12,7 +12,7 @@ from opkernel.data import (
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
-    RaggedTensorValue,
+    RaggedTensorSpec,
     RowLengths,
     RowLimits,
     RowSplits,
@@ -111,8 +111,9 @@ def test_ragged_features(partitions: list[Any], expected: Any, dtype: Any) -> No
         parse_example_dataset({"q": feature})
     )
     spec = dataset.element_spec["q"]
-    assert isinstance(spec, RaggedTensorValue)
-    assert spec.row_splits == opkernel.TensorSpec([None], dtype)
+    assert isinstance(spec, RaggedTensorSpec)
+    levels = 1 + sum(not isinstance(one, UniformRowLength) for one in partitions)
+    assert (spec.ragged_rank, spec.row_splits_dtype) == (levels, dtype)
 
 
 def test_partitions_have_to_fit_the_values() -> None:

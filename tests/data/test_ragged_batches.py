@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import opkernel
-from opkernel.data import Dataset, RaggedTensorValue
+from opkernel.data import Dataset, RaggedTensorSpec
 
 SOURCE = Dataset.range(5).map(lambda x: opkernel.fill([x], x))
 
 
 def rows(value: Any) -> Any:
     """A batch as nested lists."""
-    if not isinstance(value, RaggedTensorValue):
+    if not isinstance(value, opkernel.ragged.RaggedTensor):
         return value.tolist()
     values, splits = rows(value.values), value.row_splits.tolist()
     return [values[start:end] for start, end in itertools.pairwise(splits)]
@@ -23,9 +23,7 @@ def rows(value: Any) -> Any:
 def test_vectors() -> None:
     batches = SOURCE.ragged_batch(2)
     assert [rows(one) for one in batches] == [[[], [1]], [[2, 2], [3, 3, 3]], [[4, 4, 4, 4]]]
-    assert batches.element_spec == RaggedTensorValue(
-        opkernel.TensorSpec([None], opkernel.int64), opkernel.TensorSpec([None], opkernel.int64)
-    )
+    assert batches.element_spec == RaggedTensorSpec([None, None], opkernel.int64)
 
 
 def test_splits_of_a_type_and_whole_batches() -> None:

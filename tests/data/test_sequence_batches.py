@@ -7,7 +7,7 @@ import pytest
 
 import opkernel
 from opkernel import errors
-from opkernel.data import Dataset, SparseTensorValue
+from opkernel.data import Dataset, SparseTensorSpec
 
 SEQUENCES = [
     *([0], [1, 2, 3, 4], [5, 6, 7], [7, 8, 9, 10, 11], [13, 14, 15, 16, 19, 20], [21, 22]),
@@ -109,12 +109,9 @@ SECOND = ([[0, 0], [0, 1], [0, 2]], [3, 3, 3])
 def test_sparse_batches(row_shape: Any, expected: Any) -> None:
     batches = ROWS.sparse_batch(2, row_shape)
     assert [tuple(part.tolist() for part in batch) for batch in batches] == expected
-    assert isinstance(next(iter(batches)), SparseTensorValue)
-    assert batches.element_spec == SparseTensorValue(
-        opkernel.TensorSpec([None, 2], opkernel.int64),
-        opkernel.TensorSpec([None], opkernel.int64),
-        opkernel.TensorSpec([2], opkernel.int64),
-    )
+    assert isinstance(next(iter(batches)), opkernel.sparse.SparseTensor)
+    size = None if row_shape == [-1] else row_shape[0]
+    assert batches.element_spec == SparseTensorSpec([None, size], opkernel.int64)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ CAMPAIGNS = {
     "tensorflow": "calls of ops give what TensorFlow gives (needs TensorFlow)",
     "decoding_tensorflow": "damaged images, examples and other files decode as in TensorFlow (needs TensorFlow)",
     "pipelines_tensorflow": "drawn pipelines give what TensorFlow's give (needs TensorFlow)",
+    "composite_pipelines_tensorflow": "and so do those over ragged and sparse elements (needs TensorFlow)",
 }
 
 

@@ -1,5 +1,6 @@
-from opkernel.data.composite_values import RaggedTensorValue as RaggedTensorValue
-from opkernel.data.composite_values import SparseTensorValue as SparseTensorValue
+from opkernel.data.component_specs import DatasetSpec as DatasetSpec
+from opkernel.data.component_specs import RaggedTensorSpec as RaggedTensorSpec
+from opkernel.data.component_specs import SparseTensorSpec as SparseTensorSpec
 from opkernel.data.dataset import Dataset as Dataset
 from opkernel.data.example_features import FixedLenFeature as FixedLenFeature
 from opkernel.data.example_features import FixedLenSequenceFeature as FixedLenSequenceFeature
@@ -21,7 +22,6 @@ from opkernel.data.parsed_examples import parse_example_dataset as parse_example
 from opkernel.data.record_files import FixedLengthRecordDataset as FixedLengthRecordDataset
 from opkernel.data.record_files import TextLineDataset as TextLineDataset
 from opkernel.data.record_files import TFRecordDataset as TFRecordDataset
-from opkernel.data.structure import DatasetSpec as DatasetSpec
 from opkernel.data.tables import CsvDataset as CsvDataset
 from opkernel.data.tables import SqlDataset as SqlDataset
 from opkernel.data.transformations import AUTOTUNE as AUTOTUNE

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from opkernel import raw_ops
-from opkernel.data.structure import DatasetSpec, flag_of, flat_specs
+from opkernel.data.structure import flag_of, flat_specs
 from opkernel.endpoints.tensors import cast_to, convert, dtype_of, static_value
-from opkernel.graph import Tensor
+from opkernel.graph import Tensor, TensorSpec
 from opkernel.graph.tracing.nested_structure import flatten_up_to
 from opkernel.types import DataType, PartialTensorShape
 
@@ -22,11 +22,19 @@ def rows_of(batch_size: Any, drop_remainder: Any) -> PartialTensorShape:
     return PartialTensorShape([size])
 
 
-def without_rows(shape: PartialTensorShape) -> PartialTensorShape:
-    """The shape of a row; ValueError for the shape of a scalar."""
-    if shape.rank == 0:
-        raise ValueError("Cannot unbatch elements that are scalars")
-    return shape[1:]
+def rows_in_turn(spec: Any, batch_sizes: Any, drop_remainder: Any) -> PartialTensorShape:
+    """The shape [rows] of the batches that batches of a spec become; it is [?] where they may have different sizes."""
+    sizes = static_value(batch_sizes)
+    known = set() if sizes is None else set(sizes.ravel().tolist())
+    if len(known) != 1:
+        return PartialTensorShape([None])
+    (size,) = known
+    if not static_value(flag_of(drop_remainder)):
+        given = {row[0] for one in flat_specs(spec) if (row := one.shape).rank is not None}
+        before = {rows for rows in given if rows is not None}
+        if len(before) != 1 or size < 1 or before.pop() % size:
+            return PartialTensorShape([None])
+    return PartialTensorShape([size])
 
 
 def shapes_to_pad_to(spec: Any, given: Any) -> Sequence[Sequence[Any]]:
@@ -34,10 +42,13 @@ def shapes_to_pad_to(spec: Any, given: Any) -> Sequence[Sequence[Any]]:
 
     Raises:
         ValueError: the rank of one is not known.
-        TypeError: a component is a dataset.
+        TypeError: a component is no tensor.
     """
-    if any(isinstance(one, DatasetSpec) for one in flat_specs(spec)):
-        raise TypeError("padded_batch does not pad datasets of datasets")
+    for one in flat_specs(spec):
+        if not isinstance(one, TensorSpec):
+            raise TypeError(
+                f"`padded_batch` pads tensors, and a component of the elements is {one}"
+            )
     if given is None:
         shapes: list[Any] = [one.shape for one in flat_specs(spec)]
     else:

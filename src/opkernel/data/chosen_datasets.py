@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from opkernel import raw_ops
+from opkernel.data.batches import Batches
 from opkernel.data.structure import covering, is_dataset, types_of
 from opkernel.data.structured_function import call_op
-from opkernel.data.transformations import Transformations
 from opkernel.endpoints import array, math
 from opkernel.endpoints.tensors import convert, dtype_of, static_shape
 from opkernel.graph import Tensor
@@ -19,7 +19,7 @@ from opkernel.messages import short_repr
 from opkernel.types import DataType
 
 
-class ChosenDatasets(Transformations):
+class ChosenDatasets(Batches):
     """The methods."""
 
     @classmethod

@@ -1,64 +1,51 @@
-"""Values of several tensors: sparse and ragged ones, and which stages of a pipeline take them.
+"""Components of several tensors: ragged and sparse tensors.
+
+Elements have them as RaggedTensor and SparseTensor, in graphs and outside.
 
 Source: TensorFlow python/framework/sparse_tensor.py, python/ops/ragged/ragged_tensor_value.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from opkernel.errors import UnimplementedError
+from opkernel.endpoints.ragged.tensor import RaggedTensor
+from opkernel.endpoints.sparse.tensor import SparseTensor
+from opkernel.endpoints.tensors import convert, like
+from opkernel.types import DataType
 
 
-class SparseTensorValue(NamedTuple):
-    """A sparse tensor.
+def is_composite(value: Any) -> bool:
+    """Whether a value is a ragged or sparse tensor.
 
-    Attributes:
-        indices: int64 [values, rank]: where the values are, in order.
-        values: [values]: the values.
-        dense_shape: int64 [rank]: the shape.
+    The fields tell it, so that the named tuples of other libraries are found, too.
     """
-
-    indices: Any
-    values: Any
-    dense_shape: Any
+    return getattr(value, "_fields", None) in (RaggedTensor._fields, SparseTensor._fields)
 
 
-class RaggedTensorValue(NamedTuple):
-    """A ragged tensor: rows of different lengths.
-
-    Attributes:
-        values: The rows one after the other: a tensor, or a RaggedTensorValue where they have rows themselves.
-        row_splits: int32 or int64 [rows + 1]: where each row begins, and where the last one ends.
-    """
-
-    values: Any
-    row_splits: Any
-
-
-_COMPOSITES = (SparseTensorValue._fields, RaggedTensorValue._fields)
-
-
-def whole(stage: str, element: Any) -> Any:
-    """An element for a stage that cuts or joins tensors by their rows: none of its values has several tensors.
-
-    Such a value has other rows than its tensors. The fields tell what it is, so that a SparseTensor or RaggedTensor and
-    the values of other libraries are found, too.
-
-    Args:
-        stage: The method of datasets.
-        element: The element, or its spec.
+def composite_of(value: Any) -> RaggedTensor | SparseTensor:
+    """A ragged or sparse tensor whose parts are tensors or arrays.
 
     Raises:
-        UnimplementedError: a component is sparse or ragged.
+        InvalidArgumentError: a part makes no tensor.
     """
-    if getattr(element, "_fields", None) in _COMPOSITES:
-        raise UnimplementedError(
-            f"`{stage}` takes no elements with a {type(element).__name__}: it cuts or joins tensors by rows"
+    if value._fields == SparseTensor._fields:
+        indices, sizes = (
+            like(one, DataType.DT_INT64) for one in (value.indices, value.dense_shape)
         )
-    parts = element.values() if isinstance(element, Mapping) else element
-    if isinstance(element, Mapping | tuple):
-        for part in parts:
-            whole(stage, part)
-    return element
+        return SparseTensor(indices, convert(value.values), sizes)
+    inner = composite_of(value.values) if is_composite(value.values) else convert(value.values)
+    return RaggedTensor(inner, like(value.row_splits, DataType.DT_INT64))
+
+
+def map_components(function: Callable[[Any], Any], value: Any) -> Any:
+    """A value with the results of a function for each component; a list is one component."""
+    if is_composite(value):
+        return function(value)
+    if isinstance(value, tuple):
+        parts = [map_components(function, part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, Mapping):
+        return {key: map_components(function, part) for key, part in value.items()}
+    return function(value)

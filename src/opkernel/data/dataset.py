@@ -10,7 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from opkernel.data.composite_values import whole
+from opkernel.data.component_specs import (
+    RaggedTensorSpec,
+    SparseTensorSpec,
+    encoded_rows,
+    row_of,
+)
 from opkernel.data.iteration import DatasetIterator, iterator_in_graph
 from opkernel.data.options import WithOptions
 from opkernel.data.python_generator import PythonGeneratorDataset
@@ -28,14 +33,13 @@ from opkernel.data.structure import (
     spec_of_value,
     tensors_of,
     types_of,
-    with_shapes,
 )
 from opkernel.data.structured_function import call_op, graph_of
 from opkernel.endpoints.global_seed import seeds_of
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Tensor, TensorSpec
 from opkernel.graph.core.default_graph import innermost_default
-from opkernel.graph.tracing.nested_structure import flatten, packer
+from opkernel.graph.tracing.nested_structure import flatten, map_structure, packer
 from opkernel.messages import short_repr
 from opkernel.ops.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, dataset_of
 from opkernel.types import DataType, PartialTensorShape, as_dtype, object_scalar
@@ -99,19 +103,21 @@ class Dataset(Resampling, SequenceBatches, RaggedBatches, WithOptions, SavedElem
         """A dataset with one element."""
         element = normalized(tensors)
         spec = spec_of_value(element)
-        return cls._made("TensorDataset", spec, components=tensors_of(element))
+        return cls._made("TensorDataset", spec, components=tensors_of(element, spec))
 
     @classmethod
     def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Dataset:
         """A dataset whose elements are the rows of tensors.
 
         Raises:
-            InvalidArgumentError: a tensor is a scalar, or they have different numbers of rows.
-            UnimplementedError: a component is sparse or ragged.
+            ValueError: a tensor is a scalar.
+            InvalidArgumentError: they have different numbers of rows, or a sparse tensor has the rank 1.
         """
-        element = normalized(whole("from_tensor_slices", tensors))
-        spec = with_shapes(spec_of_value(element), lambda shape: shape[1:])
-        return cls._made("TensorSliceDataset", spec, components=tensors_of(element))
+        element = normalized(tensors)
+        whole = spec_of_value(element)
+        components = tensors_of(element, whole, encoded_rows)
+        spec = map_structure(row_of, whole)
+        return cls._made("TensorSliceDataset", spec, components=components)
 
     @classmethod
     def range(
@@ -195,8 +201,8 @@ class Dataset(Resampling, SequenceBatches, RaggedBatches, WithOptions, SavedElem
             specs = [TensorSpec(s, as_dtype(t)) for s, t in zip(shapes, types, strict=True)]
             spec = packer(output_types)(specs)
         for one in flatten(spec):
-            if not isinstance(one, TensorSpec):
-                raise TypeError(f"`output_signature` has TensorSpecs, not {short_repr(one)}")
+            if not isinstance(one, TensorSpec | SparseTensorSpec | RaggedTensorSpec):
+                raise TypeError(f"`output_signature` has specs of tensors, not {short_repr(one)}")
         return Dataset(PythonGeneratorDataset(generator, tuple(args or ()), spec), spec)
 
     @classmethod
@@ -307,7 +313,7 @@ class Dataset(Resampling, SequenceBatches, RaggedBatches, WithOptions, SavedElem
             "ReduceDataset",
             {"f": function},
             input_dataset=self.variant_tensor,
-            initial_state=tensors_of(state),
+            initial_state=tensors_of(state, spec),
             other_arguments=function.captured(graph_of(self.variant_tensor)),
             spec=spec,
         )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opkernel import raw_ops
-from opkernel.data.composite_values import RaggedTensorValue, SparseTensorValue
+from opkernel.data.component_specs import RaggedTensorSpec, SparseTensorSpec
 from opkernel.data.dataset import Dataset
 from opkernel.data.example_features import (
     Feature,
@@ -30,6 +30,8 @@ from opkernel.data.example_features import (
 )
 from opkernel.data.structured_function import call_op
 from opkernel.endpoints import array, math
+from opkernel.endpoints.ragged.tensor import RaggedTensor
+from opkernel.endpoints.sparse.tensor import SparseTensor
 from opkernel.graph import TensorSpec
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.types import DataType, PartialTensorShape
@@ -46,8 +48,8 @@ def parse_example_dataset(
             parse_example_dataset({"label": FixedLenFeature([], opkernel.int64), "words": VarLenFeature(opkernel.string)})
         )
 
-    A FixedLenFeature or FixedLenSequenceFeature becomes a tensor, a VarLenFeature or SparseFeature a SparseTensorValue, and a
-    RaggedFeature a RaggedTensorValue. The first dimension of each counts the examples.
+    A FixedLenFeature or FixedLenSequenceFeature becomes a tensor, a VarLenFeature or SparseFeature a SparseTensor, and a
+    RaggedFeature a RaggedTensor. The first dimension of each counts the examples.
 
     Args:
         features: The features, by key.
@@ -65,15 +67,15 @@ def parse_example_dataset(
 
     def apply(dataset: Dataset) -> Dataset:
         parsed = _parsed(dataset, wanted, num_parallel_calls, policy)
-        if not wanted.sparse and not wanted.ragged:
+        if not any(isinstance(one, SparseFeature | RaggedFeature) for one in features.values()):
             return parsed
-        return parsed.map(lambda found: _composites(features, _tensors(found, wanted)))
+        return parsed.map(lambda found: _composites(features, found))
 
     return apply
 
 
 def _parsed(dataset: Dataset, wanted: ParsedFeatures, calls: int, policy: str) -> Dataset:
-    """The dataset of what the op gives: variants for sparse and ragged features."""
+    """The dataset of what the op gives."""
     given, vector = dataset.element_spec, PartialTensorShape([None])
     if (
         not isinstance(given, TensorSpec)
@@ -82,8 +84,12 @@ def _parsed(dataset: Dataset, wanted: ParsedFeatures, calls: int, policy: str) -
     ):
         raise TypeError(f"The dataset must have vectors of strings as elements, not {given}")
     batch = given.shape.merge_with(vector)
-    spec: dict[str, Any] = {key: TensorSpec([3], DataType.DT_VARIANT) for key in wanted.sparse}
-    spec |= {key: TensorSpec([], DataType.DT_VARIANT) for key in wanted.ragged}
+    rows = batch.concatenate(vector)
+    spec: dict[str, Any] = {
+        key: SparseTensorSpec(rows, dtype) for key, dtype in wanted.sparse.items()
+    }
+    for key, (values, splits) in wanted.ragged.items():
+        spec[key] = RaggedTensorSpec(rows, values, 1, splits)
     for key, (dtype, shape, _) in wanted.dense.items():
         spec[key] = TensorSpec(batch.concatenate(shape), dtype)
     spec = {key: spec[key] for key in sorted(spec)}
@@ -96,24 +102,6 @@ def _parsed(dataset: Dataset, wanted: ParsedFeatures, calls: int, policy: str) -
         **wanted.op_arguments(),
     )
     return Dataset(variant, spec)
-
-
-def _tensors(found: Mapping[str, Any], wanted: ParsedFeatures) -> dict[str, Any]:
-    """The parsed features, with the tensors in variants."""
-    tensors = dict(found)
-    for key, dtype in wanted.sparse.items():
-        parts = raw_ops.DeserializeSparse(serialized_sparse=found[key], dtype=dtype)
-        tensors[key] = SparseTensorValue(*parts)
-    for key, (dtype, splits_dtype) in wanted.ragged.items():
-        (splits,), values = raw_ops.RaggedTensorFromVariant(
-            encoded_ragged=found[key],
-            input_ragged_rank=1,
-            output_ragged_rank=1,
-            Tvalues=dtype,
-            Tsplits=splits_dtype,
-        )
-        tensors[key] = RaggedTensorValue(array.reshape(values, [-1]), splits)
-    return tensors
 
 
 def _composites(features: Mapping[str, Feature], tensors: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +117,7 @@ def _composites(features: Mapping[str, Feature], tensors: Mapping[str, Any]) -> 
     return {key: made[key] for key in sorted(features)}
 
 
-def _merged(feature: SparseFeature, tensors: Mapping[str, Any]) -> SparseTensorValue:
+def _merged(feature: SparseFeature, tensors: Mapping[str, Any]) -> SparseTensor:
     """The values of one sparse feature at the indices that others hold."""
     keys = index_keys(feature)
     sizes = [feature.size] if isinstance(feature.index_key, str) else [*feature.size]
@@ -144,12 +132,12 @@ def _merged(feature: SparseFeature, tensors: Mapping[str, Any]) -> SparseTensorV
         indices, values = raw_ops.SparseReorder(
             input_indices=indices, input_values=values, input_shape=shape
         )
-    return SparseTensorValue(indices, values, shape)
+    return SparseTensor(indices, values, shape)
 
 
 def _partitioned(
-    rows: RaggedTensorValue, partition: Partition, tensors: Mapping[str, Any]
-) -> RaggedTensorValue:
+    rows: RaggedTensor, partition: Partition, tensors: Mapping[str, Any]
+) -> RaggedTensor:
     """Ragged rows, one for each example, whose values are split to rows by a partition."""
     if isinstance(partition, UniformRowLength):
         return _in_equal_rows(rows, partition.length)
@@ -175,11 +163,11 @@ def _partitioned(
     return _ragged(_ragged(rows.values, splits), outer)
 
 
-def _in_equal_rows(rows: RaggedTensorValue, length: int) -> RaggedTensorValue:
+def _in_equal_rows(rows: RaggedTensor, length: int) -> RaggedTensor:
     """Rows whose values are split to rows of one length: a dimension of the values, or a ragged one of ragged values."""
     values, dtype = rows.values, rows.row_splits.dtype
     outer = math.floordiv(rows.row_splits, length)
-    if isinstance(values, RaggedTensorValue):
+    if isinstance(values, RaggedTensor):
         count = math.floordiv(_count(values), length)
         splits = array.cast(array.range(count + 1) * length, dtype)
         return _ragged(_ragged(values, splits), outer)
@@ -198,7 +186,7 @@ def _splits_of_row_ids(ids: Any, owners: Any, outer: Any) -> tuple[Any, Any]:
     return outer, array.concat([none, math.cumsum(lengths)], axis=0)
 
 
-def _ragged(values: Any, splits: Any) -> RaggedTensorValue:
+def _ragged(values: Any, splits: Any) -> RaggedTensor:
     """Rows of values; at run time an InvalidArgumentError where the splits do not fit the values."""
     count = array.cast(_count(values), splits.dtype)
     lengths = splits[1:] - splits[:-1]
@@ -209,7 +197,7 @@ def _ragged(values: Any, splits: Any) -> RaggedTensorValue:
     graph = innermost_default()
     assert graph is not None
     with graph.control_dependencies([check]):
-        return RaggedTensorValue(values, array.identity(splits))
+        return RaggedTensor(values, array.identity(splits))
 
 
 def _owners(splits: Any) -> Any:
@@ -224,6 +212,6 @@ def _range(values: Any) -> Any:
 
 def _count(values: Any) -> Any:
     """The number of rows of a tensor or a ragged tensor."""
-    if isinstance(values, RaggedTensorValue):
+    if isinstance(values, RaggedTensor):
         return _count(values.row_splits) - 1
     return array.shape(values)[0]

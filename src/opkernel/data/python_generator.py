@@ -8,14 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from opkernel.data.structure import flat_specs
+from opkernel.data.component_specs import Spec, encoded, spec_of_component
+from opkernel.data.composite_values import composite_of, is_composite
+from opkernel.data.structure import flat_specs, types_and_shapes, types_of
 from opkernel.errors import InvalidArgumentError, OpError, error_of_function
+from opkernel.graph import TensorSpec
+from opkernel.graph.core.graph import DEFAULT_GRAPHS
 from opkernel.graph.tracing.nested_structure import flatten_up_to
+from opkernel.interrupts import setting
 from opkernel.kernel import Step
 from opkernel.messages import short_repr
 from opkernel.ops.data.dataset import DatasetBase, DatasetIterator, Element
 from opkernel.runtime.program.feeds_and_fetches import string_array
-from opkernel.types import DataType, PartialTensorShape, array_from_python
+from opkernel.types import (
+    DataType,
+    PartialTensorShape,
+    Variant,
+    array_from_python,
+    object_scalar,
+)
 
 
 class _PythonIterator(DatasetIterator):
@@ -53,7 +64,8 @@ class PythonGeneratorDataset(DatasetBase):
 
     def __init__(self, generator: Callable[..., Any], args: tuple[Any, ...], spec: Any) -> None:
         self._specs = flat_specs(spec)
-        super().__init__([one.dtype for one in self._specs], [one.shape for one in self._specs])
+        known = types_and_shapes(spec)
+        super().__init__(known["output_types"], known["output_shapes"])
         self.generator, self.args, self._spec = generator, args, spec
 
     def converted(self, value: Any) -> Element:
@@ -69,16 +81,33 @@ class PythonGeneratorDataset(DatasetBase):
                 f"`generator` yielded an element that did not match the expected structure. The "
                 f"expected structure was {self._spec}, but the yielded element was {short_repr(value)}."
             ) from error
-        element = tuple(
-            _array(part, one.dtype) for part, one in zip(parts, self._specs, strict=True)
+        pairs = zip(parts, self._specs, strict=True)
+        with setting({DEFAULT_GRAPHS: ()}):  # it runs at once, also while a graph is built
+            carriers = [_carrier(part, one) for part, one in pairs]
+        return tuple([object_scalar(c) if isinstance(c, Variant) else c for c in carriers])
+
+
+def _carrier(value: Any, spec: Spec) -> Any:
+    """The tensor that carries a component of a spec."""
+    if not isinstance(spec, TensorSpec) and is_composite(value):
+        return _encoded(value, spec)
+    array = _array(value, spec.dtype)
+    if not spec.shape.is_compatible_with(PartialTensorShape(array.shape)):
+        raise InvalidArgumentError(
+            f"`generator` yielded an element of shape {array.shape} where an element of "
+            f"shape {spec.shape} was expected."
         )
-        for part, one in zip(element, self._specs, strict=True):
-            if not one.shape.is_compatible_with(PartialTensorShape(part.shape)):
-                raise InvalidArgumentError(
-                    f"`generator` yielded an element of shape {part.shape} where an element of "
-                    f"shape {one.shape} was expected."
-                )
-        return element
+    return encoded(spec, array)
+
+
+def _encoded(value: Any, spec: Spec) -> Any:
+    component = composite_of(value)
+    found = spec_of_component(component)
+    if types_of(found) != types_of(spec) or not spec.shape.is_compatible_with(found.shape):
+        raise InvalidArgumentError(
+            f"`generator` yielded an element of {found} where one of {spec} was expected."
+        )
+    return encoded(spec, component)
 
 
 def _array(value: Any, dtype: Any) -> Any:

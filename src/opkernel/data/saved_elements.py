@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 from opkernel.checkpoint.atomic_files import write_whole
-from opkernel.data.structure import DatasetSpec, checked_function, flat_specs, int64_of, path_of
+from opkernel.data.component_specs import DatasetSpec, Spec
+from opkernel.data.structure import checked_function, flat_specs, int64_of, path_of
 from opkernel.data.structured_function import StructuredFunction, call_op, graph_of
 from opkernel.data.transformations import AUTOTUNE, Transformations
 from opkernel.device.opened_files import read_whole
 from opkernel.device.permissions import OWN_CODE
 from opkernel.errors import NotFoundError, UnavailableError
-from opkernel.graph import TensorSpec
 from opkernel.messages import short_repr
 from opkernel.ops.data.loaded_datasets import distributed_metadata
 from opkernel.proto import DecodeError, StructuredValue
@@ -27,7 +27,7 @@ from opkernel.slots import Slot
 class StructureCoder(Protocol):
     """What writes and reads element specs."""
 
-    def decoded(self, value: StructuredValue, depth: int = 0) -> Any:
+    def element_spec(self, value: StructuredValue) -> Any:
         """The spec of a message."""
 
     def encoded(self, value: Any) -> StructuredValue:
@@ -168,8 +168,8 @@ class SavedElements(Transformations):
     ) -> Self:
         spec = _saved_spec(folder) if element_spec is None else element_spec
         for one in flat_specs(spec):
-            if not isinstance(one, TensorSpec | DatasetSpec):
-                raise TypeError(f"`element_spec` has TensorSpecs, not {short_repr(one)}")
+            if not isinstance(one, Spec):
+                raise TypeError(f"`element_spec` has specs of components, not {short_repr(one)}")
         function = _reader(reader_func, spec, cls.make)
         variant = call_op(
             "LoadDataset",
@@ -218,6 +218,6 @@ def _saved_spec(folder: str) -> Any:
     distributed = distributed_metadata(OWN_CODE, folder)
     content = read_whole(OWN_CODE, path) if distributed is None else distributed.element_spec
     try:
-        return _CODER.get().decoded(StructuredValue.FromString(content))
+        return _CODER.get().element_spec(StructuredValue.FromString(content))
     except DecodeError as error:
         raise NotFoundError(f"{path!r} is no element_spec of a saved dataset") from error

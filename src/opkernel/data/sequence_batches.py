@@ -11,15 +11,15 @@ from typing import Any, Self
 import numpy as np
 
 from opkernel import raw_ops
-from opkernel.data.batch_specs import shapes_to_pad_to, size_vector
-from opkernel.data.composite_values import SparseTensorValue
+from opkernel.data.batch_specs import known_sizes, shapes_to_pad_to, size_vector
+from opkernel.data.batches import Batches
+from opkernel.data.component_specs import SparseTensorSpec
 from opkernel.data.structure import (
     checked_function,
     flag_of,
     int64_of,
     number_of,
 )
-from opkernel.data.transformations import Transformations
 from opkernel.endpoints import array, math
 from opkernel.graph import Tensor, TensorSpec
 from opkernel.graph.core.default_graph import innermost_default
@@ -28,7 +28,7 @@ from opkernel.messages import short_repr
 from opkernel.types import DataType
 
 
-class SequenceBatches(Transformations):
+class SequenceBatches(Batches):
     """The methods."""
 
     def bucket_by_sequence_length(
@@ -88,7 +88,7 @@ class SequenceBatches(Transformations):
         )
 
     def sparse_batch(self, batch_size: Any, row_shape: Any, name: str | None = None) -> Self:
-        """Batches of tensors of different shapes as SparseTensorValues: `rows.sparse_batch(4, [None])`.
+        """Batches of tensors of different shapes as sparse tensors: `rows.sparse_batch(4, [None])`.
 
         Args:
             batch_size: How many elements; the last batch may be smaller.
@@ -105,21 +105,12 @@ class SequenceBatches(Transformations):
         if not isinstance(element, TensorSpec):
             raise TypeError(f"sparse_batch takes datasets of single tensors, not of {element}")
         (sizes,) = shapes_to_pad_to(element, row_shape)
-        batches = self._with(
+        return self._with(
             "DenseToSparseBatchDataset",
-            spec=TensorSpec([3], DataType.DT_VARIANT),
+            spec=SparseTensorSpec([None, *known_sizes(sizes)], element.dtype),
             batch_size=int64_of(batch_size),
             row_shape=size_vector(sizes),
         )
-        return batches.map(lambda serialized: _sparse(serialized, element.dtype, len(sizes) + 1))
-
-
-def _sparse(serialized: Any, dtype: DataType, rank: int) -> SparseTensorValue:
-    indices, values, shape = raw_ops.DeserializeSparse(serialized_sparse=serialized, dtype=dtype)
-    indices.set_shape([None, rank])
-    values.set_shape([None])
-    shape.set_shape([rank])
-    return SparseTensorValue(indices, values, shape)
 
 
 def _numbers(given: Any) -> Any:

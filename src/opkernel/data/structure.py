@@ -1,44 +1,35 @@
-"""The structure of elements: tensors and datasets in tuples and dicts, and what is known of each.
+"""The structure of elements: components in tuples and dicts, and what is known of each.
 
 A list is one tensor here, as in TensorFlow. Classes with `__tf_flatten__` are not taken apart.
 
-Source: TensorFlow python/data/util/structure.py, nest.py; DatasetSpec in python/data/ops/dataset_ops.py.
+Source: TensorFlow python/data/util/structure.py, nest.py.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from opkernel.endpoints.tensors import convert, dtype_of
+from opkernel.data.component_specs import (
+    DatasetSpec,
+    Spec,
+    carrier_of,
+    decoder,
+    encoded,
+    spec_of_component,
+)
+from opkernel.data.composite_values import composite_of, is_composite, map_components
+from opkernel.endpoints.tensors import convert
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Tensor, TensorSpec
-from opkernel.graph.tracing.nested_structure import flatten, map_structure, packer
+from opkernel.graph.tracing.nested_structure import flatten, flatten_up_to, map_structure, packer
 from opkernel.messages import short_repr
-from opkernel.records import dataclass
 from opkernel.types import DataType, PartialTensorShape
 
 Pack = Callable[[Sequence[Any]], Any]
-
-
-@dataclass(frozen=True)
-class DatasetSpec:
-    """A component that is a dataset itself.
-
-    Attributes:
-        element_spec: The spec of its elements.
-    """
-
-    element_spec: Any
-
-    dtype = DataType.DT_VARIANT
-    shape = PartialTensorShape([])
-
-
-Spec = TensorSpec | DatasetSpec
 
 
 def flat_specs(spec: Any) -> list[Spec]:
@@ -48,7 +39,7 @@ def flat_specs(spec: Any) -> list[Spec]:
 
 def types_and_shapes(spec: Any) -> dict[str, Any]:
     """The attrs `output_types` and `output_shapes` for elements of a spec."""
-    specs = flat_specs(spec)
+    specs = [carrier_of(one) for one in flat_specs(spec)]
     return {
         "output_types": [one.dtype for one in specs],
         "output_shapes": [one.shape for one in specs],
@@ -56,25 +47,33 @@ def types_and_shapes(spec: Any) -> dict[str, Any]:
 
 
 def types_of(spec: Any) -> Any:
-    """The types of the components of an element, in its structure."""
-    return map_structure(lambda one: one.dtype, spec)
+    """The types of the components of an element, in its structure: equal for specs that `covering` takes."""
+    return map_structure(_type_of_component, spec)
+
+
+def _type_of_component(spec: Spec) -> Any:
+    if isinstance(spec, TensorSpec):
+        return spec.dtype
+    if isinstance(spec, DatasetSpec):
+        return DatasetSpec(types_of(spec.element_spec))
+    return spec.with_shape(PartialTensorShape())
 
 
 def normalized(value: Any) -> Any:
-    """An element with a tensor, array or dataset for each component; lists become tensors.
+    """An element with a tensor, array, dataset, ragged or sparse tensor for each component; lists become tensors.
 
     Raises:
         InvalidArgumentError: a component makes no tensor.
         TypeError: a component is None.
     """
+    return map_components(_normalized_component, value)
+
+
+def _normalized_component(value: Any) -> Any:
     if value is None:
         raise TypeError("An element has a tensor or a dataset where None is given")
-    if isinstance(value, tuple):
-        parts = [normalized(part) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    if isinstance(value, Mapping):
-        pairs = {key: normalized(part) for key, part in value.items()}
-        return pairs if type(value) is dict else map_structure(lambda leaf: leaf, pairs)
+    if is_composite(value):
+        return composite_of(value)
     return value if is_dataset(value) else convert(value)
 
 
@@ -154,44 +153,46 @@ def is_dataset(value: Any) -> bool:
 
 def spec_of_value(value: Any) -> Any:
     """The spec of a normalized element."""
-    return map_structure(_spec_of_component, value)
+    return map_components(
+        lambda one: DatasetSpec(one.element_spec) if is_dataset(one) else spec_of_component(one),
+        value,
+    )
 
 
-def _spec_of_component(value: Any) -> Spec:
-    if is_dataset(value):
-        return DatasetSpec(value.element_spec)
-    shape = value.shape if isinstance(value, Tensor) else PartialTensorShape(value.shape)
-    return TensorSpec(shape, dtype_of(value))
+def tensors_of(value: Any, spec: Any, encode: Callable[[Spec, Any], Any] = encoded) -> list[Any]:
+    """The tensors that carry a normalized element of a spec, by `encoded` or `encoded_rows`.
 
-
-def tensors_of(value: Any) -> list[Any]:
-    """The tensors of a normalized element: of a dataset, its variant tensor."""
-    return [leaf.variant_tensor if is_dataset(leaf) else leaf for leaf in flatten(value)]
+    Raises:
+        ValueError: the element is not nested like the spec.
+    """
+    pairs = zip(flat_specs(spec), flatten_up_to(spec, value), strict=True)
+    return [encode(one, component) for one, component in pairs]
 
 
 def element_packer(spec: Any, make_dataset: Callable[[Any, Any], Any]) -> Pack:
-    """Gives tensors the structure of a spec; `make_dataset` makes a Dataset of a variant tensor and a spec."""
-    pack, specs = packer(spec), flat_specs(spec)
-    nested = [i for i, one in enumerate(specs) if isinstance(one, DatasetSpec)]
-    if not nested:
+    """Gives the element of a spec that tensors carry; `make_dataset` makes a Dataset of a variant tensor and a spec."""
+    pack, decoders = packer(spec), [decoder(one, make_dataset) for one in flat_specs(spec)]
+    carried = [(i, decode) for i, decode in enumerate(decoders) if decode is not None]
+    if not carried:
         return pack
 
-    def pack_datasets(tensors: Sequence[Any]) -> Any:
+    def pack_decoded(tensors: Sequence[Any]) -> Any:
         leaves = list(tensors)
-        for i in nested:
-            leaves[i] = make_dataset(leaves[i], specs[i].element_spec)  # type: ignore[union-attr]  # is a DatasetSpec
+        for i, decode in carried:
+            leaves[i] = decode(leaves[i])
         return pack(leaves)
 
-    return pack_datasets
-
-
-def with_shapes(spec: Any, change: Callable[[PartialTensorShape], PartialTensorShape]) -> Any:
-    """A spec with each shape replaced."""
-    return map_structure(lambda one: TensorSpec(change(one.shape), one.dtype), spec)
+    return pack_decoded
 
 
 def covering(one: Any, other: Any) -> Any:
-    """The spec of what is of one of two specs, which have the same structure and types."""
+    """The spec of what is of one of two specs, which have equal `types_of`."""
     pairs = zip(flat_specs(one), flat_specs(other), strict=True)
-    shapes = iter([a.shape.most_specific_compatible_shape(b.shape) for a, b in pairs])
-    return with_shapes(one, lambda _: next(shapes))
+    return packer(one)([_covering_component(a, b) for a, b in pairs])
+
+
+def _covering_component(one: Spec, other: Any) -> Spec:
+    if isinstance(one, DatasetSpec):
+        return DatasetSpec(covering(one.element_spec, other.element_spec))
+    shape = one.shape.most_specific_compatible_shape(other.shape)
+    return TensorSpec(shape, one.dtype) if isinstance(one, TensorSpec) else one.with_shape(shape)

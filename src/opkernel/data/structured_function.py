@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from opkernel import raw_ops
+from opkernel.data.component_specs import carrier_of
 from opkernel.data.structure import (
     checked_function,
     covering,
@@ -23,7 +24,7 @@ from opkernel.data.structure import (
     types_of,
 )
 from opkernel.device.local_device import eager_device
-from opkernel.graph import FunctionLibraryDefinition, Graph, TensorSpec
+from opkernel.graph import FunctionLibraryDefinition, Graph
 from opkernel.graph.core.default_graph import graph_of_call
 from opkernel.graph.core.tensor import tensors_in
 from opkernel.graph.tracing.func_graph import FuncGraph, function_name
@@ -62,7 +63,7 @@ class StructuredFunction:
         name = getattr(function, "__name__", None) or type(function).__name__
         self.body = FuncGraph(name=f"Dataset_{function_name(name)}", outer_graph=graph, label=name)
         tensors = [
-            self.body.add_input(TensorSpec(one.shape, one.dtype), f"args_{index}")
+            self.body.add_input(carrier_of(one), f"args_{index}")
             for index, one in enumerate(flat_specs(input_spec))
         ]
         self.output_spec: Any = None
@@ -75,7 +76,7 @@ class StructuredFunction:
         returned = function(*arguments) if unpacks else function(arguments)
         value = normalized(tuple(returned) if type(returned) is list else returned)
         self.output_spec = spec_of_value(value)
-        return tensors_of(value)
+        return tensors_of(value, self.output_spec)
 
     def captured(self, graph: Graph | None) -> list[Any]:
         """The values of its further arguments."""

@@ -11,17 +11,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from opkernel.data.batch_specs import (
-    known_sizes,
-    rows_of,
-    shapes_to_pad_to,
-    size_vector,
-    values_to_pad_with,
-    without_rows,
-)
-from opkernel.data.composite_values import whole
+from opkernel.data.component_specs import DatasetSpec
 from opkernel.data.structure import (
-    DatasetSpec,
     checked_function,
     flat_specs,
     int64_of,
@@ -29,7 +20,6 @@ from opkernel.data.structure import (
     path_of,
     spec_of_value,
     tensors_of,
-    with_shapes,
 )
 from opkernel.data.structured_function import (
     StructuredFunction,
@@ -40,7 +30,7 @@ from opkernel.data.structured_function import (
 from opkernel.endpoints.global_seed import seeds_of
 from opkernel.graph import TensorSpec
 from opkernel.graph.tracing.nested_structure import map_structure
-from opkernel.types import DataType, PartialTensorShape
+from opkernel.types import DataType
 
 AUTOTUNE = -1
 
@@ -136,7 +126,7 @@ class Transformations(abc.ABC):
             name: Ignored.
         """
         function = self._function(map_func)
-        op, arguments = _parallel(
+        op, arguments = parallel_op(
             "MapDataset", "ParallelMapDatasetV2", num_parallel_calls, deterministic
         )
         arguments["preserve_cardinality"] = True
@@ -176,7 +166,7 @@ class Transformations(abc.ABC):
             name: Ignored.
         """
         function = self._function(map_func)
-        op, arguments = _parallel(
+        op, arguments = parallel_op(
             "InterleaveDataset", "ParallelInterleaveDatasetV4", num_parallel_calls, deterministic
         )
         if num_parallel_calls is not None:
@@ -199,12 +189,12 @@ class Transformations(abc.ABC):
             TypeError: the function gives something else, or a state of other types.
         """
         state = normalized(initial_state)
-        function, _ = self._of_state(scan_func, spec_of_value(state), _next_state_of_scan)
+        function, state_spec = self._of_state(scan_func, spec_of_value(state), _next_state_of_scan)
         return self._with(
             "ScanDataset",
             {"f": function},
             function.output_spec[1],
-            initial_state=tensors_of(state),
+            initial_state=tensors_of(state, state_spec),
             preserve_cardinality=True,
         )
 
@@ -227,14 +217,22 @@ class Transformations(abc.ABC):
         return self._with("ShardDataset", num_shards=int64_of(num_shards), index=int64_of(index))
 
     def unique(self, name: str | None = None) -> Self:
-        """Each element once: int32, int64 or strings."""
+        """Each element once: int32, int64 or strings.
+
+        Raises:
+            TypeError: elements are of another type.
+            InvalidArgumentError: an element is not one tensor.
+        """
+        for one in flat_specs(self.element_spec):
+            if one.dtype not in (DataType.DT_INT32, DataType.DT_INT64, DataType.DT_STRING):
+                raise TypeError(f"`unique` takes int32, int64 and strings, not {one}")
         return self._with("UniqueDataset")
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Self:
         """The elements that can be computed."""
         return self._with("IgnoreErrorsDataset", log_warning=log_warning)
 
-    # Orders and batches
+    # Orders, and parts of several elements
 
     def shuffle(
         self,
@@ -260,86 +258,6 @@ class Transformations(abc.ABC):
             **seeds,
         )
 
-    def batch(
-        self,
-        batch_size: Any,
-        drop_remainder: bool = False,
-        num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
-        name: str | None = None,
-    ) -> Self:
-        """Batches of elements of equal shapes.
-
-        Args:
-            batch_size: How many elements.
-            drop_remainder: Whether a smaller last batch is left out.
-            num_parallel_calls: How many batches may be made side by side, or AUTOTUNE.
-            deterministic: Whether the order stays; it does in any case.
-            name: Ignored.
-        """
-        rows = rows_of(batch_size, drop_remainder)
-        op, arguments = _parallel(
-            "BatchDatasetV2", "ParallelBatchDataset", num_parallel_calls, deterministic
-        )
-        return self._with(
-            op,
-            spec=with_shapes(whole("batch", self.element_spec), rows.concatenate),
-            batch_size=int64_of(batch_size),
-            drop_remainder=drop_remainder,
-            **arguments,
-        )
-
-    def padded_batch(
-        self,
-        batch_size: Any,
-        padded_shapes: Any = None,
-        padding_values: Any = None,
-        drop_remainder: bool = False,
-        name: str | None = None,
-    ) -> Self:
-        """Batches of elements that are padded to equal shapes.
-
-        Args:
-            batch_size: How many elements.
-            padded_shapes: The shape of each component; where it is None or -1, that of the largest. The known
-                shapes of the elements if None.
-            padding_values: What is padded with: zeros or empty strings if None; one value, or one for each component, of its type.
-            drop_remainder: Whether a smaller last batch is left out.
-            name: Ignored.
-        """
-        specs = flat_specs(whole("padded_batch", self.element_spec))
-        shapes = shapes_to_pad_to(self.element_spec, padded_shapes)
-        rows = rows_of(batch_size, drop_remainder)
-        padded = iter(shapes)
-        spec = with_shapes(self.element_spec, lambda _: rows.concatenate(known_sizes(next(padded))))
-        return self._with(
-            "PaddedBatchDatasetV2",
-            spec=spec,
-            batch_size=int64_of(batch_size),
-            padded_shapes=[size_vector(shape) for shape in shapes],
-            padding_values=values_to_pad_with(self.element_spec, specs, padding_values),
-            drop_remainder=drop_remainder,
-        )
-
-    def unbatch(self, name: str | None = None) -> Self:
-        """The rows of the elements, one by one."""
-        spec = with_shapes(whole("unbatch", self.element_spec), without_rows)
-        return self._with("UnbatchDataset", spec=spec)
-
-    def rebatch(
-        self, batch_size: Any, drop_remainder: bool = False, name: str | None = None
-    ) -> Self:
-        """The rows of batches in batches of another size, or of several sizes in turn."""
-        rows = PartialTensorShape([None])
-        spec = whole("rebatch", self.element_spec)
-        spec = with_shapes(spec, lambda shape: rows.concatenate(without_rows(shape)))
-        return self._with(
-            "RebatchDatasetV2",
-            spec=spec,
-            batch_sizes=int64_of(batch_size),
-            drop_remainder=drop_remainder,
-        )
-
     def window(
         self,
         size: Any,
@@ -349,7 +267,7 @@ class Transformations(abc.ABC):
         name: str | None = None,
     ) -> Self:
         """Datasets of `size` elements that are `stride` apart; each begins `shift` elements, or `size`, after the last."""
-        spec = map_structure(DatasetSpec, whole("window", self.element_spec))
+        spec = map_structure(DatasetSpec, self.element_spec)
         return self._with(
             "WindowDataset",
             spec=spec,
@@ -419,7 +337,7 @@ class Transformations(abc.ABC):
         return checked_function(transformation_func)(self)
 
 
-def _parallel(
+def parallel_op(
     op: str, parallel_op: str, calls: int | None, deterministic: bool | None
 ) -> tuple[str, dict[str, Any]]:
     """The op for a number of parallel calls, and its arguments for that."""

@@ -15,6 +15,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from opkernel.data.component_specs import RaggedTensorSpec, SparseTensorSpec
+from opkernel.data.composite_values import map_components
 from opkernel.endpoints.ragged.tensor import RaggedTensor
 from opkernel.endpoints.sparse.tensor import SparseTensor
 from opkernel.errors import DataLossError, UnimplementedError
@@ -24,7 +26,8 @@ from opkernel.types import DataType, PartialTensorShape, tensor_from_proto, tens
 
 _RAGGED, _SPARSE = "RAGGED_TENSOR_SPEC", "SPARSE_TENSOR_SPEC"
 _MAX_RAGGED_RANK = 254  # as many as a tensor may have
-_KINDS = TypeSpecProto.DESCRIPTOR.enum_types_by_name["TypeSpecClass"].values_by_number
+_CLASSES = TypeSpecProto.DESCRIPTOR.enum_types_by_name["TypeSpecClass"]
+_KINDS = _CLASSES.values_by_number
 
 
 class CompositeSpec:
@@ -34,10 +37,17 @@ class CompositeSpec:
         kind: Its class, such as `RAGGED_TENSOR_SPEC`.
         names: What its parts are called.
         components: The specs of the parts, in order.
+        state: What its class knows of it: shape, type and others.
     """
 
-    def __init__(self, kind: str, names: Sequence[str], components: Sequence[TensorSpec]) -> None:
-        self.kind = kind
+    def __init__(
+        self,
+        kind: str,
+        names: Sequence[str],
+        components: Sequence[TensorSpec],
+        state: Sequence[Any] = (),
+    ) -> None:
+        self.kind, self.state = kind, tuple(state)
         self.names = tuple(names)
         self.components = tuple(components)
 
@@ -62,7 +72,7 @@ class CompositeSpec:
             names, components = make(fields)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise DataLossError(f"A {kind} of the SavedModel is damaged: {error!r}") from error
-        return cls(kind, names, components)
+        return cls(kind, names, components, fields)
 
     def parts(self, value: Any) -> Sequence[Any] | None:
         """The tensors of a value: as `value` makes them, a list of them, or an object with attributes of these names.
@@ -233,8 +243,37 @@ def decoded(value: StructuredValue, depth: int = 0) -> Any:
         raise DataLossError(f"A {kind} of the SavedModel is damaged: {error}") from error
 
 
+def element_spec(value: StructuredValue) -> Any:
+    """The spec of the elements of a saved dataset; errors as of `decoded`."""
+    return map_components(_component_spec, decoded(value))
+
+
+def _component_spec(spec: Any) -> Any:
+    if isinstance(spec, CompositeSpec) and spec.kind in _COMPONENTS:
+        return _COMPONENTS[spec.kind](*spec.state)
+    return spec
+
+
+_COMPONENTS: dict[str, Callable[..., SparseTensorSpec | RaggedTensorSpec]] = {
+    _SPARSE: SparseTensorSpec,
+    _RAGGED: RaggedTensorSpec,
+}
+
+
+def _encode_component(spec: SparseTensorSpec | RaggedTensorSpec, proto: TypeSpecProto) -> None:
+    state: tuple[Any, ...] = (spec.shape, spec.dtype)
+    kind, count = _SPARSE, 3
+    if isinstance(spec, RaggedTensorSpec):
+        state += (spec.ragged_rank, spec.row_splits_dtype)
+        kind, count = _RAGGED, max(spec.ragged_rank, 0) + 1
+    proto.type_spec_class = _CLASSES.values_by_name[kind].number
+    proto.type_spec_class_name = type(spec).__name__
+    proto.num_flat_components = count
+    proto.type_state.CopyFrom(encoded(state))
+
+
 def encoded(value: Any) -> StructuredValue:
-    """The message of a Python value: of tuples, lists, dicts with text for keys, TensorSpecs, arrays, types, shapes.
+    """The message of a Python value: of tuples, lists, dicts with text for keys, specs, arrays, types, shapes.
 
     Raises:
         TypeError: it has something else in it.
@@ -252,6 +291,8 @@ def encoded(value: Any) -> StructuredValue:
         proto.tensor_spec_value.name = value.name or ""
         proto.tensor_spec_value.shape.CopyFrom(value.shape.to_proto())
         proto.tensor_spec_value.dtype = value.dtype
+    elif isinstance(value, SparseTensorSpec | RaggedTensorSpec):
+        _encode_component(value, proto.type_spec_value)
     elif isinstance(value, PartialTensorShape):
         proto.tensor_shape_value.CopyFrom(value.to_proto())
     elif isinstance(value, dict | list | tuple):
