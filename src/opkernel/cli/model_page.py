@@ -193,11 +193,11 @@ class _SavedModelPage:
         nodes = nodes_of_graph(graph, self._facts, self._seconds)
         library = graph.function_library
         self._reached |= dict.fromkeys(
-            library.reachable_definitions([op.node_def for op in graph]).keys()
+            library.reachable_definitions([op.slim_node_def for op in graph]).keys()
         )
         paths = CallPaths(calls, self.labels)
         for op in graph:
-            self._label_functions(op.node_def, paths.path(op.name))
+            self._label_functions(op.slim_node_def, paths.path(op.name))
         kept = without_joints(nodes, calls)
         for node in kept:
             node.path = paths.path(node.name)

@@ -15,7 +15,7 @@ from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 def nodes_of(graph: Graph) -> Iterator[tuple[str, NodeDef]]:
     """The nodes of a graph by their names, then the nodes of its functions."""
     for op in graph.get_operations():
-        yield op.name, op.node_def
+        yield op.name, op.slim_node_def
     for function in graph.function_library.values():
         for node in function.node_def:
             yield f"{function.signature.name}/{node.name}", node

@@ -43,7 +43,7 @@ def node_facts(graph: Graph, name: str, info: GraphDebugInfo) -> dict[str, Any]:
     return {
         "node": name,
         "op": op.type,
-        "requested_device": op.node_def.device,
+        "requested_device": op.slim_node_def.device,
         "run_by": run_by(graph, op.type),
         "kernel": None if chosen is None else chosen.registration.class_name,
         "module": None if chosen is None else chosen.registration.owner,
@@ -70,7 +70,7 @@ def node_facts(graph: Graph, name: str, info: GraphDebugInfo) -> dict[str, Any]:
 
 def _kernel(graph: Graph, op: Operation) -> tuple[KernelChoice | None, str]:
     """The choice among the kernels of a node on the CPU, and why it has none."""
-    node = slim(op.node_def)
+    node = slim(op.slim_node_def)
     ops = graph.function_library
     try:
         add_defaults_to_node_def(node, ops.look_up_op_def(node.op))

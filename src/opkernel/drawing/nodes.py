@@ -144,7 +144,7 @@ def nodes_of_graph(
     for op in graph:
         inputs = [(tensor.op.name, tensor.name) for tensor in op.inputs]
         inputs += [(control.name, f"^{control.name}") for control in op.control_inputs]
-        node = _node(op.node_def, inputs, _outputs(op, shapes), facts)
+        node = _node(op.slim_node_def, inputs, _outputs(op, shapes), facts)
         node.seconds = seconds.get(op.name)
         nodes.append(node)
     return nodes

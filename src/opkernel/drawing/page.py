@@ -124,7 +124,7 @@ def _seconds_in_functions(
     library = graph.function_library
     prefixes = {name[: at + 1] for name in seconds for at, c in enumerate(name) if c == "/"}
     found: dict[str, dict[str, float]] = {}
-    waiting = [("", [op.node_def for op in graph])]
+    waiting = [("", [op.slim_node_def for op in graph])]
     for prefix, nodes in waiting:
         for node in nodes:
             inside = f"{prefix}{node.name}/"

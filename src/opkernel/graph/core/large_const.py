@@ -23,23 +23,23 @@ class LargeConst(Operation):
 
     Args:
         graph, name, number: as for `Operation`.
-        head: its NodeDef, where a token stands for the value.
+        head: its NodeDef, without the value, or with a token for it.
         value: the value; nobody writes to it.
     """
 
-    __slots__ = ("_head", "_value")
+    __slots__ = ("_head", "_is_slim", "_token", "_value")
 
     def __init__(self, graph: Graph, name: str, head: NodeDef, number: int, value: Array) -> None:
-        super().__init__(graph, name, head, number)
         tensor = head.attr["value"].tensor
         if not tensor.tensor_content:
             tensor.tensor_content = held_token(value)
-        self._value: Array | None = value
+        self._value, self._token = value, tensor.tensor_content
+        super().__init__(graph, name, head, number)
 
     @property
     def message(self) -> NodeDef:
-        """The node with its value, made anew; once another was set, that one."""
-        if self._value is None:
+        """The node with its value, made anew where a token stands for that."""
+        if not self._is_slim:
             return self._head
         whole = copied(self._head)
         whole.attr["value"].tensor.tensor_content = self._value.tobytes()
@@ -47,17 +47,15 @@ class LargeConst(Operation):
 
     @message.setter
     def message(self, node: NodeDef) -> None:
-        self._head, self._value = node, None
+        """Another node; it may have the token."""
+        self._head = node
+        is_const = node.op == "Const" and "value" in node.attr
+        self._is_slim = is_const and node.attr["value"].tensor.tensor_content == self._token
 
     @property
     def slim_message(self) -> NodeDef:
         """The node with a token for its value."""
         return self._head
-
-    @property
-    def slim_node_def(self) -> NodeDef:
-        """As `slim_message`; up to date."""
-        return self.node_def if self.stale else self._head
 
     @property
     def device(self) -> str:
@@ -67,6 +65,6 @@ class LargeConst(Operation):
 
     def copy_to(self, graph: Graph, number: int) -> Operation:
         """A copy that has the same array."""
-        if self._value is None or self.stale:
+        if not self._is_slim:
             return super().copy_to(graph, number)
-        return LargeConst(graph, self.name, self._head, number, self._value)
+        return LargeConst(graph, self.name, self.slim_node_def, number, self._value)

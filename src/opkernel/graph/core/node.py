@@ -232,7 +232,7 @@ class Node:
 
     def write_inputs(self) -> None:
         """Bring the message up to date; inputs that are missing are empty there."""
-        edges, message = self.edges, self.message
+        edges, message = self.edges, self.slim_message
         texts = [format_input(edges[i].name, edges[i + 1]) for i in range(0, len(edges), 2)]
         texts += [""] * (len(self.signature.input_types) - len(texts))
         message.name = self.name

@@ -82,16 +82,21 @@ class Operation(Node):
     def node_def(self) -> NodeDef:
         """The node as a message, for reading only: the message belongs to the operation."""
         if self.stale:
-            with self.graph.lock:
-                if self.stale:
-                    self.message = copied(self.message)
-                    self.write_inputs()
+            self._bring_up_to_date()
         return self.message
 
     @property
     def slim_node_def(self) -> NodeDef:
         """`node_def`, where a token may stand for the value of a large Const; for making a kernel of the node."""
-        return self.node_def
+        if self.stale:
+            self._bring_up_to_date()
+        return self.slim_message
+
+    def _bring_up_to_date(self) -> None:
+        with self.graph.lock:
+            if self.stale:
+                self.message = copied(self.slim_message)
+                self.write_inputs()
 
     def copy_to(self, graph: Graph, number: int) -> Operation:
         """A copy for another graph, without edges; it shares the NodeDef."""
@@ -152,15 +157,15 @@ class Operation(Node):
     def set_device(self, device: str) -> None:
         """Have it ask for another device."""
         self.graph.changing(self)
-        self.message = copied(self.message)
-        self.message.device = str(device)
+        self.message = copied(self.slim_message)
+        self.slim_message.device = str(device)
         self.graph.edits += 1
 
     def set_full_type(self, full_type: FullTypeDef) -> None:
         """Have it carry the full types of its outputs."""
         self.graph.changing(self)
-        self.message = copied(self.message)
-        self.message.experimental_type.CopyFrom(full_type)
+        self.message = copied(self.slim_message)
+        self.slim_message.experimental_type.CopyFrom(full_type)
 
     def update_input(self, index: int, tensor: Tensor) -> None:
         """Give it another tensor as an input.
@@ -234,7 +239,7 @@ class Operation(Node):
         Raises:
             InvalidArgumentError: as `become`.
         """
-        node = copied(self.message)
+        node = copied(self.slim_message)
         for name, value in attrs.items():
             node.attr[name].CopyFrom(value)
         self.become(node, self.inputs if inputs is None else inputs)

@@ -33,7 +33,7 @@ class Undo:
     def note(self, op: Operation) -> None:
         """An operation is about to be changed."""
         if op not in self.states:
-            own = op.name, op.message, op.stale, op.signature
+            own = op.name, op.slim_message, op.stale, op.signature
             self.states[op] = *own, op.edges, op.control_inputs, op._outputs
 
     def restore(self) -> None:

@@ -139,7 +139,7 @@ def _candidates(
 def _refusal(op: Operation, options: JitOptions) -> str:
     if op.type in STRUCTURAL_OPS and op.type != "NoOp":
         return "it is an argument or a result"
-    if ALREADY_CLUSTERED in op.message.attr:
+    if ALREADY_CLUSTERED in op.slim_message.attr:
         return "it is in a cluster"
     if mark_of(op, COMPILE) is False:
         return f"{COMPILE} forbids it"

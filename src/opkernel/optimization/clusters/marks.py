@@ -28,7 +28,7 @@ SCOPE, INTERNAL_SCOPE = "_XlaScope", "_XlaInternalScope"
 
 def text_of(op: Operation, attr: str) -> str:
     """The text of an attr; empty where a node has none of that name."""
-    attrs = op.message.attr
+    attrs = op.slim_message.attr
     return attrs[attr].s.decode() if attr in attrs else ""
 
 
@@ -48,14 +48,14 @@ def by_cluster(ops: Iterable[Operation]) -> dict[str, list[Operation]]:
 
 def leave_cluster(op: Operation) -> None:
     """Take a node out of its cluster."""
-    node = copied(op.message)
+    node = copied(op.slim_message)
     del node.attr[CLUSTER]
     op.become(node, op.inputs)
 
 
 def mark_of(op: Operation, name: str) -> bool | None:
     """What a mark of a node, or of the function that it calls, says; None where there is none."""
-    attrs = op.message.attr
+    attrs = op.slim_message.attr
     if name in attrs:
         return bool(attrs[name].b)
     library = op.graph.function_library
