@@ -398,9 +398,12 @@ def _account(library: Any, seed: int, draw: Callable[[Drawing], Any], names: lis
 
 
 def elements_of(library: Any, dataset: Any) -> list[Any]:
-    """The elements, and what ended them."""
+    """The elements, and what ended them; NO PASS where it cannot begin."""
     found: list[Any] = []
-    elements = iter(dataset)
+    try:
+        elements = iter(dataset)
+    except library.errors.OpError:
+        return ["NO PASS"]
     while len(found) < _MOST_ELEMENTS:
         try:
             found.append(mapped(component, next(elements)))
