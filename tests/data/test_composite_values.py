@@ -92,6 +92,34 @@ def test_sizes_of_sparse_tensors_stay_known() -> None:
     assert batches.map(lambda x: x).element_spec == known
 
 
+def test_sparse_tensors_may_be_larger_than_other_tensors() -> None:
+    size = 1 << 62
+    wide = Dataset.from_tensors(SparseTensor(np.array([[5]]), np.array([1]), np.array([size])))
+    (batch,) = wide.repeat(3).batch(3, True)
+    assert listed(batch) == [[[0, 5], [1, 5], [2, 5]], [1, 1, 1], [3, size]]
+    assert wide.element_spec == SparseTensorSpec([size], INT)
+    with pytest.raises(errors.InvalidArgumentError, match="below -1"):
+        Dataset.from_tensors(SparseTensor(np.array([[5]]), np.array([1]), np.array([-2])))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        RaggedTensor(np.arange(3), np.array([0, 4])),
+        RaggedTensor(np.arange(3), np.zeros(0, np.int64)),
+        RaggedTensor(np.arange(3), np.array([0.0, 3.0])),
+        RaggedTensor(None, np.array([0, 3])),
+        RaggedTensor(RaggedTensor(np.arange(3), np.array([0, 3], np.int32)), np.array([0, 1])),
+        SparseTensor(np.array([0, 1]), np.array([1]), np.array([2, 2])),
+        SparseTensor(np.array([[0, 1, 2]]), np.array([1]), np.array([2, 2])),
+        SparseTensor(None, None, None),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"[a-z]+ "):
+        list(Dataset.from_tensors(wrong))
+
+
 def test_rows_without_levels_are_tensors() -> None:
     rows = Dataset.from_tensor_slices(RAGGED)
     assert rows.element_spec == RaggedTensorSpec([None], INT, 0)

@@ -20,7 +20,10 @@ _SEVERAL_PASSES = {"choose_from_datasets", "concatenate", "rejection_resample", 
 def case(rng: random.Random) -> str:
     """Draw one pipeline here and there."""
     seed = rng.getrandbits(31)
-    ours, theirs = account(opkernel, seed), account(begin(), seed)
+    ours = account(opkernel, seed)
+    if ours.spec is None and ours.stages[-2:-1] == ["save"]:
+        return "not saved"  # TensorFlow waits for ever where an element cannot be computed
+    theirs = account(begin(), seed)
     if "cache in files" in ours.stages and _SEVERAL_PASSES.intersection(ours.stages):
         return "with a cache that several passes share"
     if theirs.elements == ["NO PASS"]:

@@ -9,7 +9,7 @@ python/ops/ragged/ragged_tensor.py, DatasetSpec in python/data/ops/dataset_ops.p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from opkernel.endpoints.sparse.tensor import SparseTensor
 from opkernel.endpoints.tensors import convert, dtype_of, static_shape
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Tensor, TensorSpec
-from opkernel.opdef import ShapeAlgebra
 from opkernel.proto import AttrValue
 from opkernel.records import dataclass
 from opkernel.runtime.calls.eager import execute
@@ -126,7 +125,7 @@ class SparseTensorSpec:
 
     def batched(self, rows: PartialTensorShape) -> SparseTensorSpec:
         """The spec of a batch."""
-        return self.with_shape(rows.concatenate(self.shape))
+        return self.with_shape(_shape_of([*rows, *self.shape]) if self.shape else self.shape)
 
     def row(self) -> SparseTensorSpec:
         """The spec of a row; ValueError for scalars."""
@@ -303,8 +302,8 @@ def spec_of_component(value: Any) -> Spec:
     """The spec of a tensor, an array, a ragged or a sparse tensor."""
     if isinstance(value, RaggedTensor):
         flat, *splits = value.__tf_flatten__()[1]
-        (ends,), (inner) = static_shape(splits[0]) or [None], static_shape(flat)
-        rows = None if ends is None else ends - 1
+        ends, inner = (static_shape(splits[0]) or [None])[0], static_shape(flat)
+        rows = None if not ends else ends - 1
         shape = PartialTensorShape([rows, *[_uniform_length(one) for one in splits]])
         known = shape.concatenate(PartialTensorShape(inner)[1:])
         return RaggedTensorSpec(known, dtype_of(flat), len(splits), dtype_of(splits[0]))
@@ -318,16 +317,26 @@ def _shape_held_by(value: SparseTensor) -> PartialTensorShape:
     """The shape of a sparse tensor, as far as it is known."""
     sizes = value.dense_shape
     if not isinstance(sizes, Tensor):
-        return PartialTensorShape(sizes.tolist())
+        return _shape_of(sizes.tolist())
     refiner = sizes.graph.refiner
     refiner.add_node(sizes.op)
     held = refiner.values.shape_held_by((sizes.op, sizes.value_index))
     if held is not None and held.dims is not None:
-        return ShapeAlgebra.as_partial_shape(held)
+        return _shape_of([None if dim.value < 0 else dim.value for dim in held.dims])
     ranks = sizes.shape.as_list() if sizes.shape.rank == 1 else []
     columns = (static_shape(value.indices) or [None])[-1]
     rank = next((one for one in (*ranks, columns) if one is not None), None)
     return PartialTensorShape(None if rank is None else [None] * rank)
+
+
+def _shape_of(sizes: Sequence[int | None]) -> PartialTensorShape:
+    """The shape of a sparse tensor; sizes that no other tensor can have are not known."""
+    try:
+        return PartialTensorShape(sizes)
+    except InvalidArgumentError:
+        if any(size is not None and size < -1 for size in sizes):
+            raise
+        return PartialTensorShape([None] * len(sizes))
 
 
 def _note_lengths(values: Tensor, lengths: PartialTensorShape) -> None:

@@ -143,11 +143,12 @@ def of_batch(
         dtype: The type of the values.
     """
     indices, values, shapes = parts
-    shape = TensorShape([*batch, *shapes.max(axis=0).tolist()])
-    check_entries(len(values), len(shape), dtype)
+    sizes = [*batch, *shapes.max(axis=0).tolist()]
+    TensorShape([min(size, 1) for size in sizes])  # the product may be beyond every tensor's
+    check_entries(len(values), len(sizes), dtype)
     numbers = np.repeat(np.arange(len(shapes)), counts)
     places = np.stack(np.unravel_index(numbers, batch), axis=1)
-    return SparseParts(np.hstack((places, indices)), values, np.array(shape, np.int64))
+    return SparseParts(np.hstack((places, indices)), values, np.array(sizes, np.int64))
 
 
 _TYPE_NAME = "tensorflow::Tensor"
