@@ -111,7 +111,7 @@ def _count_loose(data: Any, begins: Any, stops: Any, kind: int) -> tuple[Any, An
 def _tags(payload: Any, sizes: Any, kind: int) -> Any:
     """Which bytes of lists, which stand one after the other, are tags, if each number has one."""
     if kind == 2:
-        return ranges(np.zeros(sizes.size, np.int64), sizes) % 5 == 0
+        return ranges(0, sizes) % 5 == 0
     is_end = payload < 0x80
     before = np.cumsum(is_end) - is_end
     starts = np.cumsum(sizes) - sizes

@@ -55,9 +55,11 @@ def lengths_to_splits(lengths: Any, dtype: DataType = DataType.DT_INT64) -> Any:
 
 def ranges(starts: Any, lengths: Any) -> Any:
     """The integers of ranges, one range after the other."""
-    ends = np.cumsum(lengths)
-    shifts = np.repeat(starts - (ends - lengths), lengths)
-    return np.arange(shifts.size) + shifts
+    shifts = lengths - np.cumsum(lengths)
+    shifts += starts
+    places = np.repeat(shifts, lengths)
+    places += np.arange(places.size)
+    return places
 
 
 def nested_rows(splits: Sequence[Any], rows: Any) -> tuple[list[Any], Any]:
@@ -212,9 +214,9 @@ def ragged_range(
     sizes = {tensor.size for tensor in inputs.values() if tensor.ndim}
     require(len(sizes) <= 1, "starts, limits, and deltas must have the same shape")
     rows = (sizes.pop() if sizes else 1,)
-    first, last, step = (np.broadcast_to(tensor, rows) for tensor in inputs.values())
-    require(not (step == 0).any(), "Requires delta != 0")
-    lengths = _lengths(first, last, step)
+    first, _, step = (np.broadcast_to(tensor, rows) for tensor in inputs.values())
+    require(not (rows[0] and (deltas == 0).any()), "Requires delta != 0")
+    lengths = np.broadcast_to(_lengths(*map(np.atleast_1d, inputs.values())), rows)
     limit = int(np.iinfo(Tsplits.numpy_dtype).max)
     if lengths.sum(dtype=np.float64) > limit or lengths.max(initial=0) > limit:
         raise InvalidArgumentError(
@@ -227,7 +229,7 @@ def ragged_range(
 
 
 def _lengths(starts: Any, limits: Any, deltas: Any) -> Any:
-    """How many values each row has."""
+    """How many values each row has; a vector of one serves all rows."""
     is_empty = ((deltas > 0) & (starts >= limits)) | ((deltas < 0) & (starts <= limits))
     if starts.dtype.kind == "i":
         # As integers of 64 bits without a sign, differences are exact.
@@ -247,7 +249,7 @@ def _lengths(starts: Any, limits: Any, deltas: Any) -> Any:
 def _values(starts: Any, deltas: Any, counts: Any) -> Any:
     """Each value is the one before and the delta: floats are rounded as they go."""
     if starts.dtype.kind == "i":
-        steps = ranges(np.zeros(counts.size, np.int64), counts).astype(starts.dtype)
+        steps = ranges(0, counts).astype(starts.dtype)
         with np.errstate(over="ignore"):
             return np.repeat(starts, counts) + steps * np.repeat(deltas, counts)
     values = np.repeat(deltas, counts)

@@ -285,7 +285,7 @@ def _of_splits(splits: Any, places: Any) -> tuple[Any, Any]:
     if splits.size and lengths.sum() != splits[-1]:
         raise InvalidArgumentError("Invalid row split size.")
     check_allocation((int(lengths.sum()),), DataType.DT_INT64)
-    columns = ranges(np.zeros(lengths.size, np.int64), lengths)
+    columns = ranges(0, lengths)
     return np.repeat(places[: lengths.size], lengths), columns
 
 
@@ -296,7 +296,7 @@ def _of_row_ids(row_ids: Any, places: Any) -> tuple[Any, Any]:
             f"{row_ids.min()} ... {row_ids.max()}"
         )
     starts, lengths = _run_lengths(row_ids)
-    return places[row_ids], ranges(np.zeros(starts.size, np.int64), lengths)
+    return places[row_ids], ranges(0, lengths)
 
 
 _PARENTS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
@@ -364,7 +364,7 @@ def ragged_tensor_to_sparse(nested_splits: list[Any], values: Any) -> tuple[Any,
     for level in splits:
         lengths = np.diff(level)
         columns = [np.repeat(column, lengths) for column in columns]
-        columns.append(ranges(np.zeros(lengths.size, np.int64), lengths))
+        columns.append(ranges(0, lengths))
         sizes.append(int(lengths.max(initial=0)))
     inner = values.shape[1:]
     check_allocation((values.size, len(sizes) + len(inner)), DataType.DT_INT64)
