@@ -295,7 +295,7 @@ def _of_row_ids(row_ids: Any, places: Any) -> tuple[Any, Any]:
             f"Each value's row must be in [0, {places.size}), but rows are "
             f"{row_ids.min()} ... {row_ids.max()}"
         )
-    starts, lengths = _run_lengths(row_ids)
+    _, lengths = _run_lengths(row_ids)
     return places[row_ids], ranges(0, lengths)
 
 
