@@ -13,6 +13,7 @@ LOOPS = KernelProvider(
     priority=20,
     library="numba",
     modules={
+        f"{__name__}.loops.bfloat16": ("DivNoNan", "Xdivy"),
         f"{__name__}.loops.boxes": ("NonMaxSuppression", "CombinedNonMax"),
         f"{__name__}.loops.hashes": (
             "Fingerprint",

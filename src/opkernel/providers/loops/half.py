@@ -92,20 +92,25 @@ def _floor_mod(x: Any, y: Any) -> Any:
     return rounded(remainder)
 
 
+# A choice between quotients, or what is computed for one side, would become a branch.
+
+
 def _div_no_nan(x: Any, y: Any) -> Any:
-    divisor = widened(y)
-    return rounded(_F(0) if divisor == 0 else widened(x) / divisor)
+    number, divisor = widened(x), widened(y)
+    number = _F(0) if divisor == 0 else number
+    return rounded(number / (_F(1) if divisor == 0 else divisor))
 
 
 def _xdivy(x: Any, y: Any) -> Any:
-    return np.uint16(x) if widened(x) == 0 else rounded(widened(x) / widened(y))
+    number, divisor = widened(x), widened(y)
+    return rounded(number / (_F(1) if number == 0 else divisor))
 
 
-def _of_each(function: Callable[[Any], Any], general: Callable[..., Any]) -> Loop:
+def _of_each(function: Callable[[Any], Any], general: Callable[..., Any], dtype: Any) -> Loop:
     def by_numpy(x: Array, out: Array) -> None:
-        out[:] = general(x.view(np.float16)).view(np.uint16)
+        out[:] = general(x.view(dtype)).view(np.uint16)
 
-    @loop(otherwise=by_numpy)
+    @loop(otherwise=by_numpy, source=function.__code__.co_filename)
     def of_each(x: Array, out: Array) -> None:
         for i in range(out.size):
             out[i] = function(x[i])
@@ -113,11 +118,11 @@ def _of_each(function: Callable[[Any], Any], general: Callable[..., Any]) -> Loo
     return of_each
 
 
-def _of_pairs(function: Callable[[Any, Any], Any], general: Callable[..., Any]) -> Loop:
+def _of_pairs(function: Callable[[Any, Any], Any], general: Callable[..., Any], dtype: Any) -> Loop:
     def by_numpy(x: Array, y: Array, out: Array) -> None:
-        out[:] = general(x.view(np.float16), y.view(np.float16)).view(np.uint16)
+        out[:] = general(x.view(dtype), y.view(dtype)).view(np.uint16)
 
-    @loop(otherwise=by_numpy)
+    @loop(otherwise=by_numpy, source=function.__code__.co_filename)
     def of_pairs(x: Array, y: Array, out: Array) -> None:
         for i in range(out.size):
             out[i] = function(x[i], y[i])
@@ -125,12 +130,12 @@ def _of_pairs(function: Callable[[Any, Any], Any], general: Callable[..., Any]) 
     return of_pairs
 
 
-def _kernel(function: Loop, general: Callable[..., Any]) -> Callable[..., Any]:
+def _kernel(function: Loop, general: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
     """The kernel of a loop of numbers; a few of them are left to NumPy."""
 
     def by_loop(*inputs: Any) -> Any:
         shape = np.broadcast_shapes(*(one.shape for one in inputs))
-        out = np.empty(shape, np.float16)
+        out = np.empty(shape, dtype)
         if out.size < _FEW:
             return general(*inputs)
         numbers = out.reshape(-1).view(np.uint16)
@@ -149,26 +154,36 @@ def _kernel(function: Loop, general: Callable[..., Any]) -> Callable[..., Any]:
     return by_loop
 
 
-def _register(
-    op: Any, each: Callable[..., Any], body: Callable[..., Any], *, in_float: bool = False
+def register_narrow(
+    op: Any,
+    each: Callable[..., Any],
+    body: Callable[..., Any],
+    type: DataType = DataType.DT_HALF,
+    *,
+    in_float: bool = False,
 ) -> None:
+    """Register the kernel of an op of one or two tensors of 16 bits.
+
+    Args:
+        op: The op.
+        each: Computes the bits of an element of those of the inputs; a part of loops.
+        body: Computes the same, as `register_body` takes it.
+        type: The type.
+        in_float: As of `register_body`.
+    """
     part_of_loops(each)
-    general = kernel_of_body(body, DataType.DT_HALF, np, in_float=in_float)
+    general, dtype = kernel_of_body(body, type, np, in_float=in_float), type.numpy_dtype
     looping = _of_each if op in (arithmetic.INV, arithmetic.RECIPROCAL) else _of_pairs
-    kernel = _kernel(looping(each, general), general)
+    kernel = _kernel(looping(each, general, dtype), general, dtype)
     register_kernel(
-        op,
-        types={"T": [DataType.DT_HALF]},
-        kind="elementwise",
-        factory=True,
-        registry=LOOPS.kernels,
+        op, types={"T": [type]}, kind="elementwise", factory=True, registry=LOOPS.kernels
     )(lambda: kernel)
 
 
 for _op in (arithmetic.INV, arithmetic.RECIPROCAL):
-    _register(_op, _reciprocal, arithmetic.reciprocal, in_float=True)
-_register(arithmetic.DIV_NO_NAN, _div_no_nan, arithmetic.div_no_nan, in_float=True)
-_register(arithmetic.XDIVY, _xdivy, arithmetic.xdivy, in_float=True)
-_register(arithmetic.FLOOR_DIV, _floor_div, arithmetic.floor_div)
-_register(arithmetic.TRUNCATE_DIV, _truncate_div, arithmetic.truncate_div)
-_register(arithmetic.FLOOR_MOD, _floor_mod, arithmetic.floor_mod)
+    register_narrow(_op, _reciprocal, arithmetic.reciprocal, in_float=True)
+register_narrow(arithmetic.DIV_NO_NAN, _div_no_nan, arithmetic.div_no_nan, in_float=True)
+register_narrow(arithmetic.XDIVY, _xdivy, arithmetic.quotient_or_zero, in_float=True)
+register_narrow(arithmetic.FLOOR_DIV, _floor_div, arithmetic.floor_div)
+register_narrow(arithmetic.TRUNCATE_DIV, _truncate_div, arithmetic.truncate_div)
+register_narrow(arithmetic.FLOOR_MOD, _floor_mod, arithmetic.floor_mod)
