@@ -135,9 +135,10 @@ def test_counts_of_close_and_of_far_values(factor: int, dtype: Any) -> None:
         values=rows, weights=weights.astype(dtype or np.int64), binary_output=False
     )
     wanted: dict[tuple[int, int], int] = {}
-    for (row, column), value in np.ndenumerate(rows):
-        weight = 1 if dtype is None else weights[row, column]
-        wanted[row, value] = wanted.get((row, value), 0) + weight
+    each = np.ones(rows.shape, np.int64) if dtype is None else weights
+    for i, row in enumerate(zip(rows.tolist(), each.tolist(), strict=True)):
+        for value, count in zip(*row, strict=True):
+            wanted[i, value] = wanted.get((i, value), 0) + count
     assert dict(zip(map(tuple, indices.tolist()), found.tolist(), strict=True)) == wanted
     assert indices.tolist() == sorted(map(list, wanted))
     assert shape.tolist() == [50, 7 * factor + 1]

@@ -28,7 +28,7 @@ _FNV_SEED, _FNV_FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
 @part_of_loops
-def varint_at(data: Array, at: int, end: int) -> tuple[np.int64, int]:
+def varint_at(data: Array | bytes, at: int, end: int) -> tuple[np.int64, int]:
     """The varint of up to 35 bits at a place, and the place after it; -1 if it does not end before another place."""
     value = np.int64(0)
     shift = 0
@@ -43,7 +43,7 @@ def varint_at(data: Array, at: int, end: int) -> tuple[np.int64, int]:
 
 
 @part_of_loops
-def field_at(data: Array, at: int, end: int, tag: int) -> tuple[int, Any]:
+def field_at(data: Array | bytes, at: int, end: int, tag: int) -> tuple[int, Any]:
     """Where the bytes of a field begin and end, which stands at a place; the end is -1 if it is another one."""
     if at >= end or data[at] != tag:
         return at, -1
