@@ -92,18 +92,32 @@ def _repeats(keys: Any) -> Any:
     return np.arange(len(keys)) - np.searchsorted(keys, keys)
 
 
+_FROM_A, _FROM_B = 1, 2
+_END = 1 << 63
+"""Above all keys."""
+
+
 def _merged_by_steps(a: list[int], b: list[int]) -> tuple[Any, Any]:
-    from_a, from_b = [], []
-    i = j = 0
+    steps, of_a, of_b = bytearray(), iter((*a, _END)), iter((*b, _END))
+    x, y = next(of_a), next(of_b)
     for _ in in_time(range(len(a) + len(b))):
-        takes_a = i < len(a) and (j == len(b) or a[i] <= b[j])
-        takes_b = j < len(b) and (i == len(a) or b[j] <= a[i])
-        if not takes_a and not takes_b:
+        if x < y:
+            steps.append(_FROM_A)
+            x = next(of_a)
+        elif y < x:
+            steps.append(_FROM_B)
+            y = next(of_b)
+        elif x == _END:
             break
-        from_a.append(i if takes_a else -1)
-        from_b.append(j if takes_b else -1)
-        i, j = i + takes_a, j + takes_b
-    return np.array(from_a, np.int64), np.array(from_b, np.int64)
+        else:
+            steps.append(_FROM_A | _FROM_B)
+            x, y = next(of_a), next(of_b)
+    taken = np.frombuffer(steps, np.uint8)
+    from_a, from_b = (
+        np.where(taken & which, np.cumsum(taken & which != 0) - 1, -1)
+        for which in (_FROM_A, _FROM_B)
+    )
+    return from_a, from_b
 
 
 def _taken(values: Any, places: Any) -> Any:

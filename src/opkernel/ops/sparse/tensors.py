@@ -75,7 +75,12 @@ def check_entries(count: int, rank: int, dtype: DataType) -> None:
 
 def in_bounds(indices: Any, shape: Sequence[int]) -> Any:
     """Which rows of the indices lie within the shape."""
-    return ((indices >= 0) & (indices < np.array(shape, np.int64))).all(axis=1)
+    sizes = np.array(shape, np.int64)
+    if indices.size:
+        lowest, highest = (_ends_of_columns(indices, one) for one in (np.minimum, np.maximum))
+        if lowest.min() >= 0 and (highest < sizes).all():
+            return np.ones(len(indices), np.bool_)
+    return ((indices >= 0) & (indices < sizes)).all(axis=1)
 
 
 def check_bounds(indices: Any, shape: Sequence[int]) -> None:
