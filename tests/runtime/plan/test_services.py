@@ -55,7 +55,7 @@ def test_the_last_branch_stands_for_indices_out_of_range(index: int, branch: int
     assert branch_index(np.array(index), 3) == switch_index(np.array(index), 3) == branch
     expected: list[Any] = [DEAD, DEAD, DEAD]
     expected[branch] = "data"
-    assert switch_n(3)(None, "data", np.array(index)) == tuple(expected)  # type: ignore[arg-type]
+    assert switch_n(3)("data", np.array(index)) == tuple(expected)
 
 
 @pytest.mark.parametrize("shape", [(1,), (0,), (1, 1)])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,9 +77,8 @@ def bind_node(
             item.function = [np.int32(index) for index in range(len(op.inputs))]
     elif op.type in SWITCH_OPS:
         _find_references(item)
-        function = switch_n(len(op.outputs)) if op.type == "_SwitchN" else switch
+        item.function = switch_n(len(op.outputs)) if op.type == "_SwitchN" else switch
         item.kind = Kind.SWITCH if item.refs else Kind.CALL_MANY
-        item.function = function if item.refs else partial(function, None)  # it needs no step
         item.may_die = True
     elif op.type == "LoopCond":
         item.kind, item.function = Kind.CALL, lambda tensor: tensor

@@ -33,7 +33,7 @@ class Kind(IntEnum):
     CONSTANT = 3  # `function` are the outputs
     NOTHING = 4
     CALLER = 5  # function(inputs) says which functions it calls
-    SWITCH = 6  # function(step, *inputs) are the outputs, some dead
+    SWITCH = 6  # function(*inputs) are the outputs, some dead; an input is a reference
     MERGE = 7
     ENTER = 8
     EXIT = 9

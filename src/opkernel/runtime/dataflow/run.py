@@ -166,7 +166,7 @@ class DataflowRun(StepFrames):
             if item.refs or item.is_transfer:
                 inputs = inputs_of(item, inputs)
             if kind == _SWITCH:
-                return item.function(self._step, *inputs)  # type: ignore[no-any-return]  # the outputs
+                return item.function(*inputs)  # type: ignore[no-any-return]  # the outputs
             if item.kernel is None:
                 return inputs
             ctx = context_of(item, inputs, iteration)

@@ -70,15 +70,15 @@ class FunctionLibrary(Protocol):
 Emitter = Callable[[PlanBuilder, Operation, FunctionLibrary], None]
 
 
-def switch(step: Step, data: Any, predicate: Any) -> tuple[Any, Any]:
+def switch(data: Any, predicate: Any) -> tuple[Any, Any]:
     """The data on the side that the predicate chooses, DEAD on the other."""
     return (DEAD, data) if scalar_of(predicate) else (data, DEAD)
 
 
-def switch_n(outputs: int) -> Callable[[Step, Any, Any], tuple[Any, ...]]:
+def switch_n(outputs: int) -> Callable[[Any, Any], tuple[Any, ...]]:
     """A switch between several outputs, of which the last stands for all indices out of range."""
 
-    def choose(step: Step, data: Any, index: Any) -> tuple[Any, ...]:
+    def choose(data: Any, index: Any) -> tuple[Any, ...]:
         chosen = switch_index(index, outputs)
         return tuple([data if output == chosen else DEAD for output in range(outputs)])
 
