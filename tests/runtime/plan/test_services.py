@@ -71,9 +71,8 @@ def test_decisions_are_scalars(shape: tuple[int, ...]) -> None:
 
 
 def test_a_switch_gives_its_data_to_one_side() -> None:
-    step: Any = None
-    assert switch(step, "data", np.array(True)) == (DEAD, "data")
-    assert switch(step, "data", np.array(False)) == ("data", DEAD)
+    assert switch("data", np.array(True)) == (DEAD, "data")
+    assert switch("data", np.array(False)) == ("data", DEAD)
 
 
 def test_the_first_tensor_that_is_alive() -> None:
