@@ -259,7 +259,10 @@ class DataflowRun(StepFrames):
                 _raise_at_node(error, item, ())
             node = node_of_kernel(awaited.op, awaited.kernel)
             ctx = awaited.context(iteration.frame.step, inputs)
-            started = self._elsewhere.start(node, iteration, ctx, plan)
+            try:
+                started = self._elsewhere.start(node, iteration, ctx, plan)
+            except Exception as error:
+                _raise_at_node(error, node, inputs)
             if started is None:
                 return None
             outputs = self._outputs_of(started, None)
