@@ -20,7 +20,15 @@ from opkernel.errors import CancelledError, InvalidArgumentError, OutOfRangeErro
 from opkernel.kernel import OpKernelContext, check_allocation
 from opkernel.ops.array.concat import stacked
 from opkernel.ops.array.fill import zeros
-from opkernel.ops.data_flow.waiting import Deliver, Done, Line, Steps, WaitingResource, finish_all
+from opkernel.ops.data_flow.waiting import (
+    Attempt,
+    Deliver,
+    Done,
+    Line,
+    Steps,
+    WaitingResource,
+    finish_all,
+)
 from opkernel.ops.input_checks import require, require_equal, require_rank_at_least
 from opkernel.ops.random.philox import Philox, words_one_by_one
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -152,22 +160,28 @@ class QueueBase(WaitingResource):
 
     def offer(self, element: Element) -> bool:
         """Put an element in if there is room and nobody waits to put one in; whether it is in."""
-        with self._lock:
-            if not self.has_room or self._enqueues:
-                return False
-            self._put(element)
-            over = self._after_change()
-        finish_all(over)
+        over: list[Attempt] = []
+        try:
+            with self._lock:
+                if not self.has_room or self._enqueues:
+                    return False
+                self._put(element)
+                over += self._after_change()
+        finally:  # also after an interrupt
+            finish_all(over)
         return True
 
     def poll(self) -> Element | None:
         """Take an element out if there is one and nobody waits for one; None if not."""
-        with self._lock:
-            if self._available <= 0 or self._dequeues:
-                return None
-            element = self._take()
-            over = self._after_change()
-        finish_all(over)
+        over: list[Attempt] = []
+        try:
+            with self._lock:
+                if self._available <= 0 or self._dequeues:
+                    return None
+                element = self._take()
+                over += self._after_change()
+        finally:  # also after an interrupt
+            finish_all(over)
         return element
 
     @property
