@@ -27,7 +27,7 @@ from opkernel.escaping import (
     sarif_message,
     terminal_text,
 )
-from opkernel.runtime.plan.identifiers import Identifiers
+from opkernel.runtime.plan.text import Identifiers
 
 any_text = st.one_of(st.sampled_from(HOSTILE_TEXT[:-1]), st.text(max_size=40))
 

@@ -135,10 +135,15 @@ class BundleWriter:
             FailedPreconditionError: the writer was finished or discarded.
         """
         self._opened()
-        self._data = None
         with self._directory as directory:
-            self._files.close()
-            _publish(directory, self._stem, [(directory, self._name)], self._entries)
+            try:
+                self._data = None
+                self._files.close()
+                _publish(directory, self._stem, [(directory, self._name)], self._entries)
+            except BaseException:  # an interrupt, too, leaves nothing behind
+                with suppress(OSError):
+                    directory.unlink(self._name)
+                raise
 
     def discard(self) -> None:
         """Leave nothing of a checkpoint that is not finished."""

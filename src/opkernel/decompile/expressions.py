@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from opkernel.runtime.plan.identifiers import NOT_IDENTIFIER, Identifiers
-from opkernel.runtime.plan.text import tuple_text
+from opkernel.runtime.plan.text import NOT_IDENTIFIER, Identifiers, tuple_text
 
 _Key = TypeVar("_Key", bound=Hashable)
 _LONG = 24  # a longer name without components is shortened by words

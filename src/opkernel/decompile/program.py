@@ -24,8 +24,8 @@ from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
 from opkernel.runtime.plan import services, tree
 from opkernel.runtime.plan.compiled_plan import plan_functions
 from opkernel.runtime.plan.functional_ops import LibraryFunction, WhileLoop
-from opkernel.runtime.plan.identifiers import NOT_IDENTIFIER
 from opkernel.runtime.plan.services import truth
+from opkernel.runtime.plan.text import NOT_IDENTIFIER
 from opkernel.runtime.plan.tree import Name
 
 __all__ = ["Program", "decompile"]

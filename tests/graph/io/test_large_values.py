@@ -13,7 +13,7 @@ import opkernel
 from opkernel import raw_ops
 from opkernel.errors import DataLossError, OpError
 from opkernel.graph import Graph, import_graph_def
-from opkernel.graph.io import large_values
+from opkernel.graph.io import graph_files, large_values
 from opkernel.proto import AttrValue, GraphDef, NodeDef, TensorProto
 from opkernel.types import tensor_from_proto, tensor_to_proto
 
@@ -213,7 +213,7 @@ def test_odd_files_are_read_as_without_it(tmp_path: Path, monkeypatch, nodes):
     path = tmp_path / "graph.pb"
     path.write_bytes(data)
     found = outcome(lambda: opkernel.load_graph(path))
-    monkeypatch.setattr(large_values, "_LEAST_FILE", 1 << 60)
+    monkeypatch.setattr(graph_files, "_SMALL", 1 << 60)
     assert found == outcome(lambda: opkernel.load_graph(path))
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from opkernel.runtime.plan import tree
-from opkernel.runtime.plan.identifiers import Identifiers
-from opkernel.runtime.plan.text import Writer, tuple_text
+from opkernel.runtime.plan.text import Identifiers, Writer, tuple_text
 
 Make = Callable[[], tree.Item]
 

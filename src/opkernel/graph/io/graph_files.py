@@ -6,6 +6,7 @@ A file that holds no graph is named for what it is; a damaged one is told with t
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,7 +18,6 @@ from opkernel.errors import DataLossError, InvalidArgumentError, OpError
 from opkernel.file_errors import checked_path, file_errors
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
-from opkernel.graph.io.large_values import Values, parse_with_values
 from opkernel.graph.io.message_files import (
     LENGTH,
     Truncated,
@@ -28,6 +28,7 @@ from opkernel.graph.io.message_files import (
     weights_manifest_beside,
 )
 from opkernel.proto import DecodeError, GraphDef, NodeDef
+from opkernel.types import Array
 
 if TYPE_CHECKING:
     from opkernel.opdef import OpRegistry
@@ -70,12 +71,18 @@ def load_graph(
     return graph
 
 
-def _graph_def_and_values(path: str | os.PathLike[str]) -> tuple[GraphDef, Values]:
-    """As `load_graph_def`, with the values of large constants beside the message."""
-    if begins_with_node(path):
+_SMALL = 1 << 20
+"""Files of fewer bytes have their constants in messages."""
+
+
+def _graph_def_and_values(path: str | os.PathLike[str]) -> tuple[GraphDef, Mapping[str, Array]]:
+    """As `load_graph_def`, with the values of large constants, by their names, beside the message."""
+    if begins_with_node(path) and os.path.getsize(path) >= _SMALL:
+        from opkernel.graph.io.large_values import parse_with_values  # many files are small
+
         with suppress(DecodeError):
             return parse_with_values(path)
-    return _load_other(path), {}
+    return load_graph_def(path), {}
 
 
 def load_graph_def(path: str | os.PathLike[str]) -> GraphDef:

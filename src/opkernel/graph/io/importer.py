@@ -19,7 +19,6 @@ from opkernel.device.permissions import set_origin
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.core.edges import edges_of
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
-from opkernel.graph.core.large_const import LargeConst
 from opkernel.graph.core.node import COLOCATION_ATTR, COLOCATION_PREFIX
 from opkernel.graph.core.older_nodes import OLDER_OPS, add_later_attrs
 from opkernel.graph.core.operation import Operation
@@ -298,6 +297,8 @@ class GraphImporter:
         value = self._values.get(name)
         if value is None:
             return Operation(self._graph, name, node, number)
+        from opkernel.graph.core.large_const import LargeConst  # few constants are large
+
         return LargeConst(self._graph, name, node, number, value)
 
     def _link(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import BinaryIO
 
 import numpy as np
@@ -24,9 +25,8 @@ from opkernel.graph.io.message_files import (
 from opkernel.proto import DecodeError, GraphDef, NodeDef, TensorProto
 from opkernel.types import Array, DataType, TensorShape
 
-_LEAST_FILE = 1 << 20
 _LEAST_VALUE = 1 << 16
-"""Smaller files, and smaller values, are parsed as they are."""
+"""Smaller values are parsed with their nodes."""
 _CONTENT = (1, 5, 2, 8, 4)
 """The fields that lead to a value: a node, its attr, the attr's value, the tensor, tensor_content."""
 _WINDOW = 1 << 12
@@ -45,13 +45,10 @@ def parse_with_values(path: str | os.PathLike[str]) -> tuple[GraphDef, Values]:
     """
     with file_errors(path):
         size = checked_size(path)
-        if size >= _LEAST_FILE:
-            with open(path, "rb") as file:
-                cut = _Cut(file, size)
-                try:
-                    return cut.graph_def(), cut.values
-                except (Truncated, DecodeError, _Unusual):
-                    pass  # parsed as a whole, it says what is wrong, if anything is
+        with open(path, "rb") as file, suppress(Truncated, DecodeError, _Unusual):
+            cut = _Cut(file, size)
+            return cut.graph_def(), cut.values
+    # It says what is wrong, if anything is.
     return parse_file(path, GraphDef), {}
 
 

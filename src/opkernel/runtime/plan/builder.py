@@ -23,11 +23,9 @@ import numpy as np
 from opkernel.device.work_clock import in_time
 from opkernel.errors import UnimplementedError
 from opkernel.graph import Operation, Tensor
-from opkernel.kernel import AsyncOpKernel, FunctionKernel, OpKernel
+from opkernel.kernel import FunctionKernel, OpKernel
 from opkernel.kernel.context.op_kernel_context import function_of_step
 from opkernel.runtime.plan import tree
-from opkernel.runtime.plan.awaited_kernel import AwaitedKernel
-from opkernel.runtime.plan.identifiers import Identifiers
 from opkernel.runtime.plan.keys import (
     Key,
     RequiredOutputs,
@@ -43,9 +41,11 @@ from opkernel.runtime.plan.pointwise import (
     takes_out_by_keyword,
     ufunc_of,
 )
+from opkernel.runtime.plan.text import Identifiers
 from opkernel.runtime.plan.tree import Block, Expression, Item, Name, Path, Statement
 
 if TYPE_CHECKING:
+    from opkernel.kernel import AsyncOpKernel
     from opkernel.runtime.watch.kernel_watcher import Computer, KernelWatcher
 
 
@@ -356,6 +356,8 @@ class PlanBuilder:
 
     def awaited_kernel(self, op: Operation, kernel: AsyncOpKernel) -> None:
         """A kernel that may wait: the plan, a generator then, yields it and its inputs, and is sent its outputs."""
+        from opkernel.runtime.plan.awaited_kernel import AwaitedKernel  # few plans are suspended
+
         run = AwaitedKernel(op, kernel, self._params(op))
         self._call_with_list(op, kernel, run, tree.AwaitedCall)
 
