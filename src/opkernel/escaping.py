@@ -3,7 +3,7 @@
 Names, messages and files come from models and libraries of ops, and may be any text at all. What they
 become part of takes them through the function here that is for its kind, and through no other way;
 `tests/architecture/test_escaping.py` sees to it. Identifiers of programs are given out by
-`opkernel.runtime.plan.identifiers.Identifiers`, strings of programs are written by `repr`.
+`opkernel.runtime.plan.text.Identifiers`, strings of programs are written by `repr`.
 """
 
 import re

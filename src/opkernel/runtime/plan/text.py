@@ -1,6 +1,7 @@
-"""The text of a plan's tree, which CPython compiles.
+"""The text of a plan's tree, which CPython compiles, and the identifiers in it.
 
-Nothing of a model becomes code: the tree's identifiers stand as they are, and all else through `repr`.
+Nothing of a model becomes code: identifiers are cut down to ASCII letters, digits and underscores, and all else stands
+through `repr`.
 """
 
 import builtins
