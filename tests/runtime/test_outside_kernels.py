@@ -104,6 +104,7 @@ def test_a_function_that_takes_out_gives_the_same_plan_by_its_name(outside: Modu
     same, results = plan_and_results()
     same = re.sub(r"added\((\w+), (\w+), out=(\w+)\)", r"add(\1, \2, \3)", same)
     same = re.sub(r"added\(", "add(", same)
+    text = re.sub(r"\+ (\w+_y)_1\b", r"+ \1", text)  # operators take constants as numbers
     assert same == re.sub(r"= (\w+) \+ (\w+)", r"= add(\1, \2)", text)  # no operator stands for it
     for value, wanted in zip(results, expected, strict=True):
         np.testing.assert_allclose(value, wanted, rtol=1e-4, atol=1e-4)

@@ -240,8 +240,8 @@ def ragged_tensor_from_variant(
 def _inner_rank(dims: int, input_ragged_rank: int, output_ragged_rank: int) -> int:
     """How many levels of rows each variant has; none where there are to be none."""
     inner = output_ragged_rank - dims if input_ragged_rank == -1 else input_ragged_rank
-    if output_ragged_rank == 0:
-        return max(inner, 0)
+    if output_ragged_rank == 0 and inner <= 0:
+        return 0
     if inner < 0:
         raise InvalidArgumentError(
             f"Inferred input_ragged_rank (output_ragged_rank - encoded_variant.dims()) must be "
