@@ -21,7 +21,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dataflow import counting_loop
-from measure import Row, clean_environment, note_row, rerun_in_clean_environment, seconds_a_call
+from measure import (
+    Row,
+    clean_environment,
+    medians,
+    note_row,
+    rerun_in_clean_environment,
+    seconds_a_call,
+)
 
 import opkernel
 from opkernel.graph import Graph, Operation, Tensor
@@ -210,12 +217,28 @@ def with_queue(case: Case, loop: Loop) -> Case:
     """The same, with the result put into a queue and taken out of it."""
     result = case.graph.get_tensor_by_name(case.fetch)
     queue = loop.op("FIFOQueueV2", component_types=[result.dtype])
-    put = case.graph.create_op("QueueEnqueueV2", [queue, [result]])
-    taken = case.graph.create_op(
-        "QueueDequeueV2", [queue], attrs={"component_types": [result.dtype]}
-    )
+    return case._replace(fetch=through_queue(loop.graph, queue, result).name)
+
+
+def through_queue(graph: Graph, queue: Tensor, value: Tensor) -> Tensor:
+    """What a queue gives once a value was put into it."""
+    put = graph.create_op("QueueEnqueueV2", [queue, [value]])
+    attrs = {"component_types": [value.dtype]}
+    taken = graph.create_op("QueueDequeueV2", [queue], attrs=attrs)
     taken.add_control_input(put)
-    return case._replace(fetch=taken.outputs[0].name)
+    return taken.outputs[0]
+
+
+def counted(start: Any, body: Callable[[Loop, Tensor, Tensor, Tensor], Any], turns: int) -> Case:
+    """A loop with a queue: i, x = i + 1, body(loop, i, x, queue), of a number that begins with `start`."""
+    loop = Loop()
+    n = loop.graph.create_op("Placeholder", [], name="n", attrs={"dtype": opkernel.int32})
+    value = loop.constant(np.asarray(start))
+    queue = loop.op("FIFOQueueV2", component_types=[value.dtype])
+    (result,) = loop.count_to(
+        n.outputs[0], lambda i, x, queue: [body(loop, i, x, queue)], [value], [queue]
+    )
+    return Case(loop.graph, result.name, {"n:0": np.int32(turns)}, turns)
 
 
 def beside_queue(turns: int) -> Case:
@@ -227,62 +250,38 @@ def beside_queue(turns: int) -> Case:
 
 def queue_inside(turns: int) -> Case:
     """A loop whose variable goes through a queue in every turn: i, x = i + 1, dequeue() * 0.5 + 1."""
-    loop = Loop()
-    n = loop.graph.create_op("Placeholder", [], name="n", attrs={"dtype": opkernel.int32})
-    queue = loop.op("FIFOQueueV2", component_types=[opkernel.float32])
 
-    def body(i: Tensor, x: Tensor, queue: Tensor) -> list[Tensor]:
-        put = loop.graph.create_op("QueueEnqueueV2", [queue, [x]])
-        attrs = {"component_types": [opkernel.float32]}
-        taken = loop.graph.create_op("QueueDequeueV2", [queue], attrs=attrs)
-        taken.add_control_input(put)
+    def body(loop: Loop, i: Tensor, x: Tensor, queue: Tensor) -> Any:
         half, one = loop.constant(np.array(0.5, "f4")), loop.constant(np.array(1, "f4"))
-        return [loop.op("AddV2", loop.op("Mul", taken.outputs[0], half), one)]
+        return loop.op("AddV2", loop.op("Mul", through_queue(loop.graph, queue, x), half), one)
 
-    start = loop.constant(np.array(1, np.float32))
-    (result,) = loop.count_to(n.outputs[0], body, [start], [queue])
-    return Case(loop.graph, result.name, {"n:0": np.int32(turns)}, turns)
+    return counted(np.float32(1), body, turns)
 
 
 def queues_side_by_side(turns: int) -> Case:
-    """A loop that puts each number into a queue and adds up what another gives: no turn needs the one before."""
-    loop = Loop()
-    n = loop.graph.create_op("Placeholder", [], name="n", attrs={"dtype": opkernel.int32})
-    queue = loop.op("FIFOQueueV2", component_types=[opkernel.int32])
+    """A loop that puts each number into a queue and adds up what it gives: no turn needs the one before."""
 
-    def body(i: Tensor, x: Tensor, queue: Tensor) -> list[Tensor]:
-        put = loop.graph.create_op("QueueEnqueueV2", [queue, [i]])
-        attrs = {"component_types": [opkernel.int32]}
-        taken = loop.graph.create_op("QueueDequeueV2", [queue], attrs=attrs)
-        taken.add_control_input(put)
-        return [loop.op("AddV2", x, taken.outputs[0])]
+    def body(loop: Loop, i: Tensor, x: Tensor, queue: Tensor) -> Any:
+        return loop.op("AddV2", x, through_queue(loop.graph, queue, i))
 
-    (result,) = loop.count_to(n.outputs[0], body, [loop.constant(0)], [queue])
-    return Case(loop.graph, result.name, {"n:0": np.int32(turns)}, turns)
+    return counted(np.int32(0), body, turns)
 
 
 def cond_inside(turns: int) -> Case:
     """Collatz numbers through a queue: x = dequeue(); x = 3 x + 1 if x is odd else x / 2, by Switch and Merge."""
-    loop = Loop()
-    n = loop.graph.create_op("Placeholder", [], name="n", attrs={"dtype": opkernel.int32})
-    queue = loop.op("FIFOQueueV2", component_types=[opkernel.int32])
 
-    def body(i: Tensor, x: Tensor, queue: Tensor) -> list[Tensor]:
-        put = loop.graph.create_op("QueueEnqueueV2", [queue, [x]])
-        attrs = {"component_types": [opkernel.int32]}
-        taken = loop.graph.create_op("QueueDequeueV2", [queue], attrs=attrs)
-        taken.add_control_input(put)
-        x, one, two, three = taken.outputs[0], *map(loop.constant, (1, 2, 3))
+    def body(loop: Loop, i: Tensor, x: Tensor, queue: Tensor) -> Any:
+        x = through_queue(loop.graph, queue, x)
+        one, two, three = map(loop.constant, (1, 2, 3))
         is_odd = loop.op("Cast", loop.op("FloorMod", x, two), DstT=opkernel.bool)
         even, odd = loop.op("Switch", x, is_odd)
         _, three = loop.op("Switch", three, is_odd)
         _, one = loop.op("Switch", one, is_odd)
         two, _ = loop.op("Switch", two, is_odd)
         more = loop.op("AddV2", loop.op("Mul", odd, three), one)
-        return [loop.op("Merge", [loop.op("FloorDiv", even, two), more])[0]]
+        return loop.op("Merge", [loop.op("FloorDiv", even, two), more])[0]
 
-    (result,) = loop.count_to(n.outputs[0], body, [loop.constant(27)], [queue])
-    return Case(loop.graph, result.name, {"n:0": np.int32(turns)}, turns)
+    return counted(np.int32(27), body, turns)
 
 
 def straight_queue(nodes: int) -> Case:
@@ -331,7 +330,7 @@ def step_of(case: Case, **options: Any) -> Callable[[], Any]:
 
 def measure(name: str, case: Case, tensorflow: TensorFlow | None) -> None:
     default, dataflow = step_of(case), step_of(case, executor_type="DATAFLOW")
-    contenders: dict[str, Callable[[], object]] = {
+    contenders: dict[str, Callable[[], float]] = {
         "default": partial(seconds_a_call, default),
         "node by node": partial(seconds_a_call, dataflow),
     }
@@ -340,15 +339,6 @@ def measure(name: str, case: Case, tensorflow: TensorFlow | None) -> None:
         np.testing.assert_allclose(default(), expected, rtol=1e-4, atol=1e-5)
         contenders["TensorFlow"] = partial(tensorflow.seconds, name)
     report(name, case.turns, medians(contenders))
-
-
-def medians(contenders: Mapping[str, Callable[[], object]], rounds: int = 9) -> dict[str, float]:
-    """The median of what each contender measures of itself, one after the other in each round."""
-    found: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds):
-        for name, seconds in contenders.items():
-            found[name].append(float(seconds()))  # type: ignore[arg-type]  # it is a number
-    return {name: float(np.median(times)) for name, times in found.items()}
 
 
 def report(name: str, turns: int, seconds: Mapping[str, float]) -> None:

@@ -105,8 +105,8 @@ def measure(
 def report(title: str, found: dict[str, Any], bound: float | None) -> None:
     """Print what `measure` found for one batch size."""
     print(f"{title} (bound {bound}); results differ by {found['difference']:.1e}")
-    step = (found["median"][f"{system} run"] for system in ("opkernel", "tensorflow"))
-    note_row(Row(title, next(step), "TensorFlow", next(step), bound))
+    ours, theirs = (found["median"][f"{system} run"] for system in ("opkernel", "tensorflow"))
+    note_row(Row(title, ours, "TensorFlow", theirs, bound))
     for how in HOWS:
         ours, theirs = (found["median"][f"{s} {how}"] for s in ("opkernel", "tensorflow"))
         least = found["least"][f"tensorflow {how}"] / found["least"][f"opkernel {how}"]

@@ -24,12 +24,15 @@ from opkernel.graph.io.message_files import (
 )
 from opkernel.proto import DecodeError, GraphDef, NodeDef, TensorProto
 from opkernel.types import Array, DataType, TensorShape
+from opkernel.types.varints import varint
 
 _LEAST_VALUE = 1 << 16
 """Smaller values are parsed with their nodes."""
 _CONTENT = (1, 5, 2, 8, 4)
 """The fields that lead to a value: a node, its attr, the attr's value, the tensor, tensor_content."""
 _WINDOW = 1 << 12
+_PIECE = 1 << 24
+"""About so many bytes without large values are parsed at once."""
 _MANY_FIELDS = 1 << 12
 
 Values = dict[str, Array]
@@ -92,16 +95,19 @@ class _Cut:
 
     def graph_def(self) -> GraphDef:
         """The GraphDef; its Consts without values are those of `values`."""
-        graph_def, whole_from = GraphDef(), 0
+        graph_def, done = GraphDef(), 0
         for count, field in enumerate(scan_fields(self._bytes)):
             if count > _MANY_FIELDS and field.offset < count * _WINDOW:
                 raise _Unusual
             if self._is_large(field, _CONTENT[0]):
-                graph_def.MergeFromString(self._bytes.read(whole_from, field.offset))
+                graph_def.MergeFromString(self._bytes.read(done, field.offset))
                 graph_def.MergeFromString(self._field_without(field, _CONTENT[1:]))
                 self._keep_value(graph_def.node[-1])
-                whole_from = field.stop
-        graph_def.MergeFromString(self._bytes.read(whole_from, self._size))
+                done = field.stop
+            elif field.stop - done >= _PIECE:
+                graph_def.MergeFromString(self._bytes.read(done, field.stop))
+                done = field.stop
+        graph_def.MergeFromString(self._bytes.read(done, self._size))
         return graph_def
 
     def _is_large(self, field: Field, number: int) -> bool:
@@ -113,7 +119,7 @@ class _Cut:
     def _field_without(self, field: Field, path: tuple[int, ...]) -> bytes:
         """A field, without the large content of the one that a path leads to within it."""
         inner = b"".join(self._parts(field, path))
-        return _varint(field.number << 3 | LENGTH) + _varint(len(inner)) + inner
+        return varint(field.number << 3 | LENGTH) + varint(len(inner)) + inner
 
     def _parts(self, field: Field, path: tuple[int, ...]) -> Iterator[bytes]:
         for part in scan_fields(self._bytes, field.start, field.stop):
@@ -152,13 +158,3 @@ def _array(tensor: TensorProto, content: bytes) -> Array | None:
         return np.frombuffer(content, dtype.numpy_dtype).reshape(tuple(shape))
     except (InvalidArgumentError, ValueError):
         return None
-
-
-def _varint(number: int) -> bytes:
-    """A number as the wire format writes it."""
-    encoded = bytearray()
-    while number > 127:
-        encoded.append(number & 127 | 128)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)

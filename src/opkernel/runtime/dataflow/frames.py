@@ -15,6 +15,7 @@ from opkernel.errors import ResourceExhaustedError
 from opkernel.kernel import Step
 from opkernel.records import dataclass
 from opkernel.runtime.dataflow.node_item import (
+    TAKE_AT_ONCE,
     Edge,
     FrameInfo,
     Kind,
@@ -28,7 +29,6 @@ from opkernel.runtime.plan.services import DEAD
 _MAX_CALLS = 10_000  # in one another: a recursion without end stops there
 _MERGE, _ENTER, _EXIT = int(Kind.MERGE), int(Kind.ENTER), int(Kind.EXIT)  # faster than the members
 _NEXT_ITERATION, _TURN = int(Kind.NEXT_ITERATION), int(Kind.TURN)
-_TAKE_AT_ONCE = frozenset([_MERGE, _TURN])
 
 
 @dataclass(slots=True, eq=False)
@@ -275,7 +275,7 @@ class StepFrames:
                 found += self._give_dead(item, edges, iteration)
                 continue
             for slot, number, consumer in edges:
-                if consumer.kind in _TAKE_AT_ONCE:
+                if consumer.kind in TAKE_AT_ONCE:
                     is_ready = self._take_at_once(output, slot, consumer, iteration)
                 else:
                     slots[slot] = output

@@ -19,6 +19,7 @@ from opkernel.graph.core.structural_ops import (
 from opkernel.graph.edit.subgraph import Needs
 from opkernel.runtime.dataflow.binding import bind_node
 from opkernel.runtime.dataflow.node_item import (
+    TAKE_AT_ONCE,
     Edge,
     FrameInfo,
     Kind,
@@ -33,9 +34,6 @@ from opkernel.runtime.plan.keys import (
     key_of,
 )
 from opkernel.runtime.program.request import ExecutorArgs
-
-_TAKE_AT_ONCE = {Kind.MERGE, Kind.TURN}
-"""Consumers that take a value in a way of their own."""
 
 
 class _Border:
@@ -197,7 +195,7 @@ class GraphView:
     def _finish(self, item: NodeItem) -> None:
         consumers = [edge[2].kind for to in (*item.edges, item.controls) for edge in to]
         is_alive = item.attempt is not None or (item.kind < Kind.SWITCH and not item.may_die)
-        item.is_simple = is_alive and _TAKE_AT_ONCE.isdisjoint(consumers)
+        item.is_simple = is_alive and TAKE_AT_ONCE.isdisjoint(consumers)
         if item.kind == Kind.EXIT:
             item.frame.exits += 1
         if item.kind == Kind.ENTER:

@@ -46,6 +46,10 @@ class Kind(IntEnum):
     TURN = 16  # a NextIteration that need not run: its input goes to the next iteration at once
 
 
+TAKE_AT_ONCE = frozenset([Kind.MERGE.value, Kind.TURN.value])
+"""Nodes that take a value in a way of their own."""
+
+
 Edge = tuple[int, int, "NodeItem"]
 """Where an output goes: the slot of the consumer's input, the consumer's number, the consumer."""
 
