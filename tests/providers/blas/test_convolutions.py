@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opkernel.errors import ResourceExhaustedError
-from opkernel.kernel import allocation_limit
+from opkernel.kernel import allocation_limit, intra_op_parallelism
 from opkernel.ops.nn.conv.reference import REFERENCE, correlate
 from opkernel.ops.nn.fused_matmul import Epilogue
 from opkernel.ops.nn.windows import Geometry, clipped, meetings
-from opkernel.providers.blas import im2col
+from opkernel.providers.blas import convolutions, im2col, products
 from opkernel.providers.blas.convolutions import ALGORITHMS
 
 of_both = pytest.mark.parametrize("algorithms", [REFERENCE, ALGORITHMS], ids=["numpy", "blas"])
@@ -133,6 +133,25 @@ def test_tiles_of_any_size_give_the_same(case, tile_bytes):
     np.testing.assert_allclose(found, defined_convolution(x, filters, geometry), atol=1e-12)
     whole = ALGORITHMS.by_input(x.shape, filters, found, geometry)
     np.testing.assert_allclose(gradient, whole, atol=1e-12)
+
+
+@given(cases(rank=2), st.integers(2, 5))
+def test_threads_share_out_images_or_parts_of_windows(case, threads):
+    x, geometry, rng = case
+    filters = rng.standard_normal((*geometry.window, x.shape[-1], 9))
+    gradient = rng.standard_normal((len(x), *geometry.output, 9))
+    gradients = []
+    for count in (1, threads):
+        with pytest.MonkeyPatch.context() as patch, intra_op_parallelism(count):
+            patch.setattr(products, "_SMALL", 0)
+            patch.setattr(convolutions, "_LANES", 1)
+            patch.setattr(im2col.tiles, "__defaults__", (200,))
+            by_input = ALGORITHMS.by_input(x.shape, filters, gradient, geometry)
+            gradients.append(
+                (by_input, ALGORITHMS.by_filters(x, filters.shape, gradient, geometry))
+            )
+    for alone, shared in zip(*gradients, strict=True):
+        np.testing.assert_allclose(shared, alone, atol=1e-12)
 
 
 @of_both

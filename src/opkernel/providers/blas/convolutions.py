@@ -11,12 +11,14 @@ Source of the meaning: TensorFlow core/kernels/conv_grad_input_ops.h, conv_grad_
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from opkernel.kernel import allocate, cut, scratch, shard
 from opkernel.ops.nn.conv.ops import register_convolutions
-from opkernel.ops.nn.conv.reference import Algorithms, correlate, product_for
+from opkernel.ops.nn.conv.reference import Algorithms, Product, correlate, product_for
 from opkernel.ops.nn.fused_matmul import Epilogue
 from opkernel.ops.nn.windows import Geometry, turned_geometry
 from opkernel.ops.registration import NARROW_FLOATS
@@ -70,6 +72,9 @@ def _convolve_groups(
     return result
 
 
+_LANES = 64
+"""Parts of a window, which threads share out, begin at multiples of this."""
+
 _MANY = 8
 """Output channels for one of the input, from which on the windows of the gradient are too large."""
 
@@ -108,18 +113,27 @@ def _add_shares(padded: Array, filters: Array, gradient: Array, geometry: Geomet
     matrix = filters.reshape(-1, depth).T
     width = matrix.shape[1]
     offsets = list(np.ndindex(*geometry.window))[::-1]
+    threads = threads_for(gradient.size * width)
+    is_few = threads > len(gradient)
+    columns = cut(width, threads if is_few else 1, _LANES)
 
     def compute(images: slice) -> None:
         part, of_part = padded[images], gradient[images]
         for index in tiles(of_part.shape[:-1], width * padded.itemsize):
             tile = of_part[index]
-            rows = scratch("shares of windows", (tile.size // depth, width), padded.dtype)
-            product(tile.reshape(-1, depth), matrix, out=rows)
+            flat = tile.reshape(-1, depth)
+            rows = scratch("shares of windows", (len(flat), width), padded.dtype)
+            shard(partial(_multiply_columns, product, flat, matrix, rows), columns)
             shares = rows.reshape(*tile.shape[:-1], *geometry.window, channels)
             for offset in offsets:
                 part[_places(index, offset, geometry)] += shares[(..., *offset, slice(None))]
 
-    shard(compute, cut(len(gradient), threads_for(gradient.size * width)))
+    shard(compute, cut(len(gradient), 1 if is_few else threads))
+
+
+def _multiply_columns(product: Product, a: Array, b: Array, out: Array, columns: slice) -> None:
+    """Some columns of the product of two matrices."""
+    product(a, b[:, columns], out=out[:, columns])
 
 
 def _places(index: Index, offset: Sequence[int], geometry: Geometry) -> Index:
@@ -138,30 +152,56 @@ def by_filters(x: Array, filter_shape: Sequence[int], gradient: Array, geometry:
     """The gradient of a convolution by its filters of a shape, given that by its output."""
     if len(geometry.window) == 3 and not (np.isfinite(x).all() and np.isfinite(gradient).all()):
         return correlate(x, filter_shape, gradient, geometry)  # TensorFlow's order shows
-    product = product_for(x.dtype, multiply)
     depth = filter_shape[-1]
     out = allocate(filter_shape, as_dtype(x.dtype))
-    parts = cut(len(x), threads_for(gradient.size * (out.size // depth)))
+    width = out.size // depth
+    threads = threads_for(gradient.size * width)
+    if threads > len(x) or gradient.size <= depth * depth:  # few windows
+        _sum_products(x, gradient, geometry, out.reshape(width, depth), cut(width, threads, _LANES))
+        return out
+    parts = cut(len(x), threads)
     totals = [out, *(np.empty_like(out) for _ in parts[1:])]
 
     def compute(part: tuple[slice, Array]) -> None:
-        images, total = part[0], part[1].reshape(-1, depth)
-        share = total
-        for index, rows in _all_rows(x[images], geometry):
-            of_rows = gradient[images][index].reshape(-1, depth)
-            if product is multiply:
-                multiply_transposed(rows, of_rows, share)
-            else:
-                product(rows.T, of_rows, out=share)
-            if share is total:
-                share = np.empty_like(total)
-            else:
-                np.add(total, share, out=total)
+        images, total = part[0], part[1].reshape(width, depth)
+        _sum_products(x[images], gradient[images], geometry, total, [slice(0, width)])
 
     shard(compute, list(zip(parts, totals, strict=True)))
     for total in totals[1:]:
         out += total
     return out
+
+
+def _sum_products(
+    x: Array, gradient: Array, geometry: Geometry, total: Array, parts: Sequence[slice]
+) -> None:
+    """Write the products of the windows of images with the gradients of their places, summed up, to `total`.
+
+    Its rows are for the elements of a window; threads share out `parts` of them.
+    """
+    product = _transposed_product(x.dtype)
+    share = total
+    for index, rows in _all_rows(x, geometry):
+        of_rows = gradient[index].reshape(-1, total.shape[1])
+
+        def compute(
+            part: slice, rows: Array = rows, of_rows: Array = of_rows, share: Array = share
+        ) -> None:
+            product(rows[:, part], of_rows, share[part])
+            if share is not total:
+                np.add(total[part], share[part], out=total[part])
+
+        shard(compute, parts)
+        if share is total:
+            share = np.empty_like(total)
+
+
+def _transposed_product(dtype: np.dtype[Any]) -> Callable[[Array, Array, Array], object]:
+    """What computes `a.T @ b` of arrays of a type."""
+    product = product_for(dtype, multiply)
+    if product is multiply:
+        return multiply_transposed
+    return lambda a, b, out: product(a.T, b, out=out)
 
 
 def _all_rows(x: Array, geometry: Geometry) -> Iterator[tuple[Index, Array]]:
