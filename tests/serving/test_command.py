@@ -63,9 +63,37 @@ def test_a_process_serves_until_it_is_told_to_end(saved: Path, tmp_path: Path) -
         process.communicate()
 
 
+def ended(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """`opkernel serve`, which ends soon."""
+    words = [sys.executable, "-m", "opkernel", "serve", str(directory), "--port", "0", *options]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    return subprocess.run(
+        words, capture_output=True, text=True, env=environment, timeout=100, check=False
+    )
+
+
+def test_a_server_ends_after_the_time_that_was_asked_for(saved: Path, tmp_path: Path) -> None:
+    done = ended(shutil.copytree(saved, tmp_path / "half"), "--timeout", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("half version 1 END\n")
+
+
+def test_models_without_versions_are_told(saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, tmp_path / "models" / "half")
+    (tmp_path / "models" / "other" / "newest").mkdir(parents=True)
+    done = ended(tmp_path / "models", "--timeout", "1")
+    assert "half version 1 AVAILABLE" in done.stdout
+    told = f"No versions found of other in {tmp_path / 'models'}: versions are called by numbers"
+    assert done.stderr.count(told) == 1
+    done = ended(tmp_path / "models" / "other", "--timeout", "1")
+    assert done.returncode == 0
+    assert f"{tmp_path / 'models' / 'other'} has no models" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
+        (["--timeout", "-1"], "--timeout -1: expected more than 0"),
         (["--versions", "newest"], "--versions newest: expected latest, all, or numbers, as 1,3"),
         (["--label", "stable"], "--label stable: expected a name and a version, as stable=3"),
         (["--host", "no.such.address.invalid."], "--host no.such.address.invalid. --port 8501"),
@@ -81,7 +109,9 @@ def test_limits_and_permissions_reach_the_server(
     saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[ModelServer] = []
-    monkeypatch.setattr("opkernel.serving.serve", lambda server, listener: served.append(server))
+    monkeypatch.setattr(
+        "opkernel.serving.serve", lambda server, listener, seconds: served.append(server)
+    )
     options = ["--timeout-s=2", "--max-request-bytes=10", "--label=old=1", "--port=0"]
     allowed = [f"--allow-read={tmp_path}", f"--allow-write={tmp_path / 'out'}"]
     done = CliRunner().invoke(commands, ["serve", str(saved), *options, *allowed])

@@ -43,7 +43,7 @@ def test_classify_gives_labels_with_scores(client: Any) -> None:
         ({"examples": [{"x": 1e39}]}, "beyond float"),
         ({"examples": [{"x": "text"}]}, "x"),
         ({"examples": [{"y": 1.0}]}, "x"),
-        ({"examples": [{"x": 1.0}], "signature_name": "classify"}, "tensorflow/serving/regress"),
+        ({"examples": [{"x": 1.0}], "signature_name": "classify"}, "Expected the output 'outputs'"),
     ],
 )
 def test_wrong_examples_are_told(client: Any, body: Any, told: str) -> None:

@@ -108,7 +108,7 @@ def large_number(rng: random.Random) -> tuple[bytes, bool]:
                 "1_000",
                 "+1",
             ),
-            *(".5", "1.", "01", "--1", "1e", "Inf", "nan", "-NaN", "3.5e38", "16777217"),
+            *(".5", "1.", "01", "--1", "1e", "nan", "inf", "+Inf", "Infinit", "-", "NaNN"),
         ]
     )
     return _request(f'{{"instances": [{number}]}}'.encode()), True

@@ -108,7 +108,9 @@ _SLACK_BYTES = 512 << 20
 """The memory that a process may take beside tensors: modules that it loads later, stacks, messages."""
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+def checked_seconds(
+    ctx: click.Context, param: click.Parameter, value: float | None
+) -> float | None:
     """The value of `--timeout`."""
     if value is not None and not 0 < value <= _DAY_S:
         raise WrongUse(f"--timeout {value:g}: expected more than 0 and at most {_DAY_S:g} seconds")
@@ -129,13 +131,14 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 
 
 def add_limits(command: click.Command) -> None:
-    """Have a command take `--timeout` and `--memory-limit`."""
-    command.params += [
+    """Have a command take `--timeout` and `--memory-limit`; one that has a `--timeout` ends by itself."""
+    ends_itself = any(param.name == "timeout" for param in command.params)
+    options = [
         click.Option(
             ["--timeout"],
             type=float,
             metavar="SECONDS",
-            callback=_seconds,
+            callback=checked_seconds,
             help="Give up after this time.",
         ),
         click.Option(
@@ -145,10 +148,12 @@ def add_limits(command: click.Command) -> None:
             help="Hold no more bytes of tensors at once: 1000000, 512M, 2G.",
         ),
     ]
+    command.params += options[ends_itself:]
     invoke = command.invoke
 
     def invoke_within(ctx: click.Context) -> Any:
-        seconds, limit = ctx.params.pop("timeout", None), ctx.params.pop("memory_limit", None)
+        seconds = None if ends_itself else ctx.params.pop("timeout", None)
+        limit = ctx.params.pop("memory_limit", None)
         is_process = bool(ctx.find_root().obj)
         in_memory = nullcontext() if limit is None else _within_memory(limit)
         in_time = nullcontext() if seconds is None else _within_time(seconds, is_process)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opkernel.cli.limits import checked_seconds
 from opkernel.cli.options import imported_libraries, jit_option, permission_options, permissions
 from opkernel.cli.output import WrongUse, echo, one_line
 from opkernel.device.budget import current_budget
@@ -36,6 +37,7 @@ _LABEL = re.compile(r"([^=/:]+)=([0-9]{1,18})")
 @click.option("--max-request-bytes", type=click.IntRange(1, 1 << 40), default=64 << 20, show_default=True, metavar="BYTES", help="Refuse larger requests.")  # fmt: skip
 @click.option("--timeout-s", type=click.FloatRange(0, 86400, min_open=True), default=30.0, show_default=True, metavar="SECONDS", help="Give a request up after this time.")  # fmt: skip
 @click.option("--replicas", type=click.IntRange(1, 10_000), metavar="N", help="Answer by N processes on Ray Serve; by this one by default.")  # fmt: skip
+@click.option("--timeout", type=float, metavar="SECONDS", callback=checked_seconds, help="End the server after this time.")  # fmt: skip
 @permission_options
 def serve(
     directory: Path,
@@ -50,6 +52,7 @@ def serve(
     max_request_bytes: int,
     timeout_s: float,
     replicas: int | None,
+    timeout: float | None,
     allow_read: tuple[str, ...],
     allow_write: tuple[str, ...],
 ) -> None:
@@ -58,8 +61,7 @@ def serve(
     DIRECTORY is a SavedModel, has versions of one (DIRECTORY/1, DIRECTORY/2), or several models with
     versions. New versions are found while it serves, and told. The page at / shows what is served.
     """
-    if _VERSIONS.fullmatch(versions) is None:
-        raise WrongUse(f"--versions {versions}: expected latest, all, or numbers, as 1,3")
+    _check_versions(versions)
     if replicas is not None and port == 0:
         raise WrongUse("--replicas needs a port: --port 8501")
     from opkernel.serving import ServingOptions
@@ -76,7 +78,8 @@ def serve(
     if replicas is None:
         from opkernel.serving import ModelServer
 
-        _serve_here(ModelServer(directory, options, name=name, versions=versions), host, port)
+        server = ModelServer(directory, options, name=name, versions=versions)
+        _serve_here(server, host, port, timeout)
         return
     from opkernel.distributed import serve as serve_on_ray  # needs the extra
 
@@ -95,18 +98,18 @@ def serve(
         _print_address(host, port)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
-            threading.Event().wait()
+            threading.Event().wait(timeout)
 
 
-def _serve_here(server: ModelServer, host: str, port: int) -> None:
-    """Serve in this process until it is told to end."""
+def _serve_here(server: ModelServer, host: str, port: int, seconds: float | None) -> None:
+    """Serve in this process until it is told to end, or for so many seconds."""
     from opkernel.serving import serve as serve_at  # needs the extra
 
     server.observe_status = _print_status
     server.poll()
     with _listener(host, port) as listener:
         _print_address(host, listener.getsockname()[1])
-        serve_at(server, listener)
+        serve_at(server, listener, seconds)
 
 
 def _print_address(host: str, port: int) -> None:
@@ -117,6 +120,11 @@ def _print_address(host: str, port: int) -> None:
 def _print_status(name: str, status: VersionStatus) -> None:
     problem = "" if status.error is None else f": {status.error.message}"
     echo(one_line(f"{name} version {status.version} {status.state}{problem}"))
+
+
+def _check_versions(versions: str) -> None:
+    if _VERSIONS.fullmatch(versions) is None:
+        raise WrongUse(f"--versions {versions}: expected latest, all, or numbers, as 1,3")
 
 
 def _labels(labels: tuple[str, ...]) -> dict[str, int]:

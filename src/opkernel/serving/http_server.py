@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from typing import TYPE_CHECKING
 
 from opkernel.libraries import check_installed
@@ -30,8 +31,13 @@ def application(server: ModelServer, *, poll_s: float = _POLL_S) -> Starlette:
     return AsgiApplication(server, poll_s).starlette()
 
 
-def serve(server: ModelServer, listener: socket.socket) -> None:
+def serve(server: ModelServer, listener: socket.socket, seconds: float | None = None) -> None:
     """Serve models at a socket that listens, until the process is told to end.
+
+    Args:
+        server: The models.
+        listener: The socket.
+        seconds: After so long it ends by itself, when the requests under way are done; None for never.
 
     Raises:
         UnimplementedError: the libraries of `opkernel[serve]` are not installed.
@@ -43,7 +49,15 @@ def serve(server: ModelServer, listener: socket.socket) -> None:
     # the second part of an answer waits 40 ms for the acknowledgement of the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(application(server), log_level="warning", access_log=False)
-    uvicorn.Server(config).run(sockets=[listener])
+    running = uvicorn.Server(config)
+    timer = threading.Timer(seconds or 0, setattr, (running, "should_exit", True))
+    timer.daemon = True
+    if seconds is not None:
+        timer.start()
+    try:
+        running.run(sockets=[listener])
+    finally:
+        timer.cancel()
 
 
 def _check_libraries() -> None:

@@ -14,10 +14,8 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.escaping import json_text
+from opkernel.serving.json_text import is_too_large
 from opkernel.types import Array, DataType
-
-CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-"""What these words of a request become. Numbers that are too large for a float are other infinities."""
 
 _BASE64 = "b64"
 _BYTES_SUFFIX = "_bytes"
@@ -73,11 +71,6 @@ def to_json(name: str, array: Any) -> Any:
         # The shortest text that is read back as the same float32, as TensorFlow Serving prints it.
         return array.astype(str).astype(np.float64).tolist()
     raise InvalidArgumentError(f"Failed to write JSON value for tensor type: {array.dtype.name}")
-
-
-def is_beyond(value: float, most: float) -> bool:
-    """Whether a number of a request is larger than a type allows, and no word for infinity."""
-    return abs(value) > most and not any(value is one for one in CONSTANTS.values())
 
 
 def is_base64(value: Any) -> bool:
@@ -140,15 +133,18 @@ def _flattened(value: Any) -> tuple[list[int], list[Any]]:
 
 
 def _floats(flat: list[Any], dtype: DataType) -> Array:
-    """Numbers of a floating-point type; integers have to be exact."""
-    is_double = dtype is DataType.DT_DOUBLE
-    most = float(np.finfo(np.float64 if is_double else np.float32).max)
-    exact = 2**53 if is_double else 2**24
-    for one in flat:
-        if abs(one) >= exact if type(one) is int else is_beyond(one, most):
-            raise InvalidArgumentError(f"Cannot convert JSON value: {_shown(one)} to {dtype.string} without loss of precision.")  # fmt: skip
-    values = np.array(flat, np.float64)
-    with np.errstate(over="ignore"):  # halves have the infinities beyond their largest number
+    """Numbers of a floating-point type, rounded; beyond its largest one are its infinities.
+
+    Raises:
+        InvalidArgumentError: a number is beyond the largest double.
+    """
+    try:
+        values = np.array(flat, np.float64)
+    except OverflowError:  # of an integer
+        raise InvalidArgumentError("JSON Parse error: Number too big to be stored in double.") from None  # fmt: skip
+    if np.isinf(values).any() and any(map(is_too_large, flat)):
+        raise InvalidArgumentError("JSON Parse error: Number too big to be stored in double.")
+    with np.errstate(over="ignore"):
         return values.astype(dtype.as_numpy_dtype)
 
 

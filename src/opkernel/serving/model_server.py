@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from opkernel.errors import Code, InternalError, NotFoundError, OpError
+from opkernel.errors import Code, InternalError, InvalidArgumentError, NotFoundError, OpError
 from opkernel.graph import file_kind
 from opkernel.interrupts import contextmanager
 from opkernel.logs import logger
@@ -48,6 +48,23 @@ def found_models(directory: Path, name: str = "") -> dict[str, Versions]:
         return {own_name: versions}
     found = {one.name: _versions(one) for one in _directories(directory)}
     return {name: versions for name, versions in found.items() if versions}
+
+
+def without_versions(directory: Path, found: dict[str, Versions]) -> str:
+    """Which models of a directory cannot be served because they have no versions, in words; empty for none."""
+    if not found:
+        return (
+            f"{directory} has no models: a model has a directory for each version, with a number as its "
+            "name, such as MODEL/1"
+        )
+    if _is_model(directory) or _versions(directory):
+        return ""
+    names = [one.name for one in _directories(directory) if one.name not in found]
+    listed = ", ".join(names)
+    told = (
+        f"No versions found of {listed} in {directory}: versions are called by numbers, such as 1"
+    )
+    return told if names else ""
 
 
 def chosen_versions(versions: Versions, policy: str) -> Versions:
@@ -156,6 +173,7 @@ class ModelServer:
         self._servables: dict[str, dict[int, Servable]] = {}
         self._statuses: dict[str, dict[int, VersionStatus]] = {}
         self._polling = threading.Lock()
+        self._missing = ""
 
     def poll(self) -> None:
         """Serve what the directory has now.
@@ -165,6 +183,10 @@ class ModelServer:
         """
         with self._polling:
             found = found_models(self._directory, self._name)
+            missing = without_versions(self._directory, found)
+            if missing and missing != self._missing:
+                logger(_LOG).warning("%s", missing)
+            self._missing = missing
             for name in {*found, *self._servables}:
                 self._update(name, chosen_versions(found.get(name, {}), self._policy))
 
@@ -200,10 +222,10 @@ class ModelServer:
         """The version of a label.
 
         Raises:
-            NotFoundError: there is no such label.
+            InvalidArgumentError: there is no such label.
         """
         if label not in self.options.labels:
-            raise NotFoundError(f"Unrecognized servable version label: {label}")
+            raise InvalidArgumentError(f"Unrecognized servable version label: {label}")
         return self.options.labels[label]
 
     @contextmanager

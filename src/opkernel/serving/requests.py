@@ -10,7 +10,6 @@ servables/tensorflow/classifier.cc, regressor.cc, get_model_metadata_impl.cc.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -20,40 +19,24 @@ from google.protobuf.json_format import MessageToDict
 
 from opkernel.errors import Code, InvalidArgumentError, UnimplementedError
 from opkernel.graph import TensorSpec
-from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.interop import Signature
 from opkernel.proto import Example, SignatureDef, TensorInfo, TensorShapeProto
-from opkernel.serving.json_tensors import (
-    CONSTANTS,
-    from_json,
-    is_base64,
-    is_beyond,
-    text_or_bytes,
-    to_json,
-)
+from opkernel.serving.json_tensors import from_json, is_base64, text_or_bytes, to_json
+from opkernel.serving.json_text import is_too_large, parsed
 from opkernel.serving.model_server import ModelServer
 from opkernel.serving.servable import Servable
 from opkernel.types import DataType
 
 _ROWS, _COLUMNS = "instances", "inputs"
-_DECODER = json.JSONDecoder(parse_constant=CONSTANTS.__getitem__)
 
 
 def parsed_body(body: bytes) -> dict[str, Any]:
-    """The JSON object of a request; NaN and the infinities are values.
+    """The JSON object of a request.
 
     Raises:
         InvalidArgumentError: it is no JSON, or no object.
     """
-    if not body:
-        raise InvalidArgumentError("JSON Parse error: The document is empty")
-    try:
-        with paused_garbage_collection():  # millions of new lists, and none is garbage
-            value = _DECODER.decode(body.decode("utf-8-sig"))
-    except RecursionError:
-        raise InvalidArgumentError("JSON Parse error: the lists are too deep") from None
-    except ValueError as error:  # also for text that is not UTF-8, and numbers that are too long
-        raise InvalidArgumentError(f"JSON Parse error: {error}") from None
+    value = parsed(body)
     if not isinstance(value, dict):
         raise InvalidArgumentError("The JSON value of a request has to be an object")
     if not isinstance(value.get("signature_name", ""), str):
@@ -183,13 +166,20 @@ _INPUTS = "inputs"
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
+_OUTPUTS = {"classify": ("classes", "scores"), "regress": ("outputs",)}
+
+
 def check_method(signature: Signature, method: str) -> None:
-    """Raise InvalidArgumentError where a signature is not for a method, `classify` or `regress`."""
-    expected = f"tensorflow/serving/{method}"
-    if signature.method_name != expected:
-        raise InvalidArgumentError(f"Expected the signature method_name to be {expected}. Was: {signature.method_name}")  # fmt: skip
+    """Raise InvalidArgumentError where a signature has not the tensors of a method, `classify` or `regress`.
+
+    Which method the signature says that it is for does not matter.
+    """
     if signature.inputs.keys() != {_INPUTS}:
         raise InvalidArgumentError(f"Expected the one input '{_INPUTS}' of {signature}")
+    outputs = _OUTPUTS[method]
+    if not signature.outputs.keys() <= {*outputs} or not signature.outputs:
+        names = " or ".join(map(repr, outputs))
+        raise InvalidArgumentError(f"Expected the output {names}, and no others, of {signature}")
 
 
 def example_inputs(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,7 +230,7 @@ def _fill(feature: Any, name: str, values: list[Any]) -> None:
     if kinds == {"bytes"}:
         feature.bytes_list.value.extend([text_or_bytes(one) for one in values])
     elif kinds == {"float"}:
-        if any(is_beyond(one, _FLOAT_MAX) for one in values):
+        if any(abs(one) > _FLOAT_MAX for one in values if np.isfinite(one) or is_too_large(one)):
             raise InvalidArgumentError(f"Feature: {name} has numbers beyond float")
         feature.float_list.value.extend(values)
     elif kinds == {"int"}:

@@ -71,17 +71,20 @@ class Feed:
     Args:
         tensor: the tensor.
         state: the tensors that the session keeps, which handles stand for.
+        checks_shapes: whether values must have the shape of the tensor.
     """
 
     __slots__ = ("_dtype", "_shape", "_state", "_tensor", "numpy_dtype")
 
-    def __init__(self, tensor: Tensor, state: LocalSessionState) -> None:
+    def __init__(
+        self, tensor: Tensor, state: LocalSessionState, *, checks_shapes: bool = True
+    ) -> None:
         self._tensor = tensor
         self._state = state
         self._dtype = tensor.dtype.base
         self.numpy_dtype = self._dtype.numpy_dtype
-        dims = tensor.shape.as_list() if tensor.shape.rank is not None else None
-        self._shape = None if dims is None else tuple(dims)
+        is_known = checks_shapes and tensor.shape.rank is not None
+        self._shape = tuple(tensor.shape.as_list()) if is_known else None
 
     def converter(self) -> Callable[[Any], Any]:
         """The function that gives a value as a read-only array, a view where no copy is needed.
@@ -169,10 +172,11 @@ class Feed:
 
 
 def converters(
-    tensors: Sequence[Tensor], state: LocalSessionState
+    tensors: Sequence[Tensor], state: LocalSessionState, *, checks_shapes: bool = True
 ) -> tuple[Callable[[Any], Any], ...]:
-    """The functions that convert fed values; `state` has the tensors of handles."""
-    return tuple([Feed(tensor, state).converter() for tensor in tensors])
+    """The functions that convert fed values, as `Feed.converter` gives them; arguments as for `Feed`."""
+    feeds = [Feed(tensor, state, checks_shapes=checks_shapes) for tensor in tensors]
+    return tuple([feed.converter() for feed in feeds])
 
 
 def holds_bytes(array: Any) -> bool:

@@ -29,6 +29,7 @@ from opkernel.interrupts import Closing
 from opkernel.kernel import get_registered_kernels_for_op, supported_device_types_for_node
 from opkernel.kernel.registry.lookup import no_supported_device_error
 from opkernel.proto import GraphDef, Message
+from opkernel.records import replace
 from opkernel.runtime.placement.placer import DeviceSet
 from opkernel.runtime.plan.functional_ops import RUN_BY_EXECUTORS
 from opkernel.runtime.session.executables import LruCache
@@ -55,7 +56,8 @@ class DirectSession(Closing):
         (y,) = session.run({"x": x}, ["y"])
 
     As in TensorFlow, the whole graph must fit the existing devices, functions and kernels. With
-    `place_pruned_graph`, only the nodes that a step needs must. A DirectSession may be used from many
+    `place_pruned_graph`, only the nodes that a step needs must. Values need not have the shapes of the tensors
+    that they are fed for. A DirectSession may be used from many
     threads.
 
     Args:
@@ -74,7 +76,8 @@ class DirectSession(Closing):
         memory_limit_bytes: int | None = None,
         sanitize: bool = False,
     ) -> None:
-        self._config = SessionConfig() if config is None else SessionConfig.of(config)
+        given = SessionConfig() if config is None else SessionConfig.of(config)
+        self._config = replace(given, checks_feed_shapes=False)
         self._session = Session(
             Graph(), config=self._config, memory_limit_bytes=memory_limit_bytes, sanitize=sanitize
         )

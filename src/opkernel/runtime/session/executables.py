@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ from opkernel.device.local_device import LocalDevice
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.edit.subgraph import Needs
+from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.kernel import global_kernel_registry
 from opkernel.logs import logger
 from opkernel.messages import short_repr
@@ -25,7 +26,7 @@ from opkernel.runtime.placement.placer import place
 from opkernel.runtime.program.builder import StepProgram, watched_program
 from opkernel.runtime.program.executable import Executable, LimitedExecutable, Run
 from opkernel.runtime.program.feeds_and_fetches import FetchPlan, converters
-from opkernel.runtime.program.request import NO_JIT, Subgraph, Variant
+from opkernel.runtime.program.request import NO_JIT, ProgramRequest, Subgraph, Variant
 from opkernel.runtime.session.session_runtime import SessionRuntime
 
 if TYPE_CHECKING:
@@ -238,6 +239,15 @@ class Executables:
         sanitizer = self._session.sanitizer
         return self._session.limits.applied(run if sanitizer is None else sanitizer.watched(run))
 
+    def _for_any_shapes(self, request: ProgramRequest) -> Callable[[Run], Run]:
+        """As `_applied`, for a program that may be fed arrays of other shapes than its graph says."""
+        from opkernel.runtime.session.fed_shapes import AnyShapes  # for some sessions
+
+        feeds, build = request.part.feeds, self._session.target.build_program
+        unknown = replace(request, feed_facts=[TensorFacts() for _ in feeds])
+        chosen = AnyShapes(feeds, lambda: build(unknown).run)
+        return lambda run: self._applied(chosen.applied(run))
+
     def _make(self, fetches: Any, feeds: Sequence[Any], variant: Variant) -> Executable:
         session, versions = self._session, self._versions()
         config, target, limits = session.config, session.target, session.limits
@@ -258,10 +268,11 @@ class Executables:
         if variant == "partial":
             request = replace(request, passes=False, executor_type="DATAFLOW", jit=NO_JIT)
         program = target.build_program(request)
-        feeds = converters(tensors, session.state)
+        feeds = converters(tensors, session.state, checks_shapes=config.checks_feed_shapes)
         new = partial(LimitedExecutable, limits=limits) if limits.budget else Executable
-        answer, kept, run = fetch_plan.answer(), fetch_plan.kept, self._applied(program.run)
-        executable = new(program, feeds, run, answer, kept, applied=self._applied)
+        answer, kept = fetch_plan.answer(), fetch_plan.kept
+        applies = self._applied if config.checks_feed_shapes else self._for_any_shapes(request)
+        executable = new(program, feeds, applies(program.run), answer, kept, applied=applies)
         is_plain = bool(variant) or target.is_remote or not request.follows_variables
         reads = part.has_variables and part.fetches and not part.acts
         if is_plain or limits.budget or not reads:
@@ -271,7 +282,7 @@ class Executables:
 
         def finish(special: StepProgram, taken: Sequence[int]) -> Executable:
             def applied(run: Run) -> Run:
-                return self._applied(with_selected_values(run, taken, len(tensors)))
+                return applies(with_selected_values(run, taken, len(tensors)))
 
             run = applied(special.run)
             return replace(executable, program=special, run=run, taken=taken, applied=applied)

@@ -103,6 +103,8 @@ class SessionConfig:
         min_cluster_size: Parts with fewer operations are not compiled; None for what the engine says.
         lazy_compilation: A part is compiled by one node, and run by another or, where it could not be compiled, by a
             call of its function (_XlaCompile, _XlaRun); else one node does all (XlaLaunch).
+        checks_feed_shapes: Values must have the shapes of the tensors that they are fed for, as TensorFlow's Python
+            checks; its C++ does not.
         max_executables: How many combinations of feeds and fetches stay compiled. Beyond that, the
             combinations that were not used for longest are dropped, and compiled again when needed.
     """
@@ -125,6 +127,7 @@ class SessionConfig:
     executor_type: str = ""
     optimize: Passes = True
     providers: Sequence[str] | None = None
+    checks_feed_shapes: bool = True
     max_executables: int = 1000
     jit: str = ""
     global_jit_level: GlobalJitLevel = "DEFAULT"
