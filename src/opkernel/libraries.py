@@ -10,6 +10,7 @@ from opkernel.logs import logger
 
 EXTRA_OF = {
     "PIL": ("Pillow", "image"),
+    "grpc": ("grpcio", "grpc"),
     "hypothesis": ("hypothesis", "test"),
     "jax": ("JAX", "xla"),
     "keras": ("Keras", "keras"),

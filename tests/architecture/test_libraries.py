@@ -13,6 +13,7 @@ from opkernel.libraries import EXTRA_OF
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {
     "PIL": {"ops"},
+    "grpc": {"serving"},
     "hypothesis": {"testing"},
     "jax": {"xla"},
     "keras": {"keras"},

@@ -109,9 +109,7 @@ def test_limits_and_permissions_reach_the_server(
     saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[ModelServer] = []
-    monkeypatch.setattr(
-        "opkernel.serving.serve", lambda server, listener, seconds: served.append(server)
-    )
+    monkeypatch.setattr("opkernel.serving.serve", lambda server, *_: served.append(server))
     options = ["--timeout-s=2", "--max-request-bytes=10", "--label=old=1", "--port=0"]
     allowed = [f"--allow-read={tmp_path}", f"--allow-write={tmp_path / 'out'}"]
     done = CliRunner().invoke(commands, ["serve", str(saved), *options, *allowed])

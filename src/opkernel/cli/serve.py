@@ -27,6 +27,7 @@ _LABEL = re.compile(r"([^=/:]+)=([0-9]{1,18})")
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--port", type=click.IntRange(0, 65535), default=8501, show_default=True, help="The port; 0 for any that is free, without --replicas.")  # fmt: skip
+@click.option("--grpc-port", type=click.IntRange(0, 65535), metavar="PORT", help="Answer by gRPC, too, at this port; 0 for any that is free.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen; 0.0.0.0 for all networks.")  # fmt: skip
 @click.option("--name", default="", metavar="NAME", help="What the model is called; by default as DIRECTORY.")  # fmt: skip
 @click.option("--versions", default="latest", show_default=True, metavar="latest|all|N,...", help="The versions to serve.")  # fmt: skip
@@ -42,6 +43,7 @@ _LABEL = re.compile(r"([^=/:]+)=([0-9]{1,18})")
 def serve(
     directory: Path,
     port: int,
+    grpc_port: int | None,
     host: str,
     name: str,
     versions: str,
@@ -61,9 +63,7 @@ def serve(
     DIRECTORY is a SavedModel, has versions of one (DIRECTORY/1, DIRECTORY/2), or several models with
     versions. New versions are found while it serves, and told. The page at / shows what is served.
     """
-    _check_versions(versions)
-    if replicas is not None and port == 0:
-        raise WrongUse("--replicas needs a port: --port 8501")
+    _check_use(versions, replicas, port, grpc_port)
     from opkernel.serving import ServingOptions
 
     options = ServingOptions(
@@ -79,7 +79,7 @@ def serve(
         from opkernel.serving import ModelServer
 
         server = ModelServer(directory, options, name=name, versions=versions)
-        _serve_here(server, host, port, timeout)
+        _serve_here(server, host, port, grpc_port, timeout)
         return
     from opkernel.distributed import serve as serve_on_ray  # needs the extra
 
@@ -101,7 +101,9 @@ def serve(
             threading.Event().wait(timeout)
 
 
-def _serve_here(server: ModelServer, host: str, port: int, seconds: float | None) -> None:
+def _serve_here(
+    server: ModelServer, host: str, port: int, grpc_port: int | None, seconds: float | None
+) -> None:
     """Serve in this process until it is told to end, or for so many seconds."""
     from opkernel.serving import serve as serve_at  # needs the extra
 
@@ -109,12 +111,21 @@ def _serve_here(server: ModelServer, host: str, port: int, seconds: float | None
     server.poll()
     with _listener(host, port) as listener:
         _print_address(host, listener.getsockname()[1])
-        serve_at(server, listener, seconds)
+        beside = None
+        if grpc_port is not None:
+            from opkernel.serving import GrpcServer  # needs the extra
+
+            beside = GrpcServer(server, f"{_in_address(host)}:{grpc_port}")
+            echo(one_line(f"serving gRPC at {_in_address(host)}:{beside.port}"))
+        serve_at(server, listener, seconds, beside)
 
 
 def _print_address(host: str, port: int) -> None:
-    address = f"[{host}]" if ":" in host else host
-    echo(one_line(f"serving at http://{address}:{port}"))
+    echo(one_line(f"serving at http://{_in_address(host)}:{port}"))
+
+
+def _in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _print_status(name: str, status: VersionStatus) -> None:
@@ -122,9 +133,14 @@ def _print_status(name: str, status: VersionStatus) -> None:
     echo(one_line(f"{name} version {status.version} {status.state}{problem}"))
 
 
-def _check_versions(versions: str) -> None:
+def _check_use(versions: str, replicas: int | None, port: int, grpc_port: int | None) -> None:
+    """Raise WrongUse for options that make no sense, by themselves or together."""
     if _VERSIONS.fullmatch(versions) is None:
         raise WrongUse(f"--versions {versions}: expected latest, all, or numbers, as 1,3")
+    if replicas is not None and port == 0:
+        raise WrongUse("--replicas needs a port: --port 8501")
+    if replicas is not None and grpc_port is not None:
+        raise WrongUse("--replicas: several processes answer by REST alone, not by --grpc-port")
 
 
 def _labels(labels: tuple[str, ...]) -> dict[str, int]:

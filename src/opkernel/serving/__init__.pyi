@@ -1,3 +1,5 @@
+from opkernel.serving.client import Client as Client
+from opkernel.serving.grpc_server import GrpcServer as GrpcServer
 from opkernel.serving.http_server import application as application
 from opkernel.serving.http_server import serve as serve
 from opkernel.serving.model_server import ModelServer as ModelServer

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -26,13 +26,21 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from opkernel.device.budget import Budget, current_budget
-from opkernel.errors import DeadlineExceededError, InternalError, OpError, ResourceExhaustedError
+from opkernel.errors import (
+    Code,
+    DeadlineExceededError,
+    OpError,
+)
 from opkernel.escaping import json_text
 from opkernel.kernel import under_budget
 from opkernel.logs import logger
+from opkernel.serving.bounded_work import bounded
 from opkernel.serving.model_server import ModelServer
 from opkernel.serving.overview import Metrics, overview
 from opkernel.serving.requests import HTTP_STATUS, ModelRequest, answer, model_request
+
+if TYPE_CHECKING:
+    from opkernel.serving.grpc_server import GrpcServer
 
 _GZIP = 31  # for zlib: a gzip header, and the largest window
 _ENCODINGS = ("", "identity", "gzip")
@@ -105,13 +113,16 @@ _PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsaf
 class AsgiApplication:
     """What answers the requests to a server; `starlette` gives the application itself."""
 
-    def __init__(self, server: ModelServer, poll_s: float) -> None:
+    def __init__(self, server: ModelServer, poll_s: float, beside: GrpcServer | None) -> None:
         self._server = server
         self._poll_s = poll_s
+        self._beside = beside
         self._metrics = Metrics()
         self._budget = current_budget()  # of the command
         self._threads = ThreadPoolExecutor(_THREADS + server.options.max_batch, "opkernel-serving")
         server.observe = self._metrics.note_batch
+        if beside is not None:
+            beside.observe = self._note_call
 
     def starlette(self) -> Starlette:
         """The application itself."""
@@ -128,6 +139,8 @@ class AsgiApplication:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         await self._in_thread(self._poll)
+        if self._beside is not None:
+            self._beside.start()
         polling = asyncio.create_task(self._keep_polling())
         try:
             yield
@@ -135,6 +148,8 @@ class AsgiApplication:
             polling.cancel()
             with suppress(asyncio.CancelledError):
                 await polling
+            if self._beside is not None:
+                await self._in_thread(self._beside.stop)
             self._server.close()
             self._threads.shutdown(wait=False)
 
@@ -161,7 +176,8 @@ class AsgiApplication:
             options = self._server.options
             deadline = start + options.timeout_s
             body = await received_body(request, options.max_request_bytes, options.timeout_s)
-            work = partial(self._answer, asked, body, _encoding(request) == "gzip", deadline)
+            answering = partial(self._answer, asked, body, _encoding(request) == "gzip")
+            work = partial(bounded, answering, deadline, self._budget, HTTPException)
             text = await self._in_time(work, deadline)
             response = _json(text)
         except HTTPException as error:
@@ -186,20 +202,10 @@ class AsgiApplication:
             seconds = self._server.options.timeout_s
             raise DeadlineExceededError(f"Timed out after {seconds:g} s") from None
 
-    def _answer(self, asked: ModelRequest, body: bytes, is_gzip: bool, deadline: float) -> str:
-        try:
-            with under_budget(Budget(deadline=deadline, outer=self._budget)) as budget:
-                budget.check_time("waiting for a thread")
-                if is_gzip:
-                    body = decompressed(body, self._server.options.max_request_bytes)
-                return json_text(answer(self._server, asked, body))
-        except (OpError, HTTPException):
-            raise
-        except MemoryError as error:
-            raise ResourceExhaustedError(f"out of memory: {error}") from error
-        except Exception as error:
-            logger(_LOG).exception("A request failed")
-            raise InternalError(f"{type(error).__name__}: {error}") from error
+    def _answer(self, asked: ModelRequest, body: bytes, is_gzip: bool) -> str:
+        if is_gzip:
+            body = decompressed(body, self._server.options.max_request_bytes)
+        return json_text(answer(self._server, asked, body))
 
     async def _in_thread(self, function: Any, *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
@@ -207,6 +213,11 @@ class AsgiApplication:
     def _note(self, asked: ModelRequest | None, status: int, seconds: float) -> None:
         name = "" if asked is None or asked.name not in self._server.names else asked.name
         self._metrics.note_request(name, "" if asked is None else asked.what, status, seconds)
+
+    def _note_call(self, model: str, method: str, code: Code, seconds: float) -> None:
+        self._metrics.note_request(
+            model, method, 200 if code is Code.OK else HTTP_STATUS[code], seconds
+        )
 
     async def _page(self, request: Request) -> Response:
         text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")

@@ -12,15 +12,20 @@ from opkernel.serving.model_server import ModelServer
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from opkernel.serving.grpc_server import GrpcServer
+
 _POLL_S = 1.0
 
 
-def application(server: ModelServer, *, poll_s: float = _POLL_S) -> Starlette:
+def application(
+    server: ModelServer, *, poll_s: float = _POLL_S, beside: GrpcServer | None = None
+) -> Starlette:
     """The ASGI application of a server; it loads the models when it starts.
 
     Args:
         server: The models.
         poll_s: How often the directory is looked at; 0 for at the start alone.
+        beside: Answers by gRPC as long as the application runs.
 
     Raises:
         UnimplementedError: the libraries of `opkernel[serve]` are not installed.
@@ -28,16 +33,22 @@ def application(server: ModelServer, *, poll_s: float = _POLL_S) -> Starlette:
     _check_libraries()
     from opkernel.serving.asgi_application import AsgiApplication
 
-    return AsgiApplication(server, poll_s).starlette()
+    return AsgiApplication(server, poll_s, beside).starlette()
 
 
-def serve(server: ModelServer, listener: socket.socket, seconds: float | None = None) -> None:
+def serve(
+    server: ModelServer,
+    listener: socket.socket,
+    seconds: float | None = None,
+    beside: GrpcServer | None = None,
+) -> None:
     """Serve models at a socket that listens, until the process is told to end.
 
     Args:
         server: The models.
         listener: The socket.
         seconds: After so long it ends by itself, when the requests under way are done; None for never.
+        beside: Answers by gRPC meanwhile.
 
     Raises:
         UnimplementedError: the libraries of `opkernel[serve]` are not installed.
@@ -48,7 +59,9 @@ def serve(server: ModelServer, listener: socket.socket, seconds: float | None = 
     # Connections inherit it. asyncio sets it for sockets of an explicit protocol alone, and without it
     # the second part of an answer waits 40 ms for the acknowledgement of the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    config = uvicorn.Config(application(server), log_level="warning", access_log=False)
+    config = uvicorn.Config(
+        application(server, beside=beside), log_level="warning", access_log=False
+    )
     running = uvicorn.Server(config)
     timer = threading.Timer(seconds or 0, setattr, (running, "should_exit", True))
     timer.daemon = True

@@ -24,7 +24,7 @@ from opkernel.proto import Example, SignatureDef, TensorInfo, TensorShapeProto
 from opkernel.serving.json_tensors import from_json, is_base64, text_or_bytes, to_json
 from opkernel.serving.json_text import is_too_large, parsed
 from opkernel.serving.model_server import ModelServer
-from opkernel.serving.servable import Servable
+from opkernel.serving.servable import EXAMPLES_INPUT, Servable
 from opkernel.types import DataType
 
 _ROWS, _COLUMNS = "instances", "inputs"
@@ -162,7 +162,6 @@ def _check_rows(outputs: Mapping[str, Any]) -> None:
             raise InvalidArgumentError(f"Tensor name: {name} has inconsistent batch size: {shape[0]}. Ask with '{_COLUMNS}'")  # fmt: skip
 
 
-_INPUTS = "inputs"
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -174,8 +173,8 @@ def check_method(signature: Signature, method: str) -> None:
 
     Which method the signature says that it is for does not matter.
     """
-    if signature.inputs.keys() != {_INPUTS}:
-        raise InvalidArgumentError(f"Expected the one input '{_INPUTS}' of {signature}")
+    if signature.inputs.keys() != {EXAMPLES_INPUT}:
+        raise InvalidArgumentError(f"Expected the one input '{EXAMPLES_INPUT}' of {signature}")
     outputs = _OUTPUTS[method]
     if not signature.outputs.keys() <= {*outputs} or not signature.outputs:
         names = " or ".join(map(repr, outputs))
@@ -196,7 +195,7 @@ def example_inputs(body: Mapping[str, Any]) -> dict[str, Any]:
     for one in (context, *examples):
         if not isinstance(one, dict):
             raise InvalidArgumentError("An example, and the context, must be a JSON object")
-    return {_INPUTS: np.array([_serialized({**context, **one}) for one in examples], object)}
+    return {EXAMPLES_INPUT: np.array([_serialized({**context, **one}) for one in examples], object)}
 
 
 def example_response(method: str, outputs: Mapping[str, Any], num_examples: int) -> dict[str, Any]:
@@ -205,7 +204,7 @@ def example_response(method: str, outputs: Mapping[str, Any], num_examples: int)
     Raises:
         InvalidArgumentError: the outputs have not the form that the method needs.
     """
-    found = _classes(outputs) if method == "classify" else _values(outputs)
+    found = classes_of(outputs) if method == "classify" else values_of(outputs)
     if len(found) != num_examples:
         raise InvalidArgumentError(f"The signature gave {len(found)} results for {num_examples} examples")  # fmt: skip
     return {"results": found}
@@ -245,7 +244,8 @@ def _kind(value: Any) -> str | None:
     return {float: "float", str: "bytes", dict: "bytes"}.get(type(value))
 
 
-def _classes(outputs: Mapping[str, Any]) -> list[Any]:
+def classes_of(outputs: Mapping[str, Any]) -> list[Any]:
+    """Labels with scores, for each example, of the outputs of a signature; raises as `example_response`."""
     classes: Any = outputs.get("classes")
     scores: Any = outputs.get("scores")
     for name, one in (("classes", classes), ("scores", scores)):
@@ -262,7 +262,8 @@ def _classes(outputs: Mapping[str, Any]) -> list[Any]:
     return [[[*pair] for pair in zip(*row, strict=True)] for row in rows]
 
 
-def _values(outputs: Mapping[str, Any]) -> list[Any]:
+def values_of(outputs: Mapping[str, Any]) -> list[Any]:
+    """A value for each example, of the outputs of a signature; raises as `example_response`."""
     if "outputs" not in outputs:
         raise InvalidArgumentError("Expected the output 'outputs' of a regression signature")
     values = np.asarray(outputs["outputs"])

@@ -160,7 +160,7 @@ def _seconds_left() -> float | None:
 
 
 _FILE = Path("assets.extra", "tf_serving_warmup_requests")
-_INPUTS = "inputs"
+EXAMPLES_INPUT = "inputs"
 """The input of signatures that take examples."""
 
 _PredictionLog: Any = message_class(POOL.FindMessageTypeByName("tensorflow.serving.PredictionLog"))
@@ -197,12 +197,12 @@ def _calls(log: Any) -> Iterator[Call]:
         inputs = {name: tensor_from_proto(value) for name, value in request.inputs.items()}
         yield request.model_spec.signature_name, inputs
         return
-    inputs = {_INPUTS: _serialized(request.input)}
+    inputs = {EXAMPLES_INPUT: serialized_examples(request.input)}
     for task in request.tasks if kind == "multi_inference_log" else [request]:
         yield task.model_spec.signature_name, inputs
 
 
-def _serialized(examples: Any) -> Any:
+def serialized_examples(examples: Any) -> Any:
     """Examples as a signature takes them; the context is part of each."""
     context = examples.example_list_with_context.context.SerializeToString()
     found = examples.example_list.examples or examples.example_list_with_context.examples
