@@ -5,6 +5,7 @@ Source: TensorFlow core/ops/ctc_ops.cc, core/kernels/ctc_decoder_ops.cc, core/ut
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -77,13 +78,12 @@ def _check_inputs(inputs: Any, lengths: Any) -> None:
         raise FailedPreconditionError(f"sequence_length({too_long[0]}) <= {steps}")
 
 
-def _sparse(sequences: Sequence[Sequence[int]]) -> tuple[Any, Any, Any]:
-    """Sequences of labels as a sparse matrix, one a row."""
-    counts = [len(sequence) for sequence in sequences]
-    check_allocation((sum(counts), 2), DataType.DT_INT64)
+def _sparse(labels: Any, counts: Any) -> tuple[Any, Any, Any]:
+    """Sequences of labels, one after the other, as a sparse matrix: each a row with so many labels."""
+    check_allocation((len(labels), 2), DataType.DT_INT64)
     rows = np.repeat(np.arange(len(counts)), counts)
-    places = np.concatenate([np.arange(count) for count in counts])
-    values = np.concatenate([np.array(sequence, np.int64) for sequence in sequences])
+    places = np.arange(len(labels)) - (np.cumsum(counts) - counts)[rows]
+    values = np.array(labels, np.int64)
     return np.stack((rows, places), axis=1), values, np.array([len(counts), max(counts)])
 
 
@@ -92,6 +92,7 @@ def ctc_greedy_decoder(
     inputs: Any, sequence_length: Any, *, merge_repeated: bool, blank_index: int
 ) -> tuple[Any, Any, Any, Any]:
     _check_inputs(inputs, sequence_length)
+    inputs = inputs[: max(sequence_length.max(), 1)]
     steps, _, classes = inputs.shape
     if not -classes <= blank_index < classes:
         raise InvalidArgumentError(
@@ -103,15 +104,18 @@ def ctc_greedy_decoder(
     if merge_repeated:
         kept[1:] &= best[1:] != best[:-1]
     score = -np.where(counts, largest, 0).sum(axis=0, keepdims=True).T.astype(inputs.dtype)
-    return (*_sparse([labels[keep] for labels, keep in zip(best.T, kept.T, strict=True)]), score)
+    return (*_sparse(best.T[kept.T], kept.sum(axis=0)), score)
 
 
 def _largest(inputs: Any) -> tuple[Any, Any]:
     """The class of the largest input, and that input; NaN is never larger, nor is anything than NaN."""
-    first = inputs[..., 0]
-    rest = np.where(np.isnan(inputs), -np.inf, inputs)
-    best = np.where(np.isnan(first), 0, rest.argmax(axis=-1))
-    return best, np.take_along_axis(inputs, best[..., None], -1)[..., 0]
+    best = inputs.argmax(axis=-1)  # the first NaN if there is any
+    largest = np.take_along_axis(inputs, best[..., None], -1)
+    if np.isnan(largest).any():
+        rest = np.where(np.isnan(inputs), -np.inf, inputs)
+        best = np.where(np.isnan(inputs[..., 0]), 0, rest.argmax(axis=-1))
+        largest = np.take_along_axis(inputs, best[..., None], -1)
+    return best, largest[..., 0]
 
 
 _IMPOSSIBLE = -math.inf
@@ -257,10 +261,10 @@ def ctc_beam_search_decoder(
                 search.step(inputs[step, number])
         require(len(search.beams) >= top_paths, "Less leaves in the beam search than requested.")
         found.append(search.beams.best(top_paths))
-    paths = [
-        _sparse([beams[path].labels(merge_repeated) for beams in found])
-        for path in in_time(range(top_paths), SLOW)
-    ]
+    paths = []
+    for path in in_time(range(top_paths), SLOW):
+        labels = [beams[path].labels(merge_repeated) for beams in found]
+        paths.append(_sparse([*chain.from_iterable(labels)], np.array([*map(len, labels)])))
     scores = np.array([[beam.total for beam in beams] for beams in found], inputs.dtype)
     indices, values, shapes = map(list, zip(*paths, strict=True))
     return indices, values, shapes, scores

@@ -228,6 +228,8 @@ def _paths(labels: list[Any], lengths: Any, states: int, blank: int, merges: boo
 
 
 def _loss_and_gradient(inputs: Any, paths: _Paths, add: AddPaths) -> tuple[Any, Any]:
+    whole, longest = inputs.shape, max(paths.lengths.max(), 1)
+    inputs = inputs[:longest]  # behind, gradients are 0
     powers = np.exp(inputs - inputs.max(axis=2, keepdims=True))
     y = powers / powers.sum(axis=2, keepdims=True)
     steps, batch, classes = y.shape
@@ -248,10 +250,13 @@ def _loss_and_gradient(inputs: Any, paths: _Paths, add: AddPaths) -> tuple[Any, 
     shard(compute, [slice(start, start + many) for start in range(0, batch, many)])
     counts = paths.lengths > 0
     loss = np.where(counts, -total, inputs.dtype.type(0))
-    share = rounded_exp((of_classes - total[:, None]).astype(_FLOAT))
-    gradient = np.where((total == -np.inf)[:, None], y, y - share)
-    is_over = np.arange(steps)[:, None] >= paths.lengths
-    gradient[is_over] = 0
+    is_likely = (of_classes != -np.inf) | np.isnan(total)[:, None]  # few are
+    is_likely &= (total != -np.inf)[:, None]
+    of_classes -= total[:, None]
+    y[is_likely] -= rounded_exp(of_classes[is_likely].astype(_FLOAT))
+    gradient = np.zeros(whole, y.dtype)
+    counted = np.arange(longest)[:, None] < paths.lengths
+    gradient[:longest][counted] = y[counted]
     return loss, gradient
 
 
