@@ -357,7 +357,7 @@ def _check_cells(shape: tuple[int, ...], tensors: Sequence[Any]) -> None:
 
 
 def _through_time(
-    backwards: _Backwards, steps: int, x: Any, cs_prev: Any, h_prev: Any, *others: Any
+    backwards: _Backwards, x: Any, cs_prev: Any, h_prev: Any, *others: Any
 ) -> list[Any]:
     """The gradients of the inputs of a layer: by the inputs of its steps, its state and its weights.
 
@@ -370,7 +370,7 @@ def _through_time(
     gates = np.zeros((*x.shape[:2], 4 * cells), np.float32)
     by_peepholes = [np.zeros(cells, np.float32) for _ in range(3)]
     back, h_back = np.zeros_like(cs_prev), np.zeros_like(h_prev)
-    for time in in_time(reversed(range(steps)), SLOW):
+    for time in in_time(reversed(range(len(x))), SLOW):
         back, gates[time], shares = backwards.step(
             cs[time - 1] if time else cs_prev,
             [output[time] for output in outputs],
@@ -381,8 +381,8 @@ def _through_time(
         for total, share in zip(by_peepholes, shares, strict=True):
             total += share
     before = np.concatenate([h_prev[None], h[:-1]])[: len(x)]
-    rows = np.concatenate([x, before], axis=2)[:steps].reshape(-1, inputs + cells)
-    by_weights = rows.T @ gates[:steps].reshape(-1, 4 * cells)
+    rows = np.concatenate([x, before], axis=2).reshape(-1, inputs + cells)
+    by_weights = rows.T @ gates.reshape(-1, 4 * cells)
     by_x = (gates.reshape(-1, 4 * cells) @ w[:inputs].T).reshape(x.shape)
     return [by_x, back, h_back, by_weights, *by_peepholes, gates.sum((0, 1))]
 
@@ -396,9 +396,13 @@ def _register_block_lstm_grad(op: str, order: tuple[int, int, int, int]) -> None
             weights = LstmWeights.checked(x, cs_prev, h_prev, *others[:5])
             _check_cells((*x.shape[:2], cs_prev.shape[1]), others[5:])
             steps = min(max(int(seq_len_max), 0), len(x))
-            wide = [tensor.astype(np.float32) for tensor in (x, cs_prev, h_prev, *others[5:])]
-            found = _through_time(_Backwards(weights, order, use_peephole), steps, *wide)
-            return tuple(out.astype(T.numpy_dtype) for out in found)
+            taken = (x[:steps], cs_prev, h_prev, *(tensor[:steps] for tensor in others[5:]))
+            wide = [tensor.astype(np.float32) for tensor in taken]
+            found = _through_time(_Backwards(weights, order, use_peephole), *wide)
+            by_inputs, *rest = (out.astype(T.numpy_dtype) for out in found)
+            by_x = np.zeros(x.shape, T.numpy_dtype)  # behind the last step
+            by_x[:steps] = by_inputs
+            return by_x, *rest
 
         return kernel
 
