@@ -45,8 +45,12 @@ def find_bad_indices(rows: Any, limits: Sequence[int]) -> Array | None:
     """Which of the index vectors [n, depth] lie outside of `limits`; None if none does."""
     if rows.size == 0:
         return None
-    outside = (rows < 0) | (rows >= np.array(limits))
-    return outside.any(axis=1) if outside.any() else None
+    most = int(np.iinfo(rows.dtype).max) + 1
+    columns = rows.view(f"u{rows.dtype.itemsize}").T  # in which those below 0 are the largest
+    if all(one.max() < min(limit, most) for one, limit in zip(columns, limits, strict=True)):
+        return None
+    outside: Array = ((rows < 0) | (rows >= np.array(limits))).any(axis=1)
+    return outside if outside.any() else None
 
 
 def bad_index_error(
@@ -281,6 +285,10 @@ def _at(params: Any, rows: Any) -> Any:
     depth = rows.shape[1]
     if depth == 0:
         return params[None].repeat(len(rows), axis=0)
+    if isinstance(params, np.ndarray) and params.flags.c_contiguous and len(rows):
+        outer, rest = params.shape[:depth], params.shape[depth:]
+        places = np.ravel_multi_index(tuple(rows.T), outer)
+        return params.reshape(math.prod(outer), *rest).take(places, axis=0)  # much the faster way
     return params[(*(rows[:, i] for i in range(depth)), ...)]
 
 
