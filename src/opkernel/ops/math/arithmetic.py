@@ -24,6 +24,7 @@ from opkernel.ops.math.elementwise import (
     Types,
     binary_op,
     complex_quotient,
+    counts_as_zero,
     flush_subnormals,
     register_body,
     register_flushed,
@@ -314,8 +315,11 @@ def complex_reciprocal(x: Any, *, xp: Any) -> Any:
 
 
 def div_no_nan(x: Any, y: Any, *, xp: Any) -> Any:
-    y = flush_subnormals(y, xp)
-    return xp.where(y == 0, xp.zeros_like(x), x / y)
+    is_zero, quotient = counts_as_zero(y, xp), x / y
+    if xp is not np or not isinstance(quotient, np.ndarray):
+        return xp.where(is_zero, xp.zeros_like(x), quotient)
+    np.copyto(quotient, 0, where=is_zero)
+    return quotient
 
 
 def complex_div_no_nan(x: Any, y: Any, *, xp: Any) -> Any:

@@ -26,6 +26,7 @@ from opkernel.ops.math.elementwise import (
     binary_op,
     complex_from_parts,
     complex_quotient,
+    counts_as_zero,
     flush_subnormals,
     kernel_of_body,
     register_body,
@@ -170,21 +171,14 @@ def complex_pow(x: Any, y: Any, *, xp: Any) -> Any:
     return xp.where((x == 0) & (y.real > 0), xp.zeros_like(power), power)
 
 
-def _counts_as_zero(x: Any, xp: Any) -> Any:
-    """Whether a number is 0, or too small for the normal format (`flush_subnormals`)."""
-    if x.dtype.itemsize == 2:  # of half those count; bfloat16 has none left
-        return x == 0
-    return xp.abs(x) < float(np.finfo(x.dtype).smallest_normal)
-
-
 def xlogy(x: Any, y: Any, *, xp: Any) -> Any:
     if y.dtype.kind == "c":
         return xp.where(x == 0, x, x * xp.log(y))
-    return xp.where(_counts_as_zero(x, xp), x, x * xp.log(flush_subnormals(y, xp)))
+    return xp.where(counts_as_zero(x, xp), x, x * xp.log(flush_subnormals(y, xp)))
 
 
 def xlog1py(x: Any, y: Any, *, xp: Any) -> Any:
-    return xp.where(_counts_as_zero(x, xp), x, x * xp.log1p(flush_subnormals(y, xp)))
+    return xp.where(counts_as_zero(x, xp), x, x * xp.log1p(flush_subnormals(y, xp)))
 
 
 def complex_xlog1py(x: Any, y: Any, *, xp: Any) -> Any:

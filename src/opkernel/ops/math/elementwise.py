@@ -202,8 +202,17 @@ def flush_subnormals(tensor: Any, xp: Any) -> Any:
             return tensor
         kept = np.where(bits & _EXPONENT, bits, bits & _SIGN)
         return kept.view(tensor.dtype)
-    small = np.abs(tensor) < (_TINY_DOUBLE if tensor.dtype == np.float64 else _TINY)
-    return np.where(small, tensor * 0, tensor) if small.any() else tensor
+    sizes, tiny = np.abs(tensor), _TINY_DOUBLE if tensor.dtype == np.float64 else _TINY
+    if np.min(sizes, initial=np.inf) >= tiny:
+        return tensor
+    return tensor * ~(sizes < tiny)  # NaN stays
+
+
+def counts_as_zero(x: Any, xp: Any) -> Any:
+    """Whether a number is 0, or too small for the normal format (`flush_subnormals`)."""
+    if x.dtype.itemsize == 2:  # of half those count; bfloat16 has none left
+        return x == 0
+    return xp.abs(x) < (_TINY_DOUBLE if x.dtype == np.float64 else _TINY)
 
 
 # Complex arithmetic as Eigen does it, which decides what zeros and infinities give.
