@@ -157,8 +157,6 @@ _PADDED_TYPES = (
 _TYPES = (*_PADDED_TYPES, *COMPLEX, DataType.DT_HALF, DataType.DT_BOOL)
 
 
-_PADDED = 1 << 20
-"""So many bytes are filled up at once."""
 _OF_TEXT = 1 << 9
 """The work of looking at a string."""
 
@@ -192,22 +190,22 @@ def decode_padded_raw(
     message = f"fixed_length ({width}) must be a multiple of the size of out_type ({size})"
     require(width % size == 0, message)
     shape = check_allocation((*strings.shape, width // size), out_type)
-    padded, done = np.empty(strings.size * width, np.uint8), 0
-    step = max(_PADDED // width, 1)
+    padded, start = np.zeros(strings.size * width, np.uint8), 0
+    rows = memoryview(padded)
     for texts, _ in string_batches(strings):
-        for at in range(0, len(texts), step):
-            rows = b"".join([text[:width].ljust(width, b"\0") for text in texts[at : at + step]])
-            padded[done : done + len(rows)] = np.frombuffer(rows, np.uint8)
-            done += len(rows)
+        for text in texts:
+            rows[start : start + min(len(text), width)] = text[:width]
+            start += width
     return _numbers(padded, out_type, little_endian).reshape(shape)
 
 
 def _numbers(data: Any, dtype: DataType, little_endian: bool) -> Any:
+    """The numbers of some bytes, whose order it may change."""
     if dtype is DataType.DT_BOOL:
         return data != 0
     part = dtype.size // 2 if dtype.is_complex else dtype.size
     if not little_endian and part > 1:
-        data = np.ascontiguousarray(data.reshape(-1, part)[:, ::-1]).reshape(-1)
+        data.view(f"u{part}").byteswap(inplace=True)
     return data.view(dtype.numpy_dtype)
 
 
