@@ -139,8 +139,8 @@ def without_garbage(data: bytes) -> bytes:
     for marker, at, segment in _segments(data):
         parts.append(bytes((0xFF, marker)) + data[at - 2 : at] + segment)
         if marker == _SOS:
-            parts.append(data[at + len(segment) :])
-            break
+            header = b"".join(parts)
+            return data if data.startswith(header) else header + data[at + len(segment) :]
     return b"".join(parts)
 
 
