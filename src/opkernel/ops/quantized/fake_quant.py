@@ -7,6 +7,7 @@ Source: TensorFlow core/ops/array_ops.cc, core/kernels/fake_quant_ops_functor.h.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import from_attrs
+from opkernel.kernel import cut, from_attrs, shard
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import set_outputs, shape_rule
@@ -118,12 +119,46 @@ class _Grid(NamedTuple):
     def quantize(self, inputs: Any, xp: Any) -> Any:
         """Each input as the nearest value of the grid."""
         zero = xp.floor(-self.low * self.inverse_scale + 0.5)
-        shifted = xp.maximum(xp.minimum(inputs, self.high), self.low) - self.low
-        return xp.floor(shifted * self.inverse_scale - zero + 0.5) * self.scale
+        if xp is not np:
+            shifted = xp.maximum(xp.minimum(inputs, self.high), self.low) - self.low
+            return xp.floor(shifted * self.inverse_scale - zero + 0.5) * self.scale
+        result = np.empty(inputs.shape, np.float32)
+        given, rows = self.rows(inputs), self.rows(result)
+
+        def compute(some: slice) -> None:
+            part = rows[some]
+            if not np.ndim(zero) and self.low <= self.high:  # in one step
+                np.clip(given[some], self.low, self.high, out=part)
+            else:
+                np.minimum(given[some], self.high, out=part)
+                np.maximum(part, self.low, out=part)
+            part -= self.low
+            part *= self.inverse_scale
+            part -= zero
+            part += np.float32(0.5)
+            np.floor(part, out=part)
+            part *= self.scale
+
+        shard(compute, _parts(rows))
+        return result
+
+    def rows(self, tensor: Any) -> Any:
+        """The tensor as rows of channels, or as elements [n], as the range is given."""
+        shape = np.shape(self.low)
+        return tensor.reshape(tensor.size // max(math.prod(shape), 1), *shape)
 
     def contains(self, inputs: Any) -> Any:
         """Which inputs are in the range."""
         return (inputs >= self.low) & (inputs <= self.high)
+
+
+_AT_ONCE = 1 << 15
+"""So many elements stay in the processor's cache between the steps."""
+
+
+def _parts(rows: Any) -> list[slice]:
+    """Some rows at a time."""
+    return cut(len(rows), -(-rows.size // _AT_ONCE) or 1)
 
 
 def _bounds(num_bits: int, narrow_range: bool) -> tuple[int, int]:
@@ -164,6 +199,17 @@ def _check_range(rank: int, inputs: Any, low: Any, high: Any) -> None:
             )
 
 
+_LONG = 1 << 6
+
+
+def _in_long_rows(low: Any, high: Any, inputs: Any) -> tuple[Any, Any]:
+    """The range of a few channels, repeated for as many rows of the inputs as are taken for one."""
+    if not low.ndim or not 0 < low.size < _LONG:
+        return low, high
+    times = math.gcd(inputs.size // low.size, _LONG)
+    return np.tile(low, times), np.tile(high, times)
+
+
 def _quantize(rank: int) -> Callable[..., Callable[..., Any]]:
     """Makes the kernels for a range given as scalars (rank 0) or as vectors."""
 
@@ -172,12 +218,43 @@ def _quantize(rank: int) -> Callable[..., Callable[..., Any]]:
         def kernel(inputs: Any, low: Any, high: Any) -> Any:
             _check_range(rank, inputs, low, high)
             low, high = (flush_subnormals(limit, xp) for limit in (low, high))
-            outputs = _Grid.nudged(low, high, bounds, xp).quantize(inputs, xp)
-            return xp.where((low == 0) & (high == 0), xp.zeros_like(inputs), outputs)
+            wide = _in_long_rows(low, high, inputs) if xp is np else (low, high)
+            outputs = _Grid.nudged(*wide, bounds, xp).quantize(inputs, xp)
+            is_empty = (low == 0) & (high == 0)
+            if xp is np and not is_empty.any():
+                return outputs
+            return xp.where(is_empty, xp.zeros_like(inputs), outputs)
 
         return kernel
 
     return make
+
+
+def _gradients_by_parts(
+    gradients: Any, inputs: Any, low: Any, high: Any, bounds: tuple[int, int]
+) -> Any:
+    """The gradients by inputs in the range, and the sums of those below and above it; of an empty range by all inputs."""
+    shape = low.shape
+    low, high = _in_long_rows(low, high, inputs)
+    grid, is_empty = _Grid.nudged(low, high, bounds, np), (low == 0) & (high == 0)
+    inside = np.empty(gradients.shape, np.float32)
+    given, values, passed = map(grid.rows, (gradients, inputs, inside))
+    parts = _parts(given)
+    sums = np.zeros((2, len(parts), *np.shape(grid.low)), np.float32)
+
+    def compute(number: int) -> None:
+        some = parts[number]
+        part, x = given[some], values[some]
+        np.multiply(part, grid.contains(x), out=passed[some])
+        for total, outside in zip(sums, (x < grid.low, x > grid.high), strict=True):
+            total[number] = (part * outside).sum(axis=0)
+
+    shard(compute, range(len(parts)))
+    np.copyto(passed, given, where=is_empty)
+    below, above = np.where(is_empty, np.float32(0), sums.sum(axis=1)).reshape(
+        2, low.size // max(math.prod(shape), 1), *shape
+    )
+    return inside, below.sum(axis=0), above.sum(axis=0)
 
 
 def _gradient(rank: int) -> Callable[..., Callable[..., Any]]:
@@ -193,6 +270,8 @@ def _gradient(rank: int) -> Callable[..., Callable[..., Any]]:
             )
             _check_range(rank, inputs, low, high)
             low, high = (flush_subnormals(limit, xp) for limit in (low, high))
+            if xp is np:
+                return _gradients_by_parts(gradients, inputs, low, high, bounds)
             grid = _Grid.nudged(low, high, bounds, xp)
             is_empty = (low == 0) & (high == 0)
             axes = tuple(range(inputs.ndim - rank))
