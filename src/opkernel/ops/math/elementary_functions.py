@@ -49,7 +49,7 @@ _TYPES = (*FLOATS, *COMPLEX)
 
 _FUNCTIONS = {
     "Exp": (np.exp, "`e ** x`.", "growing not_negative"),
-    "Expm1": (np.expm1, "`e ** x - 1`, exact near 0.", ""),
+    "Expm1": (None, "`e ** x - 1`, exact near 0.", ""),
     "Log": (None, "The natural logarithm of `x`.", ""),
     "Log1p": (None, "The natural logarithm of `1 + x`, exact near 0.", ""),
     "Sqrt": (np.sqrt, "The square root of `x`.", "keeps_not_negative"),
@@ -99,7 +99,8 @@ ATAN2 = binary_op(
 )
 
 
-register_flushed(ATAN2, np.arctan2, FLOATS)
+register_flushed(ATAN2, np.arctan2, (DataType.DT_DOUBLE,))
+register_float_function(ATAN2.name, by_blocks(FUNCTIONS[ATAN2.name]))
 register_ufunc("Log1p", np.log1p, FLOATS)
 register_ufunc("Log", np.log, COMPLEX)
 register_flushed("Log", np.log, FLOATS)

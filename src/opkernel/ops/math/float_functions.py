@@ -5,20 +5,20 @@ take no branches, and their constants are float. Coefficients were fitted to the
 least relative error. The relative errors named below are those of results in float.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from opkernel.kernel import KernelRegistry
-from opkernel.ops.math.elementwise import kernel_of_body, register_body
+from opkernel.ops.math.elementwise import flush_subnormals, kernel_of_body, register_body
+from opkernel.ops.math.error_functions import ERFC_FLOAT, ERFC_MIDDLE
 from opkernel.ops.registration import register_kernel
 from opkernel.types import Array, DataType
 
 Float = Any
 """An array of float, or one number."""
-FloatFunction = Callable[[Array], Array]
-"""A function of an array of float, [n]."""
 
 _F = np.float32
 _BLOCK_BYTES = 1 << 15
@@ -46,6 +46,9 @@ _ATANH = floats(
     0.04985066130757332, 0.1785544753074646,
 )  # fmt: skip
 """atanh(x) / x, by powers of x**2, up to 1/2."""
+_EXPM1 = floats(*(1 / math.factorial(k) for k in range(1, 9)))
+"""(exp(x) - 1) / x, up to 1/2."""
+_ERFC, _ERFC_MIDDLE = floats(*ERFC_FLOAT), _F(ERFC_MIDDLE)
 _ERFINV = floats(
     1.5014094114303589, 0.24664027988910675, -0.004177386872470379, -0.0012527419021353126,
     0.00021834444487467408, -4.963347691955278e-06, -3.4627048535185168e-06,
@@ -177,10 +180,40 @@ def atan(x: Float) -> Float:
     return np.copysign(angle * (_F(1) - _F(2) * is_cotangent) + _HALF_PI * is_cotangent, x)
 
 
+def atan2(y: Float, x: Float) -> Float:
+    """The angle of the point (x, y), to 2e-7; numbers too small for the normal format are 0."""
+    high, wide = np.abs(y), np.abs(x)
+    low, size = np.minimum(high, wide), np.maximum(high, wide)
+    tangent = where(high == wide, _F(1), low / size)  # also of two that are infinite
+    tangent = where(low < _TINY, _F(0), tangent)
+    angle = tangent * float_polynomial(tangent * tangent, _ATAN)
+    is_steep = np.float32((high > wide) & (high >= _TINY))
+    angle = angle * (_F(1) - _F(2) * is_steep) + _HALF_PI * is_steep
+    side = np.copysign(_F(1), x)
+    return np.copysign(angle * side + _HALF_PI * (_F(1) - side), y)
+
+
 def atanh(x: Float) -> Float:
     """To 3e-7."""
     near_zero = x * float_polynomial(x * x, _ATANH)
     return where(np.abs(x) < _F(0.5), near_zero, _F(0.5) * log((_F(1) + x) / (_F(1) - x)))
+
+
+def expm1(x: Float) -> Float:
+    """To 5e-7."""
+    return where(np.abs(x) < _F(0.5), x * float_polynomial(x, _EXPM1), exp(x) - _F(1))
+
+
+def elu(x: Float) -> Float:
+    return where(x < _F(0), exp(np.minimum(x, _F(0))) - _F(1), x)
+
+
+def erfc(x: Float) -> Float:
+    """To 7e-7; to 4e-6 where below 1e-8."""
+    inverse = _F(1) / (np.abs(x) + _ERFC_MIDDLE)
+    size = float_polynomial(_F(1) - _F(2) * _ERFC_MIDDLE * inverse, _ERFC)
+    size = size * inverse * exp(-x * x)
+    return size + _F(2) * np.float32(x < _F(0)) * (_F(1) - size)
 
 
 def ndtri(p: Float) -> Float:
@@ -278,10 +311,11 @@ def expint(x: Float) -> Float:
 _FLOAT = (DataType.DT_FLOAT,)
 _UP_TO_FLOAT = (DataType.DT_BFLOAT16, DataType.DT_HALF, *_FLOAT)
 
-FUNCTIONS: Mapping[str, Callable[[Float], Float]] = {
+FUNCTIONS: Mapping[str, Callable[..., Float]] = {
     "Acos": acos,
     "Asin": asin,
     "Atan": atan,
+    "Atan2": atan2,
     "Atanh": atanh,
     "BesselI0": bessel_i0,
     "BesselI0e": bessel_i0e,
@@ -291,8 +325,11 @@ FUNCTIONS: Mapping[str, Callable[[Float], Float]] = {
     "BesselK0e": bessel_k0e,
     "BesselK1": bessel_k1,
     "BesselK1e": bessel_k1e,
+    "Elu": elu,
+    "Erfc": erfc,
     "Erfinv": erfinv,
     "Expint": expint,
+    "Expm1": expm1,
     "Ndtri": ndtri,
 }
 """The functions by the op that they compute."""
@@ -304,7 +341,9 @@ UFUNCS: Mapping[str, np.ufunc] = {
     "Acos": np.arccos,
     "Asin": np.arcsin,
     "Atan": np.arctan,
+    "Atan2": np.arctan2,
     "Atanh": np.arctanh,
+    "Expm1": np.expm1,
 }
 """NumPy's functions, which call the C library for each element: faster for a few."""
 
@@ -331,13 +370,15 @@ def by_blocks(function: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def register_float_function(
-    op: str, function: FloatFunction, registry: KernelRegistry | None = None
+    op: str, function: Callable[..., Array], registry: KernelRegistry | None = None
 ) -> None:
     """Register the kernels of `op` for `float_types`, with a function of FUNCTIONS or its loop."""
     ufunc, types = UFUNCS.get(op), float_types(op)
 
-    def by_function(x: Any) -> Any:
-        return function(np.ascontiguousarray(x).reshape(-1)).reshape(x.shape)
+    def by_function(*inputs: Any) -> Any:
+        shape = np.broadcast_shapes(*[one.shape for one in inputs])
+        whole = [np.ascontiguousarray(np.broadcast_to(one, shape)) for one in inputs]
+        return function(*[one.reshape(-1) for one in whole]).reshape(shape)
 
     if ufunc is None:  # of NumPy only
 
@@ -349,9 +390,11 @@ def register_float_function(
 
         return
 
-    def body(x: Any, *, xp: Any) -> Any:
-        if xp is not np or x.size < _FEW:
-            return getattr(xp, ufunc.__name__)(x)
-        return by_function(x)
+    def body(*inputs: Any, xp: Any) -> Any:
+        if xp is np and max([one.size for one in inputs]) >= _FEW:
+            return by_function(*inputs)
+        if len(inputs) > 1:
+            inputs = tuple(flush_subnormals(one, xp) for one in inputs)
+        return getattr(xp, ufunc.__name__)(*inputs)
 
     register_body(op, body, types, in_float=True, registry=registry)

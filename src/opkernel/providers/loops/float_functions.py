@@ -86,6 +86,17 @@ def _of_each(function: Callable[[Any], Any]) -> Loop:
     return of_each
 
 
+def _of_pairs(function: Callable[[Any, Any], Any]) -> Loop:
+    @loop(otherwise=formulas.by_blocks(function), source=formulas.__file__)
+    def of_pairs(x: Array, y: Array) -> Array:
+        out = np.empty_like(x)
+        for i in range(x.size):
+            out[i] = function(x[i], y[i])
+        return out
+
+    return of_pairs
+
+
 part_of_loops(_choice, in_place_of=formulas.where)
 part_of_loops(_log, in_place_of=formulas.log)
 part_of_loops(_exp, in_place_of=formulas.exp)
@@ -93,4 +104,5 @@ for _part in formulas.PARTS:
     part_of_loops(_part)
 for _op, _function in formulas.FUNCTIONS.items():
     part_of_loops(_function)
-    formulas.register_float_function(_op, _of_each(_function), LOOPS.kernels)
+    _looping = _of_pairs if _op == "Atan2" else _of_each
+    formulas.register_float_function(_op, _looping(_function), LOOPS.kernels)
