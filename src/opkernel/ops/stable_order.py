@@ -9,6 +9,7 @@ from opkernel.device.work_clock import check_seconds
 
 _SECONDS_A_STEP = 3e-9
 _FEW = 1 << 18
+_MANY = 1 << 12
 
 
 def stable_order(*keys: Any) -> Any:
@@ -23,7 +24,17 @@ def stable_order(*keys: Any) -> Any:
     budget = current_budget()
     if budget is not None and budget.deadline is not None and len(keys[0]) > _FEW:
         check_seconds(sum(map(_steps, keys)) * _SECONDS_A_STEP, "sorting")
+    keys = tuple(map(_narrowed, keys))
     return np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
+
+
+def _narrowed(key: Any) -> Any:
+    """The key, or one of 16 bits in the same order, which NumPy sorts several times as fast."""
+    key = np.asarray(key)
+    if key.dtype.kind not in "iu" or key.itemsize <= 2 or key.size < _MANY:
+        return key
+    low, high = int(key.min()), int(key.max())
+    return (key - key.dtype.type(low)).astype(np.uint16) if high - low < 1 << 16 else key
 
 
 def _steps(key: Any) -> int:
