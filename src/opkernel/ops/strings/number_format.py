@@ -156,6 +156,10 @@ AS_STRING = register_op(
 _OF_NUMBER = 1 << 12
 """The work of making text of a number."""
 
+_SHORT, _LINES = 1 << 6, 1 << 10
+"""Up to so many characters, texts of so many numbers are made together."""
+
+_TINY = float(np.finfo(np.float32).tiny)
 _Format = Callable[[Any], bytes]
 _FILLS = ("", " ", "+", "-", "0", "#")
 
@@ -172,11 +176,29 @@ def as_string(
     size = max(width, precision, 1)
     work = _OF_NUMBER + 8 * size
 
+    form = _form(T, fill, width, precision, conversion)
+
     def convert(tensor: Any) -> Any:
         check_allocation((size,), DataType.DT_UINT8)
-        return map_strings(text, np.asarray(tensor), work)
+        values = np.asarray(tensor)
+        if size > _SHORT or not (T.is_floating or T.is_integer):
+            return map_strings(text, values, work)
+        return string_tensor(values.shape, _by_lines(values.reshape(-1), form, text, work))
 
     return convert
+
+
+def _by_lines(numbers: Any, form: str, text: _Format, work: int) -> Iterator[bytes]:
+    """The texts of numbers, many of which one format makes; `text` makes those that Python prints otherwise than C."""
+    for start in in_time(range(0, len(numbers), _LINES), _LINES * work):
+        some = numbers[start : start + _LINES]
+        if some.dtype.kind not in "iu":
+            some = some.astype(np.float64)
+        is_odd = ~np.isfinite(some) | (np.abs(some) < _TINY)
+        texts = (f"{form}\n" * len(some) % tuple(some.tolist())).encode().splitlines()
+        for i in np.flatnonzero(is_odd & (some != 0)):
+            texts[i] = text(numbers[start + i])
+        yield from texts
 
 
 def _check_attrs(
@@ -198,24 +220,32 @@ def _check_attrs(
 
 def _format(dtype: DataType, fill: str, width: int, precision: int, conversion: str) -> _Format:
     """The function that makes text of an element."""
-    size = f"{width}" if width > 0 else ""
-    digits = f".{precision}" if precision >= 0 else ""
     if dtype is DataType.DT_BOOL:
         return lambda value: b"true" if value else b"false"
     if dtype is DataType.DT_VARIANT:
         return lambda value: _variant_text(value).encode("utf-8", "surrogateescape")
+    form = _form(dtype, fill, width, precision, conversion)
     if dtype is DataType.DT_STRING:
-        side = "-" if fill == "-" else ""
-        form = f"%{side}{size}{digits}s".encode()
-        return (lambda value: form % value) if size else bytes
+        encoded = form.encode()
+        return (lambda value: encoded % value) if width > 0 else bytes
     if dtype.is_integer:
-        flag = "" if dtype.is_unsigned and fill in (" ", "+") else fill
-        form = f"%{flag}{size}d".encode()
-        return lambda value: form % int(value)
-    part = _float_format(dtype, f"%{fill}{size}{digits}{conversion}", fill, max(width, 0))
+        return lambda value: (form % int(value)).encode()
+    part = _float_format(dtype, form, fill, max(width, 0))
     if dtype.is_complex:
         return lambda value: b"(%b,%b)" % (part(value.real), part(value.imag))
     return part
+
+
+def _form(dtype: DataType, fill: str, width: int, precision: int, conversion: str) -> str:
+    """The format of an element, or of each part of a complex one."""
+    size = f"{width}" if width > 0 else ""
+    digits = f".{precision}" if precision >= 0 else ""
+    if dtype is DataType.DT_STRING:
+        return f"%{'-' if fill == '-' else ''}{size}{digits}s"
+    if dtype.is_integer:
+        flag = "" if dtype.is_unsigned and fill in (" ", "+") else fill
+        return f"%{flag}{size}d"
+    return f"%{fill}{size}{digits}{conversion}"
 
 
 def _float_format(dtype: DataType, form: str, fill: str, width: int) -> _Format:
