@@ -124,14 +124,10 @@ def check_k(k: int, shape: tuple[int, ...]) -> None:
 
 
 def top_indices(x: Array, k: int) -> Array:
-    """The columns of the `k` largest elements of each row [rows, n], largest first.
+    """The columns of the `k` largest elements of each row [rows, n] without NaN, largest first.
 
-    Of equal elements the leftmost comes first; NaN counts as -inf (`_as_compared` has its place in TensorFlow).
+    Of equal elements the leftmost comes first.
     """
-    if x.dtype.kind not in "iuf" or x.dtype == np.float16:  # slower, or not sorted by NumPy
-        x = x.astype(np.float32)
-    if x.dtype.kind == "f" and x.size and np.isnan(x.max()):
-        x = np.fmax(x, x.dtype.type(-np.inf))
     rows, columns = x.shape
     if k == 1:
         best: Array = x.argmax(axis=1)
@@ -254,13 +250,17 @@ def top_k_of_rows(x: Any, k: int, is_sorted: bool, index_type: DataType) -> tupl
     rows, columns = int(np.prod(x.shape[:-1])), x.shape[-1]
 
     def of_rows(some: Array) -> tuple[Array, Array]:
+        is_slow = some.dtype.kind not in "iuf" or some.dtype == np.float16  # or not sorted by NumPy
+        x = whole = some.astype(np.float32) if is_slow else some
+        odd = np.flatnonzero(np.isnan(x.max(axis=1))) if k and x.dtype.kind == "f" else ()
+        if len(odd):
+            whole = np.fmax(x, x.dtype.type(-np.inf))
         if is_sorted or k in (0, 1, columns):
-            indices = top_indices(some, k)
+            indices = top_indices(whole, k)
         else:
-            indices = _unsorted(top_indices(some, columns), k)
-        if k and some.dtype.kind not in "iu":
-            for row in np.flatnonzero(np.isnan(some.max(axis=1))):
-                indices[row] = _as_compared(some[row], k, is_sorted)
+            indices = _unsorted(top_indices(whole, columns), k)
+        for row in odd:
+            indices[row] = _as_compared(x[row], k, is_sorted)
         values = np.take_along_axis(some, indices, 1)
         return values, indices.astype(index_type.numpy_dtype)
 
