@@ -4,6 +4,8 @@ Source: TensorFlow core/kernels/linalg/matrix_triangular_solve_op_impl.h, banded
 tridiagonal_matmul_op.cc, tridiagonal_solve_op.cc.
 """
 
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ from opkernel.ops.linalg.perturbed_tridiagonal import perturbed_solution
 from opkernel.ops.linalg.tridiagonal_elimination import Elimination, eliminate_by_numpy
 from opkernel.ops.math.matmul import matmul_in_parts
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
+from opkernel.types import Array, TensorShape
 
 __all__ = [
     "check_tridiagonal_product",
@@ -45,6 +47,8 @@ _BLOCK = 16
 """Systems of so many rows are solved row by row, larger ones half by half."""
 
 
+_SIDES = 1 << 8
+"""Systems of bands are solved for so many right sides at a time."""
 _AT_ONCE, _IN_CACHE = 1 << 20, 1 << 13
 """Tridiagonal systems of about so many unknowns are solved at once; products of so many elements are."""
 
@@ -130,8 +134,46 @@ def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool
     return _solved(matrix, rhs, lower, adjoint)
 
 
-@register_kernel(BANDED_TRIANGULAR_SOLVE, types={"T": NUMBERS})
-def banded_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
+Substitution = Callable[[Array, Array, bool, bool], None]
+"""A function as `substitute_by_numpy`."""
+
+
+def substitute_by_numpy(bands: Array, x: Array, lower: bool, is_adjoint: bool) -> None:
+    """Put the solutions of systems in the place of their right sides.
+
+    Args:
+        bands: The matrices, [systems, bands, n].
+        x: The right sides, [systems, n, sides].
+        lower: Whether the matrices are lower triangles.
+        is_adjoint: Whether it is their adjoints that count.
+    """
+    x[...] = _solved(_with_bands(bands, lower), x, lower, is_adjoint)
+
+
+def register_banded_solve(substitute: Substitution, registry: KernelRegistry | None = None) -> None:
+    """Register the kernel of BandedTriangularSolve with an algorithm."""
+
+    @register_kernel(BANDED_TRIANGULAR_SOLVE, types={"T": NUMBERS}, registry=registry)
+    def banded_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
+        _check_banded(matrix, rhs, lower)
+        batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
+        size, sides = rhs.shape[-2:]
+        bands = np.broadcast_to(matrix, (*batch, *matrix.shape[-2:])).reshape(
+            -1, *matrix.shape[-2:]
+        )
+        x = np.broadcast_to(rhs, (*batch, size, sides)).reshape(-1, size, sides).copy()
+        step = max(_AT_ONCE // (matrix.shape[-2] * size * min(sides, _SIDES)), 1)
+
+        def solve(at: tuple[int, int]) -> None:
+            some, columns = slice(at[0], at[0] + step), slice(at[1], at[1] + _SIDES)
+            with np.errstate(all="ignore"):
+                substitute(bands[some], x[some, :, columns], lower, adjoint)
+
+        shard(solve, [*product(range(0, len(x), step), range(0, sides, _SIDES))])
+        return x.reshape(*batch, size, sides)
+
+
+def _check_banded(matrix: Any, rhs: Any, lower: bool) -> None:
     _check_ranks(matrix, rhs)
     for number, tensor in enumerate((matrix, rhs)):
         if not tensor.size:
@@ -145,7 +187,9 @@ def banded_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool
             f"Number of bands {bands} cannot exceed the size of the matrix {size}"
         )
     require(np.all(matrix[..., 0 if lower else -1, :]), "Input matrix is not invertible.")
-    return _solved(_with_bands(matrix, lower), rhs, lower, adjoint)
+
+
+register_banded_solve(substitute_by_numpy)
 
 
 def _with_bands(bands: Any, lower: bool) -> Any:

@@ -1,4 +1,4 @@
-"""The loop of TridiagonalSolve: elimination in one matrix after the other."""
+"""The loops of TridiagonalSolve and BandedTriangularSolve: elimination in one matrix after the other."""
 
 from typing import Any
 
@@ -58,4 +58,35 @@ def eliminate(diagonals: Array, rhs: Array, partial_pivoting: bool, of_singular:
     return result
 
 
+@part_of_loops
+def _subtract(row: Array, factor: Any, other: Array) -> None:
+    for side in range(row.size):
+        row[side] -= factor * other[side]
+
+
+@loop(otherwise=triangular_and_tridiagonal.substitute_by_numpy)
+def substitute(bands: Array, x: Array, lower: bool, is_adjoint: bool) -> None:
+    """Row by row; of adjoints column by column."""
+    systems, size, sides = x.shape
+    count = bands.shape[1]
+    for n in range(systems):
+        for turn in range(size):
+            i = turn if lower != is_adjoint else size - 1 - turn
+            for k in range(count):
+                offset = count - 1 - k if not is_adjoint else k  # the diagonal last, or first
+                j = i - offset if lower else i + offset
+                if not 0 <= j < size:
+                    continue
+                factor = bands[n, offset if lower else count - 1 - offset, i]
+                if is_adjoint:
+                    factor = np.conj(factor)
+                if not offset:
+                    x[n, i] /= factor
+                elif is_adjoint:
+                    _subtract(x[n, j], factor, x[n, i])
+                else:
+                    _subtract(x[n, i], factor, x[n, j])
+
+
+triangular_and_tridiagonal.register_banded_solve(substitute, LOOPS.kernels)
 triangular_and_tridiagonal.register_tridiagonal_solve(eliminate, LOOPS.kernels)
