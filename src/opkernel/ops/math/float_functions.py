@@ -376,9 +376,10 @@ def register_float_function(
     ufunc, types = UFUNCS.get(op), float_types(op)
 
     def by_function(*inputs: Any) -> Any:
-        shape = np.broadcast_shapes(*[one.shape for one in inputs])
-        whole = [np.ascontiguousarray(np.broadcast_to(one, shape)) for one in inputs]
-        return function(*[one.reshape(-1) for one in whole]).reshape(shape)
+        if len(inputs) > 1:
+            inputs = np.broadcast_arrays(*inputs)
+        flat = [np.ascontiguousarray(one).reshape(-1) for one in inputs]
+        return function(*flat).reshape(inputs[0].shape)
 
     if ufunc is None:  # of NumPy only
 

@@ -191,7 +191,7 @@ def decode_padded_raw(
     require(width % size == 0, message)
     shape = check_allocation((*strings.shape, width // size), out_type)
     padded, start = np.zeros(strings.size * width, np.uint8), 0
-    rows = memoryview(padded)
+    rows = padded.data
     for texts, _ in string_batches(strings):
         for text in texts:
             rows[start : start + min(len(text), width)] = text[:width]
