@@ -109,7 +109,7 @@ def test_half_is_computed_in_float(dtype: str, form: Any) -> None:
 def test_angles_of_points(form: Any) -> None:
     """Those between the axes, and those that NumPy and TensorFlow give for zeros and infinities."""
     numbers = np.random.default_rng(0).normal(size=(2, 3000)).astype(np.float32)
-    ends = np.float32([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-20, 1e20])
+    ends = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-20, 1e20], np.float32)
     y, x = np.concatenate([numbers, [np.repeat(ends, 9), np.tile(ends, 9)]], 1, dtype=np.float32)
     with loops_run(form):
         found = raw_ops.Atan2(y=y, x=x)

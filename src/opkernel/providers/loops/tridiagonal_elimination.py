@@ -67,7 +67,7 @@ def _subtract(row: Array, factor: Any, other: Array) -> None:
 @loop(otherwise=triangular_and_tridiagonal.substitute_by_numpy)
 def substitute(bands: Array, x: Array, lower: bool, is_adjoint: bool) -> None:
     """Row by row; of adjoints column by column."""
-    systems, size, sides = x.shape
+    systems, size = x.shape[:2]
     count = bands.shape[1]
     for n in range(systems):
         for turn in range(size):
