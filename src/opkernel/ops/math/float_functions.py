@@ -205,7 +205,7 @@ def expm1(x: Float) -> Float:
 
 
 def elu(x: Float) -> Float:
-    return where(x < _F(0), exp(np.minimum(x, _F(0))) - _F(1), x)
+    return np.copysign(np.maximum(exp(np.minimum(x, _F(0))) - _F(1), x), x)
 
 
 def erfc(x: Float) -> Float:

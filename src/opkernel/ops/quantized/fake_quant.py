@@ -232,7 +232,7 @@ def _quantize(rank: int) -> Callable[..., Callable[..., Any]]:
 
 def _gradients_by_parts(
     gradients: Any, inputs: Any, low: Any, high: Any, bounds: tuple[int, int]
-) -> Any:
+) -> tuple[Any, Any, Any]:
     """The gradients by inputs in the range, and the sums of those below and above it; of an empty range by all inputs."""
     shape = low.shape
     low, high = _in_long_rows(low, high, inputs)
