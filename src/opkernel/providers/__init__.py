@@ -45,6 +45,8 @@ LOOPS = KernelProvider(
             "Erfinv",
             "Expint",
             "Expm1",
+            "Log ",
+            "Log1p",
             "Ndtri",
         ),
         f"{__name__}.loops.gamma_functions": ("Lgamma", "Zeta"),

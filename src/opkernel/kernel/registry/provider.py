@@ -44,7 +44,8 @@ class KernelProvider:
         name: Its name.
         priority: Providers of a higher priority are asked first; the reference has 0.
         library: The module that its kernels need besides NumPy, if they need one.
-        modules: The modules that register its kernels, by full name, each with the beginnings of its ops' names.
+        modules: The modules that register its kernels, by full name, each with the beginnings of its ops' names; a space at
+            the end stands for the end of the name.
             A module is imported when a node first needs it.
 
     Attributes:
@@ -128,7 +129,7 @@ class _Importer:
 
     def __call__(self, op: str) -> None:
         for module, beginnings in self._modules.items():
-            if op.startswith(beginnings):
+            if f"{op} ".startswith(beginnings):
                 importlib.import_module(module)
 
 

@@ -24,6 +24,7 @@ from opkernel.ops.registration import (
     ALL_QUANTIZED,
     FLOATS,
     INDEX,
+    NARROW_FLOATS,
     POD,
     POD_OR_STRING,
     WIDE_FLOATS,
@@ -214,7 +215,14 @@ def range_of(start: Any, limit: Any, delta: Any, *, Tidx: DataType, xp: Any) -> 
                 f"{name} must be a scalar, not shape {TensorShape(value.shape)}"
             )
     (size,) = check_allocation([range_size(start, limit, delta)], Tidx)
-    return start + xp.arange(size).astype(Tidx.numpy_dtype) * delta
+    if xp is not np or Tidx in NARROW_FLOATS:
+        return start + xp.arange(size).astype(Tidx.numpy_dtype) * delta
+    numbers = np.arange(size, dtype=Tidx.numpy_dtype)
+    if delta != 1:
+        numbers *= delta
+    if start != 0 or Tidx.is_floating:  # which makes 0 of -0
+        numbers += start
+    return numbers
 
 
 def lin_space_shape(c: InferenceContext) -> None:
@@ -252,7 +260,9 @@ def lin_space(*, T: DataType) -> Callable[[Any, Any, Any], Any]:
             require_scalar(value, f"{name} must be a scalar, not shape {{}}")
         (size,) = check_allocation([checked_count(num)], T)
         step = (stop - start) / T.numpy_dtype.type(max(size - 1, 1))
-        output = start + step * np.arange(size, dtype=T.numpy_dtype)
+        output = np.arange(size, dtype=T.numpy_dtype)
+        output *= step
+        output += start
         output[0] = start
         if size > 1:
             output[-1] = stop

@@ -24,6 +24,7 @@ from opkernel.ops.math.elementwise import (
     FLOATS_SPEC,
     Types,
     binary_op,
+    choice,
     complex_from_parts,
     complex_quotient,
     counts_as_zero,
@@ -72,8 +73,9 @@ _FUNCTIONS = {
 for _name, (_ufunc, _doc, _traits) in _FUNCTIONS.items():
     unary_op(_name, _SPEC, _doc, traits=f"{_traits} function_gradient=yes")
     if _name in UFUNCS:
+        _takes = FLOATS if _name == "Log1p" else _TYPES  # of complex numbers it takes several steps
         register_ufunc(
-            _name, UFUNCS[_name], [one for one in _TYPES if one not in float_types(_name)]
+            _name, UFUNCS[_name], [one for one in _takes if one not in float_types(_name)]
         )
         register_float_function(_name, by_blocks(FUNCTIONS[_name]))
     elif _ufunc is not None:
@@ -101,7 +103,6 @@ ATAN2 = binary_op(
 
 register_flushed(ATAN2, np.arctan2, (DataType.DT_DOUBLE,))
 register_float_function(ATAN2.name, by_blocks(FUNCTIONS[ATAN2.name]))
-register_ufunc("Log1p", np.log1p, FLOATS)
 register_ufunc("Log", np.log, COMPLEX)
 register_flushed("Log", np.log, FLOATS)
 register_ufunc(POW, np.power, SIGNED_INTEGERS)  # of integers it refuses negative powers
@@ -233,7 +234,15 @@ def _register(
 
 def _or_zero(dy: Any, value: Any, xp: Any) -> Any:
     """The value; 0 where `dy` is 0."""
-    return xp.where(dy == 0, xp.zeros_like(value), value)
+    is_zero = dy == 0
+    if xp is np and not is_zero.any():
+        return value
+    return choice(is_zero, xp.zeros_like(value), value, xp)
+
+
+def _conjugate(y: Any, xp: Any) -> Any:
+    """NumPy's function copies real numbers."""
+    return xp.conj(y) if y.dtype.kind == "c" else y
 
 
 def sigmoid_grad(y: Any, dy: Any, xp: Any) -> Any:
@@ -261,7 +270,7 @@ def complex_sqrt_grad(y: Any, dy: Any, xp: Any) -> Any:
 
 
 def rsqrt_grad(y: Any, dy: Any, xp: Any) -> Any:
-    y = xp.conj(y)
+    y = _conjugate(y, xp)
     product = dy * y
     result = product * (y.dtype.type(-0.5) * (y * y))
     if y.dtype.itemsize == 2:  # a result rounded to 0 has no sign
@@ -274,8 +283,10 @@ def rsqrt_grad_one_by_one(y: Any, dy: Any, xp: Any) -> Any:
 
 
 def reciprocal_grad(y: Any, dy: Any, xp: Any) -> Any:
-    y = xp.conj(y)
-    return _or_zero(dy, -dy * (y * y), xp)
+    y = _conjugate(y, xp)
+    result = y * y
+    result *= -dy
+    return _or_zero(dy, result, xp)
 
 
 for _name, _doc in (

@@ -140,8 +140,13 @@ def where(condition: Any, x: Float, y: Float) -> Float:
 
 
 def log(x: Float) -> Float:
-    """NumPy's function; loops have a polynomial instead."""
+    """NumPy's function; loops have TensorFlow's quotient of polynomials instead."""
     return np.log(x)
+
+
+def flushed(x: Float) -> Float:
+    """The numbers, those below the normal format made 0; the logarithm of loops takes them so itself."""
+    return flush_subnormals(x, np)
 
 
 def exp(x: Float) -> Float:
@@ -157,6 +162,19 @@ def float_polynomial(x: Float, coefficients: tuple[Any, ...]) -> Float:
         result *= x
     result += coefficients[0]
     return result
+
+
+def log_of_normal(x: Float) -> Float:
+    """To 4e-7."""
+    return log(flushed(x))
+
+
+def log1p(x: Float) -> Float:
+    """To 4e-7, in TensorFlow's steps: the logarithm of 1 + x, with the rounding of 1 + x taken out again."""
+    shifted = x + _F(1)
+    logarithm = log(shifted)
+    exact = x * (logarithm / (shifted - _F(1)))
+    return where((shifted == _F(1)) | (shifted == logarithm), x, exact)
 
 
 def asin(x: Float) -> Float:
@@ -330,6 +348,8 @@ FUNCTIONS: Mapping[str, Callable[..., Float]] = {
     "Erfinv": erfinv,
     "Expint": expint,
     "Expm1": expm1,
+    "Log": log_of_normal,
+    "Log1p": log1p,
     "Ndtri": ndtri,
 }
 """The functions by the op that they compute."""
@@ -344,6 +364,7 @@ UFUNCS: Mapping[str, np.ufunc] = {
     "Atan2": np.arctan2,
     "Atanh": np.arctanh,
     "Expm1": np.expm1,
+    "Log1p": np.log1p,
 }
 """NumPy's functions, which call the C library for each element: faster for a few."""
 

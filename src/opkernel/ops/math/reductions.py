@@ -25,6 +25,7 @@ from opkernel.ops.registration import (
     NARROW_FLOATS,
     NUMBERS,
     REAL_NUMBERS,
+    WIDE_FLOATS,
     register_kernel,
 )
 from opkernel.types import DataType, as_dtype
@@ -37,6 +38,7 @@ _BLAS_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _BLAS_FROM = 4096  # elements, from which on a matrix product pays
 _FEW = 9000  # elements, of which OpenBLAS leaves a product with ones to one thread by itself
 _THREADS_FROM = 20 << 20  # elements, from which on a second thread pays
+_ROW = 1024
 _LANES = 64
 """Parts of a line begin at multiples of this: the width of several registers."""
 
@@ -253,8 +255,18 @@ def any_(input: Any, reduction_indices: Any, *, keep_dims: bool, xp: Any) -> Any
 @register_kernel(L2_LOSS, types={"T": FLOATS})
 def l2_loss(t: Any, *, T: DataType, xp: Any) -> Any:
     """Half and bfloat16 are squared in their type and accumulate in float."""
+    if xp is np and T in WIDE_FLOATS:
+        return _sum_of_squares(t) / 2
     accumulator = np.float32 if T in NARROW_FLOATS else T.numpy_dtype
     return (xp.sum(t * t, dtype=accumulator) / 2).astype(T.numpy_dtype)
+
+
+def _sum_of_squares(t: Any) -> Any:
+    """Row by row, so that no array of squares is made and large sums have no large error."""
+    flat = t.reshape(-1)
+    rest = flat[flat.size // _ROW * _ROW :]
+    rows = flat[: flat.size - rest.size].reshape(-1, _ROW)
+    return np.einsum("ij,ij->i", rows, rows).sum() + (rest * rest).sum()
 
 
 _MAX_RANK = 7

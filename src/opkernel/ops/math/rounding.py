@@ -6,21 +6,27 @@ cwise_op_isnan.cc, nextafter_op.cc.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 import opkernel.gradients as g
-from opkernel.opdef import register_op
+from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape
 from opkernel.ops.math.elementwise import (
     COMPLEX_SPEC,
     FLOATS_SPEC,
+    in_blocks,
     register_body,
     register_flushed,
     register_ufunc,
     unary_op,
 )
-from opkernel.ops.registration import FLOATS, INDEX, WIDE_FLOATS
+from opkernel.ops.registration import FLOATS, INDEX, NARROW_FLOATS, WIDE_FLOATS, register_kernel
+from opkernel.types import DataType
 
+_MAGNITUDE = np.uint16(0x7FFF)
 _INTEGRAL = "cheap idempotent growing"
 FLOOR = unary_op(
     "Floor",
@@ -39,12 +45,26 @@ ROUND = unary_op(
     f"{_NEAREST} Of integers the kernel makes 0.",
     traits="cheap idempotent",
 )
-for _name, _ufunc, _doc in (
-    ("IsNan", np.isnan, "Whether `x` is not a number."),
-    ("IsInf", np.isinf, "Whether `x` is infinite."),
-    ("IsFinite", np.isfinite, "Whether `x` is neither infinite nor NaN."),
+
+
+def _register_class(op: OpHandle, ufunc: np.ufunc, compare: np.ufunc) -> None:
+    """Register the kernels of a class of numbers: those whose bits without sign `compare` so to infinity's."""
+    register_ufunc(op, ufunc, WIDE_FLOATS)
+
+    @register_kernel(op, types={"T": NARROW_FLOATS}, kind="elementwise", factory=True)
+    def make(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
+        infinity = np.array(np.inf, T.numpy_dtype).view(np.uint16)
+        if xp is not np:
+            return getattr(xp, ufunc.__name__)
+        return in_blocks(lambda x: compare(np.asarray(x).view(np.uint16) & _MAGNITUDE, infinity))
+
+
+for _name, _ufunc, _compare, _doc in (
+    ("IsNan", np.isnan, np.greater, "Whether `x` is not a number."),
+    ("IsInf", np.isinf, np.equal, "Whether `x` is infinite."),
+    ("IsFinite", np.isfinite, np.less, "Whether `x` is neither infinite nor NaN."),
 ):
-    register_ufunc(unary_op(_name, FLOATS_SPEC, _doc, output="bool"), _ufunc, FLOATS)
+    _register_class(unary_op(_name, FLOATS_SPEC, _doc, output="bool"), _ufunc, _compare)
 NEXT_AFTER = register_op(
     "NextAfter(x1: T, x2: T) -> output: T",
     attrs=["T: {double, float} = DT_FLOAT"],

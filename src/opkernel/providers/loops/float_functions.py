@@ -23,12 +23,10 @@ _LN_2_HIGH, _LN_2_LOW = _F(0.693359375), _F(-2.12194440e-4)
 _LOG2_E = _F(np.log2(np.e))
 _ROUNDS = _F(1.5 * 2**23)
 """A number that rounds another to an integer, by being added."""
-_LOG = formulas.floats(
-    0.3333333134651184, -0.24999994039535522, 0.2000071406364441, -0.16668057441711426,
-    0.14249321818351746, -0.12420149147510529, 0.11677011847496033, -0.11514559388160706,
-    0.07037585973739624,
-)  # fmt: skip
-"""(log(1 + x) - x + x**2 / 2) / x**3, by powers of x, around 0 by a factor of 2."""
+_LN_2 = _F(np.log(2.0))
+_LOG_ABOVE = formulas.floats(0.0, 1.0000000190281136, 1.0000000190281063, 0.18256296349849254)
+_LOG_BELOW = formulas.floats(1.0, 1.4999999999999927, 0.5992324959082352, 0.049616247954120038)
+"""log(1 + x) as a quotient, around 0 by a factor of 2: Eigen's coefficients, GenericPacketMathFunctions.h."""
 _EXP = formulas.floats(
     0.5, 0.1666666716337204, 0.041666463017463684, 0.008333360776305199, 0.0013933833688497543,
     0.00019857885490637273,
@@ -46,14 +44,12 @@ def _choice(condition: Any, x: Any, y: Any) -> Any:
 
 @part_of_loops
 def _log(x: Any) -> Any:
-    """The logarithm, to 2e-7; of numbers below the normal format that of 0."""
+    """The logarithm, to 4e-7, in Eigen's steps; of numbers below the normal format that of 0."""
     bits = _F(x).view(np.int32)
     exponent = np.int32((bits - _ROOT_OF_HALF) >> _MANTISSA)
     rest = np.int32(bits - np.int32(exponent << _MANTISSA)).view(np.float32) - _F(1)
-    square = rest * rest
-    inner = rest * square * formulas.float_polynomial(rest, _LOG)
-    inner = inner + _LN_2_LOW * _F(exponent) - _F(0.5) * square
-    result = rest + inner + _LN_2_HIGH * _F(exponent)
+    above = formulas.float_polynomial(rest, _LOG_ABOVE)
+    result = _LN_2 * _F(exponent) + above / formulas.float_polynomial(rest, _LOG_BELOW)
     result = _choice(x == _INFINITY, x, result)
     result = _choice(abs(x) < _TINY, -_INFINITY, result)
     return _choice(x > -_TINY, result, _NAN)
@@ -106,6 +102,7 @@ def _of_pairs(function: Callable[[Any, Any], Any]) -> Loop:
 part_of_loops(_choice, in_place_of=formulas.where)
 part_of_loops(_log, in_place_of=formulas.log)
 part_of_loops(_exp, in_place_of=formulas.exp)
+part_of_loops(lambda x: x, in_place_of=formulas.flushed)
 for _part in formulas.PARTS:
     part_of_loops(_part)
 for _op, _function in formulas.FUNCTIONS.items():
