@@ -257,31 +257,34 @@ class SparseApplyOp(ApplyOp):
             )
 
     def apply(self, tensors: list[Any]) -> None:
-        variables, grad = tensors[: self.count], tensors[self.gradient]
-        indices = tensors.pop(self.gradient + 1)
-        for places in in_time(_rounds(indices), SLOW, "applying gradients"):
-            rows = indices[places]
-            changed = [variable[rows] for variable in variables]
-            values = [*changed, *tensors[self.count :]]
-            values[self.gradient] = grad[places]
+        variables, indices = tensors[: self.count], tensors.pop(self.gradient + 1)
+        rows, places, rounds = _rounds(indices)
+        changed, grad = [one[rows] for one in variables], tensors[self.gradient][places]
+        for start, end in in_time(rounds, SLOW, "applying gradients"):
+            values = [*(one[: end - start] for one in changed), *tensors[self.count :]]
+            values[self.gradient] = grad[start:end]
             self.optimizer.step(*values, **self.attrs)
-            for variable, new in zip(variables, changed, strict=True):
-                variable[rows] = new
+        for variable, new in zip(variables, changed, strict=True):
+            variable[rows] = new
 
 
-def _rounds(indices: Any) -> Iterator[Any]:
-    """Places in `indices`, each once, in groups within which no index comes twice.
+def _rounds(indices: Any) -> tuple[Any, Any, Iterator[tuple[int, int]]]:
+    """The indices that differ; places in `indices`; and rounds, within which no index comes twice.
 
-    The first group has the places where an index comes first, the next one where it comes again.
+    The rounds are slices of the places: of those where an index comes first, then of those where one comes again.
+    The indices are in falling order of how often they come, so that each round is of the first ones.
     """
     order = stable_order(indices)
     ordered = indices[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
     counts = np.diff(starts, append=len(ordered))
     turns = np.arange(len(order)) - np.repeat(starts, counts)
-    in_turn = order[stable_order(turns)]
+    by_count = stable_order(-counts)
+    ranks = np.empty_like(by_count)
+    ranks[by_count] = np.arange(len(by_count))
+    places = order[np.lexsort((np.repeat(ranks, counts), turns))]
     ends = np.cumsum(np.bincount(turns)).tolist()
-    return (in_turn[start:end] for start, end in pairwise([0, *ends]))
+    return ordered[starts[by_count]], places, pairwise([0, *ends])
 
 
 _TYPES_OF_INPUTS = {"indices": "Tindices", "global_step": "int64"}
