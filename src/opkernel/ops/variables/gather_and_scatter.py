@@ -25,7 +25,16 @@ from opkernel.opdef import (
     validate_variable_resource_handle,
 )
 from opkernel.ops.array.gather import gather_nd, ignores_bad_indices, points_gradient, rows_gradient
-from opkernel.ops.array.scatter import ScatterAt, max_at, min_at, scatter_slices, set_at
+from opkernel.ops.array.scatter import (
+    ScatterAt,
+    add_at,
+    at_rows,
+    max_at,
+    min_at,
+    scatter_slices,
+    set_at,
+    subtract_at,
+)
 from opkernel.ops.input_checks import int32_attr, require, require_rank_at_least
 from opkernel.ops.registration import (
     ALL,
@@ -46,8 +55,8 @@ __all__ = ["check_rank"]
 
 def _subtract_at(params: Any, rows: Any, updates: Any) -> None:
     """Truth values minus each other are true where they differ, as in C++."""
-    subtract = np.logical_xor if params.dtype == np.bool_ else np.subtract
-    subtract.at(params, rows, updates)
+    scatter_at = np.logical_xor.at if params.dtype == np.bool_ else subtract_at
+    scatter_at(params, rows, updates)
 
 
 def _divide_at(params: Any, rows: Any, updates: Any) -> None:
@@ -57,7 +66,7 @@ def _divide_at(params: Any, rows: Any, updates: Any) -> None:
         InvalidArgumentError: an integer is divided by zero.
     """
     if params.dtype.kind not in "iu":
-        np.divide.at(params, rows, updates)
+        at_rows(np.divide)(params, rows, updates)
         return
     require(updates.all(), "Integer division by zero")
     unsigned = np.dtype(f"u{params.dtype.itemsize}")
@@ -69,11 +78,11 @@ def _divide_at(params: Any, rows: Any, updates: Any) -> None:
 
 
 _SCATTER_AT: dict[str, ScatterAt] = {
-    "Add": np.add.at,
+    "Add": add_at,
     "Div": _divide_at,
     "Max": max_at,
     "Min": min_at,
-    "Mul": np.multiply.at,
+    "Mul": at_rows(np.multiply),
     "Sub": _subtract_at,
     "Update": set_at,
 }
