@@ -1,5 +1,6 @@
 """The order that sorts keys: nothing interrupts NumPy's sorting, so it is not begun where time is too short."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,19 @@ def _narrowed(key: Any) -> Any:
         return key
     low, high = int(key.min()), int(key.max())
     return (key - key.dtype.type(low)).astype(np.uint16) if high - low < 1 << 16 else key
+
+
+def best_first(scores: Any, few: int) -> Iterator[Any]:
+    """The places of scores without NaN, the highest first and of equal ones the first one, in one or two parts.
+
+    The second part is sorted when it is asked for; the first one has about `few` places.
+    """
+    rest = np.arange(len(scores))
+    if len(scores) > 4 * few:
+        is_best = scores >= np.partition(scores, -few)[-few]
+        best, rest = np.flatnonzero(is_best), np.flatnonzero(~is_best)
+        yield best[stable_order(-scores[best])]
+    yield rest[stable_order(-scores[rest])]
 
 
 def _steps(key: Any) -> int:

@@ -7,7 +7,7 @@ Source: TensorFlow core/kernels/image/non_max_suppression_op.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from opkernel.device.budget import check_time
 from opkernel.device.work_clock import WorkClock
 from opkernel.ops.libstdcxx_order import priority_queue_order
+from opkernel.ops.math.elementwise import choice
 from opkernel.ops.stable_order import stable_order
 from opkernel.types import Array
 
@@ -31,10 +32,12 @@ _ROWS, _COLUMNS = 128, 512
 
 def box_corners(boxes: Array, *, xp: Any = np) -> Array:
     """y, x of the lower corner, y, x of the upper one, and the area; a row each."""
-    first, second = boxes[:, :2].T, boxes[:, 2:].T
-    lower = xp.where(second < first, second, first)
-    upper = xp.where(first < second, second, first)
-    corners: Array = xp.concatenate([lower, upper, xp.prod(upper - lower, axis=0, keepdims=True)])
+    rows = np.ascontiguousarray(boxes.T) if xp is np else boxes.T
+    first, second = rows[:2], rows[2:]
+    lower = choice(second < first, second, first, xp)
+    upper = choice(first < second, second, first, xp)
+    sides = upper - lower
+    corners: Array = xp.concatenate([lower, upper, sides[:1] * sides[1:]])
     return corners
 
 
@@ -54,24 +57,30 @@ SelectPart = Callable[[Array, Array, Array, int, Any], int]
 """A function as `select_part`."""
 
 
-def select_in_turn(in_turn: Array, most: int, select: Callable[[Array, Array, int], int]) -> Array:
+def select_in_turn(
+    parts: Iterable[Array], most: int, select: Callable[[Array, Array, int], int]
+) -> Array:
     """The first of the boxes, then the first of those left that none selected strikes out, and so on.
 
     Args:
-        in_turn: [candidates]: the numbers of the boxes to choose from, the best first.
+        parts: The numbers of the boxes to choose from, the best first.
         most: At most so many are selected.
         select: As `select_part`, of the boxes that are next, those selected, and how many these are.
 
     Returns:
         The numbers of the boxes, int64 `[selected]`.
     """
-    selected = np.empty(min(most, len(in_turn)), np.int64)
-    start = count = 0
-    while start < len(in_turn) and count < len(selected):
-        check_time("selecting boxes")
-        end = start + min(max(_PAIRS // (count + 1), _FEWEST), _MOST)
-        count = select(in_turn[start:end], selected, count)
-        start = end
+    selected = np.empty(most, np.int64)
+    count = 0
+    for in_turn in parts:
+        start = 0
+        while start < len(in_turn) and count < most:
+            check_time("selecting boxes")
+            end = start + min(max(_PAIRS // (count + 1), _FEWEST), _MOST)
+            count = select(in_turn[start:end], selected, count)
+            start = end
+        if count == most:
+            break
     return selected[:count]
 
 

@@ -225,8 +225,8 @@ def nms_with_overlaps(
 
     in_turn = candidates[stable_order(-scores[candidates])]
     selected = select_in_turn(
-        in_turn,
-        most,
+        [in_turn],
+        min(most, len(in_turn)),
         lambda left, chosen, count: select_by_matrix(left, chosen, count, strikes_out),
     )
     return selected.astype(np.int32)

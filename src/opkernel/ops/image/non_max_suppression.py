@@ -32,10 +32,11 @@ from opkernel.ops.image.crop_and_resize import check_one_for_each_box
 from opkernel.ops.input_checks import require
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.stable_order import stable_order
+from opkernel.ops.stable_order import best_first
 from opkernel.types import Array, DataType
 
 _TYPES = (DataType.DT_HALF, DataType.DT_FLOAT)
+_FEW = 1 << 10
 _MAX_COORDINATE = 1e9  # below it, no area is infinite and no overlap undefined
 _FLOATS = "{half, float} = DT_FLOAT"
 _DOC = """Indices of boxes, best score first, none of which overlaps a better one too much.
@@ -189,10 +190,12 @@ def _select(by: Selecting, boxes: Any, scores: Any, limits: SelectionLimits) -> 
     scores = flush_subnormals(scores, np)
     candidates = np.flatnonzero(scores > limits.score_threshold)
     of_candidates = scores[candidates]
-    if limits.soft_nms_sigma == 0 and np.abs(corners).max(initial=0) < _MAX_COORDINATE:
+    most = min(most, len(candidates))
+    bounds = corners.min(initial=0), corners.max(initial=0)
+    if limits.soft_nms_sigma == 0 and bounds[0] > -_MAX_COORDINATE and bounds[1] < _MAX_COORDINATE:
         threshold = scores.dtype.type(limits.iou_threshold)
         selected = select_in_turn(
-            candidates[stable_order(-of_candidates)],
+            (candidates[some] for some in best_first(of_candidates, max(4 * most, _FEW))),
             most,
             lambda left, chosen, count: by.part(corners, left, chosen, count, threshold),
         )
