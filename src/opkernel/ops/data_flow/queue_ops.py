@@ -266,7 +266,12 @@ _OF_ROW = 200
 def _rows_of(batch: Element) -> Iterator[Element]:
     """The elements of a batch: each shows a row of each component."""
     check_bytes(_OF_ROW * len(batch) * len(batch[0]), "elements of a queue")
-    return (tuple([tensor[i, ...] for tensor in batch]) for i in range(len(batch[0])))
+    return zip(*map(_rows_of_tensor, batch), strict=True)
+
+
+def _rows_of_tensor(tensor: Any) -> Iterator[Any]:
+    """Its rows as arrays; an iterator of a vector would give numbers."""
+    return iter(tensor) if tensor.ndim > 1 else (tensor[i, ...] for i in range(len(tensor)))
 
 
 class QueueAccess(WaitingKernel[QueueBase]):

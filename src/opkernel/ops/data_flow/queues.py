@@ -217,13 +217,17 @@ class QueueBase(WaitingResource):
     # The steps, which run under the lock
 
     def _enqueue_steps(self, elements: Iterable[Element]) -> Steps:
+        put, room = self._put, 0
         for element in in_time(elements, doing="putting elements in a queue"):
-            while self.size >= self.capacity and not self.is_closed:
-                yield
-            if self.is_closed:
-                raise CancelledError(f"{self.type_name} '{self.name}' is closed.")
-            self._put(element)
-            self._changed()
+            if not room:
+                while self.size >= self.capacity and not self.is_closed:
+                    yield
+                if self.is_closed:
+                    raise CancelledError(f"{self.type_name} '{self.name}' is closed.")
+                room = self.capacity - self.size
+                self._changed()
+            put(element)
+            room -= 1
 
     def _dequeue_steps(self) -> Steps:
         while self._available <= 0:
@@ -249,12 +253,14 @@ class QueueBase(WaitingResource):
                     if not allow_fewer or not self.size:
                         raise error
                     count = self.size
-                if self._available <= 0:
+                ready = min(self._available, count - len(taken))
+                if ready <= 0:
                     yield
                     continue
-                clock.spend(_OF_TURN)
-                taken.append(self._take())
                 self._changed()
+                for _ in range(ready):
+                    clock.spend(_OF_TURN)
+                    taken.append(self._take())
             return self._batch(taken)
         except BaseException:  # cancelled, or there is no time or memory left
             self._return(taken)

@@ -21,6 +21,7 @@ from opkernel.opdef import InferenceContext, OpHandle, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.input_checks import require, require_equal, require_scalar, require_vector
+from opkernel.ops.math.elementwise import in_blocks
 from opkernel.ops.registration import WIDE_FLOATS, register_kernel
 from opkernel.types import Array, DataType
 
@@ -186,12 +187,20 @@ def rounded(
 ) -> Array:
     """The values rounded to what integers stand for; with `limited`, those beyond the ends become these."""
     limits, scale, step = ends.scaled_to(*integers, xp)
-    if limited:
-        tensor = xp.maximum(xp.minimum(tensor, limits.high), limits.low)
-    scaled = tensor * scale
-    whole = xp.floor(scaled + tensor.dtype.type(0.5)) if half_up else xp.rint(scaled)
-    result: Array = whole * step
-    return result
+    is_one_range = xp is np and scale.size == 1
+    if is_one_range:
+        limits = Range(*(end.reshape(()) for end in limits))
+        scale, step = scale.reshape(()), step.reshape(())
+
+    def round_trip(tensor: Array) -> Array:
+        if limited:
+            tensor = xp.maximum(xp.minimum(tensor, limits.high), limits.low)
+        scaled = tensor * scale
+        whole = xp.floor(scaled + tensor.dtype.type(0.5)) if half_up else xp.rint(scaled)
+        result: Array = whole * step
+        return result
+
+    return in_blocks(round_trip)(tensor) if is_one_range else round_trip(tensor)
 
 
 def _round_trip(
