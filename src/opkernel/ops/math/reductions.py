@@ -39,6 +39,8 @@ _BLAS_FROM = 4096  # elements, from which on a matrix product pays
 _FEW = 9000  # elements, of which OpenBLAS leaves a product with ones to one thread by itself
 _THREADS_FROM = 20 << 20  # elements, from which on a second thread pays
 _ROW = 1024
+_SHORT = 32
+_BLOCK = 1 << 16
 _LANES = 64
 """Parts of a line begin at multiples of this: the width of several registers."""
 
@@ -215,7 +217,15 @@ def _extremum(name: Literal["max", "min"], keep_dims: bool, T: DataType, xp: Any
     start = T.numpy_dtype.type(nothing)
     if xp is np:
         reduce: Any = (np.maximum if name == "max" else np.minimum).reduce
-        return lambda x, axes: reduce(x, axes, None, None, keep_dims, start)
+
+        def extremum(x: Any, axes: tuple[int, ...]) -> Any:
+            width = x.shape[-1] if axes == (x.ndim - 1,) else 0
+            if not 1 < width <= _SHORT or x.size < _BLOCK:
+                return reduce(x, axes, None, None, keep_dims, start)
+            found = _of_short_rows(reduce, x.reshape(-1, width), T)
+            return found.reshape(x.shape[:-1] + (1,) * keep_dims)
+
+        return extremum
     function = getattr(xp, name)
 
     def fold(x: Any, axes: tuple[int, ...]) -> Any:
@@ -225,6 +235,19 @@ def _extremum(name: Literal["max", "min"], keep_dims: bool, T: DataType, xp: Any
         return xp.full(zeros.shape, start, dtype=T.numpy_dtype)
 
     return fold
+
+
+def _of_short_rows(reduce: Any, rows: Any, T: DataType) -> Any:
+    """A reduction of each row: NumPy begins anew with each, so that it goes down columns instead, block by block."""
+    out = allocate((len(rows),), T)
+    step = _BLOCK // rows.shape[1]
+
+    def compute(start: int) -> None:
+        some = slice(start, start + step)
+        reduce(np.ascontiguousarray(rows[some].T), 0, None, out[some])
+
+    shard(compute, range(0, len(rows), step))
+    return out
 
 
 def _register(op: OpHandle, types: Sequence[DataType], fold: Callable[..., Reduce]) -> None:

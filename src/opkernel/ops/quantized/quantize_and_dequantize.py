@@ -192,9 +192,15 @@ def rounded(
         limits = Range(*(end.reshape(()) for end in limits))
         scale, step = scale.reshape(()), step.reshape(())
 
+    def limit(tensor: Array) -> Array:
+        if is_one_range and limits.low <= limits.high:
+            return np.clip(tensor, *limits)  # the same in one step
+        limited: Array = xp.maximum(xp.minimum(tensor, limits.high), limits.low)
+        return limited
+
     def round_trip(tensor: Array) -> Array:
         if limited:
-            tensor = xp.maximum(xp.minimum(tensor, limits.high), limits.low)
+            tensor = limit(tensor)
         scaled = tensor * scale
         whole = xp.floor(scaled + tensor.dtype.type(0.5)) if half_up else xp.rint(scaled)
         result: Array = whole * step
