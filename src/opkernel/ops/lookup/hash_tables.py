@@ -205,12 +205,17 @@ class MutableHashTable(LookupInterface):
             if self._order is None:
                 self._order = HashMapOrder(self._rows)
             order = self._order
-            for key in in_time(flat_keys(keys)):
+            for key in in_time(flat_keys(self._first_known(keys.reshape(-1)))):
                 self._index = None
-                row = self._rows.pop(key, None)
-                if row is not None:
-                    self._free.append(row)
-                    order.erase(key)
+                self._free.append(self._rows.pop(key))
+                order.erase(key)
+
+    def _first_known(self, keys: Any) -> Any:
+        """Those of the keys that the table has, each once, in order."""
+        rows = self._rows_of(keys)
+        places = np.flatnonzero(rows >= 0)
+        _, first = np.unique(rows[places], return_index=True)
+        return keys[places[np.sort(first)]]
 
     def import_values(self, keys: Any, values: Any) -> None:
         with self._lock, _making_keys(keys.size):

@@ -109,7 +109,10 @@ def join_strings(x: Any, y: Any) -> Any:
 
 
 def mul_no_nan(x: Any, y: Any, *, xp: Any) -> Any:
-    return xp.where(y == 0, xp.zeros_like(x), x * y)
+    product, is_zero = x * y, y == 0
+    if xp is np and not is_zero.any():
+        return product
+    return xp.where(is_zero, xp.zeros_like(x), product)
 
 
 def squared_difference(x: Any, y: Any, *, xp: Any) -> Any:

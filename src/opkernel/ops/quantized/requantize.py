@@ -130,7 +130,10 @@ def _moved(value: Any, given: Range, common: Range) -> Any:
         if dtype.itemsize > 1 or value.size < 256:
             return in_pieces(lambda v: quantize(dequantize(v, given), common, dtype), value)
         levels = np.arange(256, dtype=np.uint8).view(dtype)
-        return quantize(dequantize(levels, given), common, dtype)[value.view(np.uint8)]
+        table = quantize(dequantize(levels, given), common, dtype).tobytes()
+        return in_pieces(
+            lambda v: np.frombuffer(v.tobytes().translate(table), dtype).reshape(v.shape), value
+        )
 
 
 QUANTIZED_RELU, QUANTIZED_RELU6 = (
