@@ -213,9 +213,10 @@ class MutableHashTable(LookupInterface):
     def _first_known(self, keys: Any) -> Any:
         """Those of the keys that the table has, each once, in order."""
         rows = self._rows_of(keys)
-        places = np.flatnonzero(rows >= 0)
-        _, first = np.unique(rows[places], return_index=True)
-        return keys[places[np.sort(first)]]
+        places = np.flatnonzero(rows >= 0)[::-1]
+        first = np.full(self._num_rows, keys.size)
+        first[rows[places]] = places  # of several places of a row the last one stays
+        return keys[np.sort(first[first < keys.size])]
 
     def import_values(self, keys: Any, values: Any) -> None:
         with self._lock, _making_keys(keys.size):

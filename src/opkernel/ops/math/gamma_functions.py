@@ -113,7 +113,10 @@ def polygamma(n: Any, x: Any) -> Any:
     n, x = np.broadcast_arrays(n, x)
     result = np.full(n.shape, np.nan)
     is_first, is_later = n == 0, (n > 0) & (n == np.floor(n))
-    result[is_first] = digamma(x[is_first])
+    if is_first.any():
+        result[is_first] = digamma(x[is_first])
+    if not is_later.any():
+        return result
     order = n[is_later] + 1
     sign = np.where(order % 2 == 1, -1.0, 1.0)
     result[is_later] = sign * np.exp(lgamma(order)) * zeta(order, x[is_later])

@@ -152,8 +152,10 @@ def _max_pool_grad_grad(x: Array, y: Array, gradient: Array, pool: Pool) -> Arra
     geometry = _checked_geometry(x, y, pool)
     check_shape("grad", gradient.shape, x.shape)
     out = np.zeros(y.shape, gradient.dtype)
+    integer = np.dtype(f"i{gradient.itemsize}")  # as in `scatter_to_largest`
+    values, chosen = gradient.view(integer), out.view(integer)
     for found, windows, elements in first_equal(x, y, geometry):
-        np.copyto(out[windows], gradient[elements], where=found)
+        chosen[windows] += values[elements] * found
     return out
 
 

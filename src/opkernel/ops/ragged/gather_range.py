@@ -214,7 +214,7 @@ def ragged_range(
     sizes = {tensor.size for tensor in inputs.values() if tensor.ndim}
     require(len(sizes) <= 1, "starts, limits, and deltas must have the same shape")
     rows = (sizes.pop() if sizes else 1,)
-    first, _, step = (np.broadcast_to(tensor, rows) for tensor in inputs.values())
+    first = np.broadcast_to(starts, rows)
     require(not (rows[0] and (deltas == 0).any()), "Requires delta != 0")
     lengths = np.broadcast_to(_lengths(*map(np.atleast_1d, inputs.values())), rows)
     limit = int(np.iinfo(Tsplits.numpy_dtype).max)
@@ -225,7 +225,7 @@ def ragged_range(
     total = int(lengths.sum())
     check_allocation((total,), T)
     counts = lengths.astype(np.int64)
-    return lengths_to_splits(counts, Tsplits), _values(first, step, counts)
+    return lengths_to_splits(counts, Tsplits), _values(first, deltas, counts)
 
 
 def _lengths(starts: Any, limits: Any, deltas: Any) -> Any:
@@ -249,9 +249,13 @@ def _lengths(starts: Any, limits: Any, deltas: Any) -> Any:
 def _values(starts: Any, deltas: Any, counts: Any) -> Any:
     """Each value is the one before and the delta: floats are rounded as they go."""
     if starts.dtype.kind == "i":
-        steps = ranges(0, counts).astype(starts.dtype)
+        begins = (np.cumsum(counts) - counts).astype(starts.dtype)
+        values = np.arange(counts.sum()).astype(starts.dtype)
         with np.errstate(over="ignore"):
-            return np.repeat(starts, counts) + steps * np.repeat(deltas, counts)
+            values *= np.repeat(deltas, counts) if deltas.ndim else deltas
+            values += np.repeat(starts - begins * deltas, counts)
+        return values
+    deltas = np.broadcast_to(deltas, counts.shape)
     values = np.repeat(deltas, counts)
     ends = np.cumsum(counts)
     for start, a, b in in_time(zip(starts, ends - counts, ends, strict=True)):
