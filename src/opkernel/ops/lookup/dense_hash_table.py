@@ -102,14 +102,18 @@ class MutableDenseHashTable(LookupInterface):
         dtype = self.value_dtype
         found = zeros(check_allocation((len(wanted), self._value_size), dtype), dtype)
         with self._lock:
-            parts = in_time(range(0, len(wanted), _AT_ONCE), _AT_ONCE << 8)
-            some = [self._known_buckets(wanted[at : at + _AT_ONCE]) for at in parts]
-            buckets = np.concatenate([np.zeros(0, np.int64), *some])
+            buckets = self._buckets_of(wanted)
             is_there = buckets >= 0
             found[is_there] = self._value_buckets[buckets[is_there]]
         found[~is_there] = default.reshape(-1)[: self._value_size]
         batch = keys.shape[: keys.ndim - len(self.key_shape)]
         return found.reshape(batch + self.value_shape)
+
+    def _buckets_of(self, keys: Any) -> Any:
+        """The buckets of keys, -1 of those that the table lacks."""
+        parts = in_time(range(0, len(keys), _AT_ONCE), _AT_ONCE << 8)
+        some = [self._known_buckets(keys[at : at + _AT_ONCE]) for at in parts]
+        return np.concatenate([np.zeros(0, np.int64), *some])
 
     def insert(self, keys: Any, values: Any) -> None:
         new, rows = self._usable_keys(keys), values.reshape(-1, self._value_size)
@@ -126,12 +130,16 @@ class MutableDenseHashTable(LookupInterface):
     def remove(self, keys: Any) -> None:
         gone = self._usable_keys(keys)
         with self._lock:
+            buckets = self._buckets_of(gone)
+            places = np.full(len(self._is_free), -1)  # of a key of each bucket
+            known = np.flatnonzero(buckets >= 0)
+            places[buckets[known]] = known
             self._index = None
-            for key in in_time(_listed(gone)):
-                bucket = self._buckets.pop(key, None)
-                if bucket is not None:
-                    self._key_buckets[bucket] = self._deleted
-                    self._is_free[bucket] = True
+            for place in in_time(places[places >= 0].tolist()):
+                key = gone[place] if self.key_shape else gone[place].item()
+                bucket = self._buckets.pop(key)
+                self._key_buckets[bucket] = self._deleted
+                self._is_free[bucket] = True
 
     def check_import(self, keys: Any, values: Any) -> None:
         """Raise InvalidArgumentError unless these are the buckets of such a table."""

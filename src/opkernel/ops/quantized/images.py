@@ -351,15 +351,21 @@ def _batch_norm(
 ) -> Array:
     """By a scale and an offset for each channel, in integers with 10 bits of fraction."""
     wide = _BATCH_NORM_RANGE
-    x, mean, variance, beta, gamma = (
-        value_of(values, values.dtype, Range.of(low, high)) for values, low, high in parts
+    x = parts[0][0]
+    levels = np.arange(256, dtype=np.uint8)[:, np.newaxis]  # all that `x` may have
+    values, mean, variance, beta, gamma = (
+        value_of(values, values.dtype, Range.of(low, high))
+        for values, low, high in [(levels, *parts[0][1:]), *parts[1:]]
     )
     scale = np.float32(1) / np.sqrt(variance + epsilon)
     if scales_after:
         scale = scale * gamma
     scales, offsets = (level_of(v, wide, _INT32) for v in (scale, -mean * scale + beta))
-    products = level_of(x, wide, _INT32) * scales
+    products = level_of(values, wide, _INT32) * scales
     one = int(level_of(1.0, wide, _INT32))
     quotients = np.sign(products) * (np.abs(products.astype(np.int64)) // one)
-    result: Array = quotients.astype(np.int32) + offsets
+    table = quotients.astype(np.int32) + offsets
+    places = x.reshape(-1) * np.intp(x.shape[1])
+    places += np.tile(np.arange(x.shape[1]), len(x))
+    result: Array = table.take(places).reshape(x.shape)
     return result
