@@ -11,12 +11,14 @@ mkl_conv_ops.cc, mkl_qmatmul_op.cc, mkl_quantized_concat_op.cc.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import KernelContract, OpKernel, OpKernelContext, check_allocation
 from opkernel.opdef import (
@@ -43,6 +45,7 @@ from opkernel.ops.quantized.quantize import (
     scalar_range,
     unclamped_level_of,
 )
+from opkernel.ops.quantized.uniform_sums import wrapped_sums
 from opkernel.ops.registration import register_kernel
 from opkernel.types import Array, DataType
 
@@ -141,7 +144,8 @@ def quantized_matmul(
     a, b = a.T if transpose_a else a, b.T if transpose_b else b
     check_allocation((a.shape[0], b.shape[1]), _QINT32)
     with np.errstate(all="ignore"):
-        product = without_offset(a, a_range) @ without_offset(b, b_range)
+        numbers = without_offset(a, a_range), without_offset(b, b_range)
+        product = wrapped_sums(np.matmul, *numbers, a.shape[1])
         limits = range_of_product(a_range, a.dtype, b_range, b.dtype)
     return product, limits.low, limits.high
 
@@ -224,12 +228,19 @@ def _convolution(x: Array, filters: Array, stride: int, padding: str, border: in
         for start, count, window in zip(starts, counts, windows, strict=True)
     ]
     padded = _padded(x, starts, ends, border)
-    sums = np.zeros(shape, np.int32)
-    for row, column in np.ndindex(*windows):
-        rows = slice(row, row + (counts[0] - 1) * stride + 1, stride)
-        columns = slice(column, column + (counts[1] - 1) * stride + 1, stride)
-        sums += padded[:, rows, columns] @ filters[row, column]
-    return sums
+    check_allocation((math.prod(shape[:3]), windows[1] * x.shape[3]), DataType.DT_DOUBLE)
+
+    def sums(padded: Array, filters: Array) -> Array:
+        """A row of the windows after the other, each as a product of matrices."""
+        lines = np.lib.stride_tricks.sliding_window_view(padded, windows[1], 2).swapaxes(3, 4)
+        matrices = filters.reshape(windows[0], -1, filters.shape[3])
+        total = np.zeros((math.prod(shape[:3]), shape[3]), padded.dtype)
+        for row in in_time(range(windows[0]), SLOW):
+            rows = slice(row, row + (counts[0] - 1) * stride + 1, stride)
+            total += lines[:, rows, ::stride].reshape(len(total), -1) @ matrices[row]
+        return total
+
+    return wrapped_sums(sums, padded, filters, math.prod(filters.shape[:3])).reshape(shape)
 
 
 @register_kernel(

@@ -283,11 +283,13 @@ def wrapped_sums(
 ) -> Array:
     """A product of int32 arrays whose elements are sums of `terms` products each.
 
-    Double holds most such sums exactly, and its products are much faster than those of integers.
+    Float or double hold most such sums exactly, and their products are much faster than those of integers.
     """
-    if _largest(left) * _largest(right) * terms < _EXACT_IN_DOUBLE:
-        sums = product(left.astype(np.float64), right.astype(np.float64))
-        return sums.astype(np.int64).astype(np.int32)
+    most = _largest(left) * _largest(right) * terms
+    for dtype, exact in ((np.float32, _EXACT_IN_FLOAT), (np.float64, _EXACT_IN_DOUBLE)):
+        if most < exact:
+            sums = product(left.astype(dtype), right.astype(dtype))
+            return sums.astype(np.int64).astype(np.int32)
     return product(left, right)
 
 
