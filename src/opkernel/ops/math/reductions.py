@@ -118,7 +118,15 @@ def _fold_in(
         return _float_sum(dtype, keep_dims)
     if xp is np:
         reduce: Any = (np.add if name == "sum" else np.multiply).reduce
-        return lambda x, axes: reduce(x, axes, dtype, None, keep_dims) if axes else x.astype(dtype)
+
+        def fold(x: Any, axes: tuple[int, ...]) -> Any:
+            if not axes:
+                return x.astype(dtype)
+            if dtype.kind in "iu":
+                x = _outer_first(reduce, x, axes, dtype)
+            return reduce(x, axes, dtype, None, keep_dims)
+
+        return fold
     function = getattr(xp, name)
     return lambda x, axes: function(x, axis=axes, dtype=dtype, keepdims=keep_dims)
 
@@ -219,6 +227,7 @@ def _extremum(name: Literal["max", "min"], keep_dims: bool, T: DataType, xp: Any
         reduce: Any = (np.maximum if name == "max" else np.minimum).reduce
 
         def extremum(x: Any, axes: tuple[int, ...]) -> Any:
+            x = _outer_first(reduce, x, axes)
             width = x.shape[-1] if axes == (x.ndim - 1,) else 0
             if not 1 < width <= _SHORT or x.size < _BLOCK:
                 return reduce(x, axes, None, None, keep_dims, start)
@@ -235,6 +244,18 @@ def _extremum(name: Literal["max", "min"], keep_dims: bool, T: DataType, xp: Any
         return xp.full(zeros.shape, start, dtype=T.numpy_dtype)
 
     return fold
+
+
+def _outer_first(reduce: Any, x: Any, axes: tuple[int, ...], dtype: Any = None) -> Any:
+    """`x`, already reduced along the outer axes if its rows are short, with which NumPy begins anew each.
+
+    For reductions that are exact in any order.
+    """
+    outer = tuple(axis for axis in axes if axis != x.ndim - 1)
+    is_run = min(axes, default=0) == x.ndim - len(axes)
+    if len(outer) == len(axes) or is_run or x.shape[-1] > _SHORT or x.size < _BLOCK:
+        return x
+    return reduce(x, outer, dtype, None, True)
 
 
 def _of_short_rows(reduce: Any, rows: Any, T: DataType) -> Any:

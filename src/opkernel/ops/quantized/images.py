@@ -154,20 +154,25 @@ _FRACTION_BITS = {np.dtype(np.uint8): 7, np.dtype(np.int32): 30}
 
 def _quotient(x: Array, bits: int) -> Array:
     """X / 2**bits, rounded towards 0."""
-    return np.where(x < 0, -(-x >> bits), x >> bits)
+    below = (1 << bits) - 1
+    return (x + (x >> 8 * x.itemsize - 1 & below)) >> bits
 
 
 def _between_integers(x: Array, rows: Linear, columns: Linear) -> Array:
     """With 7 bits of fraction for 8 bits, 30 for 32; what lies between rows loses its fraction first."""
     bits = _FRACTION_BITS[x.dtype]
+    wide = np.int32 if x.itemsize == 1 else np.int64
     across, down = (
-        (line.fraction * np.float32(1 << bits)).astype(np.int64) for line in (columns, rows)
+        (line.fraction * np.float32(1 << bits)).astype(wide) for line in (columns, rows)
     )
     across, down = across[:, np.newaxis], down[:, np.newaxis, np.newaxis]
     top, bottom = (
         (left << bits) + (right - left) * across
         for left, right in (
-            (as_int64(x[:, row][:, :, column]) for column in (columns.lower, columns.upper))
+            (
+                as_int64(x[:, row][:, :, column]).astype(wide, copy=False)
+                for column in (columns.lower, columns.upper)
+            )
             for row in (rows.lower, rows.upper)
         )
     )

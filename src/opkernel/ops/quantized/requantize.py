@@ -321,8 +321,7 @@ def _scaled_levels(x: Any, scales: Array, dtype: np.dtype[Any]) -> Any:
         scaled = flat[start : start + step].astype(np.float32)
         scaled *= repeated[: scaled.size]
         np.rint(scaled, out=scaled)
-        np.maximum(scaled, np.float32(limits.min), out=scaled)
-        np.minimum(scaled, np.float32(limits.max), out=scaled)
+        np.clip(scaled, np.float32(limits.min), np.float32(limits.max), out=scaled)
         integers = scaled.astype(np.int32) if is_finite else to_int32(scaled)
         levels[start : start + step] = integers
     return levels.reshape(x.shape)
