@@ -128,11 +128,8 @@ class QueueBase(WaitingResource):
         for i, shape in enumerate(self.component_shapes):
             _check_shape(i, PartialTensorShape([size]).concatenate(shape), batch[i])
         for i, tensor in enumerate(batch):
-            if len(tensor) != size:
-                raise InvalidArgumentError(
-                    "All input tensors must have the same size in the 0th dimension. Component "
-                    f"{i} has {len(tensor)}, and should have {size}"
-                )
+            message = "All input tensors must have the same size in the 0th dimension. Component"
+            require_equal(len(tensor), size, f"{message} {i} has {{}}, and should have {{}}")
 
     def check_matches(
         self, kind: str, capacity: int, dtypes: list[DataType], shapes: list[PartialTensorShape]
@@ -217,16 +214,15 @@ class QueueBase(WaitingResource):
     # The steps, which run under the lock
 
     def _enqueue_steps(self, elements: Iterable[Element]) -> Steps:
-        put, room = self._put, 0
+        room = 0
         for element in in_time(elements, doing="putting elements in a queue"):
             if not room:
-                while self.size >= self.capacity and not self.is_closed:
+                while (room := self.capacity - self.size) <= 0 and not self.is_closed:
                     yield
                 if self.is_closed:
                     raise CancelledError(f"{self.type_name} '{self.name}' is closed.")
-                room = self.capacity - self.size
                 self._changed()
-            put(element)
+            self._put(element)
             room -= 1
 
     def _dequeue_steps(self) -> Steps:
@@ -253,14 +249,13 @@ class QueueBase(WaitingResource):
                     if not allow_fewer or not self.size:
                         raise error
                     count = self.size
-                ready = min(self._available, count - len(taken))
-                if ready <= 0:
-                    yield
-                    continue
-                self._changed()
-                for _ in range(ready):
+                for _ in range(ready := min(self._available, count - len(taken))):
                     clock.spend(_OF_TURN)
                     taken.append(self._take())
+                if ready > 0:
+                    self._changed()
+                else:
+                    yield
             return self._batch(taken)
         except BaseException:  # cancelled, or there is no time or memory left
             self._return(taken)

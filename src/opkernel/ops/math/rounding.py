@@ -7,6 +7,7 @@ cwise_op_isnan.cc, nextafter_op.cc.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def _register_class(op: OpHandle, ufunc: np.ufunc, compare: np.ufunc) -> None:
     def make(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
         infinity = np.array(np.inf, T.numpy_dtype).view(np.uint16)
         if xp is not np:
-            return getattr(xp, ufunc.__name__)
+            return partial(getattr(xp, ufunc.__name__))
         return in_blocks(lambda x: compare(np.asarray(x).view(np.uint16) & _MAGNITUDE, infinity))
 
 

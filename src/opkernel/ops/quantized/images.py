@@ -155,13 +155,14 @@ _FRACTION_BITS = {np.dtype(np.uint8): 7, np.dtype(np.int32): 30}
 def _quotient(x: Array, bits: int) -> Array:
     """X / 2**bits, rounded towards 0."""
     below = (1 << bits) - 1
-    return (x + (x >> 8 * x.itemsize - 1 & below)) >> bits
+    quotient: Array = (x + (x >> 8 * x.itemsize - 1 & below)) >> bits
+    return quotient
 
 
 def _between_integers(x: Array, rows: Linear, columns: Linear) -> Array:
     """With 7 bits of fraction for 8 bits, 30 for 32; what lies between rows loses its fraction first."""
     bits = _FRACTION_BITS[x.dtype]
-    wide = np.int32 if x.itemsize == 1 else np.int64
+    wide: Any = np.int32 if x.itemsize == 1 else np.int64
     across, down = (
         (line.fraction * np.float32(1 << bits)).astype(wide) for line in (columns, rows)
     )
