@@ -13,6 +13,14 @@ LOOPS = KernelProvider(
     priority=20,
     library="numba",
     modules={
+        f"{__name__}.loops.activations": (
+            "SeluGrad",
+            "Sigmoid",
+            "Softplus",
+            "Softsign",
+            "Tanh",
+        ),
+        f"{__name__}.loops.arithmetic": ("Sign", "TruncateDiv"),
         f"{__name__}.loops.bfloat16": ("DivNoNan", "Xdivy"),
         f"{__name__}.loops.boxes": ("NonMaxSuppression", "CombinedNonMax"),
         f"{__name__}.loops.hashes": (

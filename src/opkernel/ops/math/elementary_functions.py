@@ -203,14 +203,8 @@ Gradient = Callable[[Any, Any, Any], Any]
 """A function of `y`, `dy` and `xp`."""
 
 
-def _register(
-    op: str,
-    gradient: Gradient,
-    types: Types = (*FLOATS, *COMPLEX),
-    *,
-    one_by_one: Gradient | None = None,
-) -> None:
-    """Register the kernel; `one_by_one` is what Eigen does to elements that fill no packet.
+def gradient_body(gradient: Gradient, one_by_one: Gradient | None = None) -> Callable[..., Any]:
+    """The body of a kernel; `one_by_one` is what Eigen does to elements that fill no packet.
 
     It multiplies in another order, which half and bfloat16 show.
     """
@@ -229,6 +223,17 @@ def _register(
         flat[-rest:] = one_by_one(y.reshape(-1)[-rest:], dy.reshape(-1)[-rest:], xp)
         return flat.reshape(y.shape)[()]
 
+    return body
+
+
+def _register(
+    op: str,
+    gradient: Gradient,
+    types: Types = (*FLOATS, *COMPLEX),
+    *,
+    one_by_one: Gradient | None = None,
+) -> None:
+    body = gradient_body(gradient, one_by_one)
     register_body(op, body, types, kind="same_shapes")  # others keep the first one's shape
 
 

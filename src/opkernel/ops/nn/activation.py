@@ -191,10 +191,10 @@ def _register(
 ) -> None:
     @register_kernel(op, types={"T": types}, kind="same_shapes", factory=True)
     def make(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-        return _checked(op.name, kernel_of_body(body, T, xp, in_float=in_float))
+        return with_checked_shapes(op.name, kernel_of_body(body, T, xp, in_float=in_float))
 
 
-def _checked(op: str, kernel: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def with_checked_shapes(op: str, kernel: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def backprops(gradients: Any, forward: Any) -> Any:
         check_same_shape(op, gradients, forward)
         return kernel(gradients, forward)
@@ -238,7 +238,9 @@ def selu_grad(gradients: Any, outputs: Any, *, xp: Any) -> Any:
 
 
 def softplus_grad(gradients: Any, features: Any, *, xp: Any) -> Any:
-    return gradients / (xp.exp(-features) + features.dtype.type(1))
+    power = xp.exp(-features)
+    power += features.dtype.type(1)
+    return gradients / power
 
 
 def softsign_grad(gradients: Any, features: Any, *, xp: Any) -> Any:
@@ -264,7 +266,7 @@ def leaky_relu_grad(*, alpha: float, T: DataType, xp: Any) -> Callable[[Any, Any
             return gradients * np.maximum(positive, features.dtype.type(slope))
         return xp.where(positive, gradients, gradients * slope)
 
-    return _checked(LEAKY_RELU_GRAD.name, kernel_of_body(body, T, xp, in_float=True))
+    return with_checked_shapes(LEAKY_RELU_GRAD.name, kernel_of_body(body, T, xp, in_float=True))
 
 
 g.register_gradient("Relu")(lambda op, grad: g.nodes.ReluGrad(grad, op.outputs[0]))

@@ -11,17 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import shard
 from opkernel.ops.math import arithmetic
 from opkernel.ops.math.elementwise import kernel_of_body
-from opkernel.ops.registration import register_kernel
-from opkernel.providers import LOOPS
-from opkernel.providers.loops.compiled_loop import Loop, instruction_in_loops, loop, part_of_loops
-from opkernel.types import Array, DataType
+from opkernel.providers.loops.compiled_loop import instruction_in_loops
+from opkernel.providers.loops.elementwise import register_elements
+from opkernel.types import DataType
 
 _F = np.float32
-_BLOCK = 1 << 17
-_FEW = 1 << 12
 
 
 def _instructions(numba: ModuleType) -> Any:
@@ -106,54 +102,6 @@ def _xdivy(x: Any, y: Any) -> Any:
     return rounded(number / (_F(1) if number == 0 else divisor))
 
 
-def _of_each(function: Callable[[Any], Any], general: Callable[..., Any], dtype: Any) -> Loop:
-    def by_numpy(x: Array, out: Array) -> None:
-        out[:] = general(x.view(dtype)).view(np.uint16)
-
-    @loop(otherwise=by_numpy, source=function.__code__.co_filename)
-    def of_each(x: Array, out: Array) -> None:
-        for i in range(out.size):
-            out[i] = function(x[i])
-
-    return of_each
-
-
-def _of_pairs(function: Callable[[Any, Any], Any], general: Callable[..., Any], dtype: Any) -> Loop:
-    def by_numpy(x: Array, y: Array, out: Array) -> None:
-        out[:] = general(x.view(dtype), y.view(dtype)).view(np.uint16)
-
-    @loop(otherwise=by_numpy, source=function.__code__.co_filename)
-    def of_pairs(x: Array, y: Array, out: Array) -> None:
-        for i in range(out.size):
-            out[i] = function(x[i], y[i])
-
-    return of_pairs
-
-
-def _kernel(function: Loop, general: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
-    """The kernel of a loop of numbers; a few of them are left to NumPy."""
-
-    def by_loop(*inputs: Any) -> Any:
-        shape = np.broadcast_shapes(*(one.shape for one in inputs))
-        out = np.empty(shape, dtype)
-        if out.size < _FEW:
-            return general(*inputs)
-        numbers = out.reshape(-1).view(np.uint16)
-        flat = [
-            np.ascontiguousarray(np.broadcast_to(one, shape)).reshape(-1).view(np.uint16)
-            for one in inputs
-        ]
-
-        def compute(start: int) -> None:
-            part = slice(start, start + _BLOCK)
-            function(*[one[part] for one in flat], numbers[part])
-
-        shard(compute, range(0, out.size, _BLOCK))
-        return out
-
-    return by_loop
-
-
 def register_narrow(
     op: Any,
     each: Callable[..., Any],
@@ -171,13 +119,8 @@ def register_narrow(
         type: The type.
         in_float: As of `register_body`.
     """
-    part_of_loops(each)
-    general, dtype = kernel_of_body(body, type, np, in_float=in_float), type.numpy_dtype
-    looping = _of_each if op in (arithmetic.INV, arithmetic.RECIPROCAL) else _of_pairs
-    kernel = _kernel(looping(each, general, dtype), general, dtype)
-    register_kernel(
-        op, types={"T": [type]}, kind="elementwise", factory=True, registry=LOOPS.kernels
-    )(lambda: kernel)
+    general = kernel_of_body(body, type, np, in_float=in_float)
+    register_elements(op, each, general, type, seen_as=np.uint16)
 
 
 for _op in (arithmetic.INV, arithmetic.RECIPROCAL):
