@@ -92,7 +92,7 @@ def test_quotients_are_cut_off(form: Any) -> None:
     y = np.resize(np.array([2, 2, -0.5, 1, 2, 0, 1, 1e-40], np.float32), 4800)
     with loops_run(form), np.errstate(all="ignore"):
         found = raw_ops.TruncateDiv(x=x, y=y)
-        of_rows = raw_ops.TruncateDiv(x=x.reshape(60, 80), y=np.float32([[3]] * 60))
+        of_rows = raw_ops.TruncateDiv(x=x.reshape(60, 80), y=np.full((60, 1), 3, np.float32))
     expected = np.resize(
         np.array([3, -3, -15, 0, -np.inf, np.nan, np.nan, np.inf], np.float32), 4800
     )

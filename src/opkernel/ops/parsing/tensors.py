@@ -5,8 +5,9 @@ core/kernels/decode_raw_op.cc, decode_padded_raw_op.cc, core/kernels/decode_comp
 """
 
 import io
+import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ PARSE_TENSOR = register_op(
 
 _CONTENT, _STRING = 4 << 3 | 2, 8 << 3 | 2
 """The tags of `tensor_content` and of a string of `string_val`."""
-_MOST_BYTES = 1 << 31
+MOST_BYTES = 1 << 31
 _OF_STRING = 80
 """The bytes of a string in lists of its pieces, beside its own."""
 
@@ -97,20 +98,29 @@ def serialized(tensor: Any, dtype: DataType, *, strings_are_content: bool = Fals
     if tensor.size and dtype is DataType.DT_STRING:
         with making_bytes("pieces of strings", _OF_STRING * tensor.size):
             return _with_strings(tensor, strings_are_content)
-    if tensor.nbytes and dtype.can_memcpy and tensor.nbytes < _MOST_BYTES:
+    if tensor.nbytes and dtype.can_memcpy and tensor.nbytes < MOST_BYTES:
         content = np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data
-        head = bytes([_CONTENT]) + varint(content.nbytes)
-        return joining(b"")([_without_elements(tensor, dtype), head, content])
+        return joining(b"")([head_of_content(tensor.shape, dtype), content])
     return tensor_to_proto(tensor, dtype).SerializeToString(deterministic=True)
 
 
-def _without_elements(tensor: Any, dtype: DataType) -> bytes:
-    shape = TensorShape(tensor.shape).to_proto()
-    return TensorProto(dtype=dtype, tensor_shape=shape).SerializeToString(deterministic=True)
+@lru_cache(1 << 10)
+def head_of_content(shape: tuple[int, ...], dtype: DataType) -> bytes:
+    """What stands before the numbers in the serialized TensorProto of a tensor of numbers."""
+    size = math.prod(shape) * dtype.size
+    return _without_elements(shape, dtype) + bytes([_CONTENT]) + varint(size)
+
+
+def _without_elements(shape: tuple[int, ...], dtype: DataType) -> bytes:
+    proto = TensorProto(dtype=dtype, tensor_shape=TensorShape(shape).to_proto())
+    return proto.SerializeToString(deterministic=True)
 
 
 def _with_strings(tensor: Any, are_content: bool) -> bytes:
-    texts, pieces = tensor.reshape(-1).tolist(), [_without_elements(tensor, DataType.DT_STRING)]
+    texts, pieces = (
+        tensor.reshape(-1).tolist(),
+        [_without_elements(tensor.shape, DataType.DT_STRING)],
+    )
     lengths = [varint(len(text)) for text in in_time(texts)]
     if are_content:
         size = sum(map(len, lengths)) + sum(map(len, texts))

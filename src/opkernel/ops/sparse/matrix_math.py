@@ -7,6 +7,8 @@ transpose_op.cc, sparse_cholesky_op.cc, sparse_ordering_amd_op.cc.
 """
 
 from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -404,29 +406,36 @@ def ordering_amd(input: Any) -> Any:
     return np.array(orders, np.int32).reshape(matrix.shape[:-1])
 
 
+def _neighbours(rows: Rows, size: int) -> list[set[int]]:
+    """For each row the others that it meets."""
+    first, second = rows.row_inds.astype(np.int64), rows.col_inds.astype(np.int64)
+    is_used = first != second
+    is_used[1:] &= (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    first, second = first[is_used], second[is_used]
+    keys = np.concatenate((first * size + second, second * size + first))
+    keys.sort()  # in a fifth of the time of `np.unique`
+    keys = keys[np.diff(keys, prepend=-1) > 0]
+    bounds = np.searchsorted(keys, np.arange(size + 1) * size).tolist()
+    others = (keys % size).tolist()
+    return [set(others[start:end]) for start, end in pairwise(bounds)]
+
+
 def _least_degree_first(rows: Rows, size: int) -> list[int]:
     """The order in which each row taken next meets the fewest others, which then meet one another."""
-    neighbours: list[set[int]] = [set() for _ in range(size)]
-    for row, column in zip(rows.row_inds.tolist(), rows.col_inds.tolist(), strict=True):
-        if row != column:
-            neighbours[row].add(column)
-            neighbours[column].add(row)
-    buckets: list[set[int]] = [set() for _ in range(size + 1)]
-    for row, others in enumerate(neighbours):
-        buckets[len(others)].add(row)
+    neighbours = _neighbours(rows, size)
+    found = [(len(others), row) for row, others in enumerate(neighbours)]
+    heapify(found)
+    is_taken = bytearray(size)
     order: list[int] = []
-    least = 0
     for _ in in_time(range(size)):
-        while not buckets[least]:
-            least += 1
-        row = min(buckets[least])
-        buckets[least].remove(row)
+        degree, row = heappop(found)
+        while is_taken[row] or degree != len(neighbours[row]):  # it met others since
+            degree, row = heappop(found)
+        is_taken[row] = True
         order.append(row)
         met = neighbours[row]
         for other in met:
-            buckets[len(neighbours[other])].remove(other)
             neighbours[other] |= met
             neighbours[other] -= {other, row}
-            buckets[len(neighbours[other])].add(other)
-        least = max(least - 1, 0)
+            heappush(found, (len(neighbours[other]), other))
     return order

@@ -10,6 +10,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,10 +30,17 @@ from opkernel.kernel import (
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes.rules import shape_rule
 from opkernel.ops.input_checks import require, require_equal, require_vector
-from opkernel.ops.parsing.tensors import serialized
+from opkernel.ops.parsing.tensors import MOST_BYTES, head_of_content, serialized
 from opkernel.ops.registration import ALL, register_kernel
 from opkernel.ops.resource_op_kernel import container_of, kept
-from opkernel.ops.sparse.tensors import check_entries, check_indices, check_rank, check_sparse, runs
+from opkernel.ops.sparse.tensors import (
+    check_entries,
+    check_indices,
+    check_rank,
+    check_sparse,
+    run_starts,
+    runs,
+)
 from opkernel.ops.tensor_list.value import objects
 from opkernel.proto import VariantTensorDataProto
 from opkernel.types import (
@@ -240,20 +248,49 @@ def _tensor(shape: tuple[int, ...], elements: Iterable[Any], out_type: DataType)
     return objects([*elements], shape)
 
 
+def _rows_of_numbers(whole: SparseParts, dtype: DataType) -> Iterator[tuple[int, list[bytes]]]:
+    """The rows that have entries, as of `_row`, with their numbers: cut out of the bytes of all."""
+    rank, starts = whole.indices.shape[1] - 1, run_starts(whole.indices[:, :1])
+    indices, values = whole.indices[:, 1:].tobytes(), whole.values.tobytes()
+    of_index, of_value = rank * DataType.DT_INT64.size, dtype.size
+    shape = serialized(whole.shape[1:], DataType.DT_INT64)
+    bounds = pairwise([*starts.tolist(), len(whole.values)])
+    for number, (start, end) in zip(whole.indices[starts, 0].tolist(), bounds, strict=True):
+        size = end - start
+        head = head_of_content((size, rank), DataType.DT_INT64)
+        head_of_values = head_of_content((size,), dtype)
+        yield (
+            number,
+            [
+                head + indices[start * of_index : end * of_index],
+                head_of_values + values[start * of_value : end * of_value],
+                shape,
+            ],
+        )
+
+
 @register_kernel(SERIALIZE_MANY_SPARSE, types={"T": ALL, "out_type": FORMS})
 def serialize_many_sparse(
     sparse_indices: Any, sparse_values: Any, sparse_shape: Any, *, T: DataType, out_type: DataType
 ) -> Any:
-    count, rows = rows_of(SparseParts(sparse_indices, sparse_values, sparse_shape))
+    whole = SparseParts(sparse_indices, sparse_values, sparse_shape)
+    count, rows = rows_of(whole)
+    is_of_bytes = out_type is DataType.DT_STRING and T.can_memcpy
     found: dict[int, list[Any]] = {}
-    empty: list[Any] = []
     with making_bytes("serialized rows") as made:
+        if is_of_bytes and max(sparse_indices.nbytes, sparse_values.nbytes) < MOST_BYTES:
+            rows = iter(())
+            for number, row in in_time(_rows_of_numbers(whole, T)):
+                found[number] = row
+                made.add(_OF_ROW + sum(map(len, row)))
         for number, parts in in_time(rows):
-            if len(parts.values):
-                found[number] = _row(parts, T, out_type)
-                made.add(_OF_ROW + sum(len(one) for one in found[number] if isinstance(one, bytes)))
-            elif not empty:
-                empty = _row(parts, T, out_type)
+            if not len(parts.values):
+                break  # only empty ones are left
+            found[number] = _row(parts, T, out_type)
+            made.add(_OF_ROW + sum(len(one) for one in found[number] if isinstance(one, bytes)))
+    empty = _row(
+        SparseParts(sparse_indices[:0, 1:], sparse_values[:0], sparse_shape[1:]), T, out_type
+    )
     elements = (element for number in in_time(range(count)) for element in found.get(number, empty))
     return _tensor((count, 3), elements, out_type)
 
