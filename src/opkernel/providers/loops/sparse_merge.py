@@ -1,9 +1,9 @@
-"""The loop that merges the entries of two sparse tensors: their rows of indices are compared as they stand."""
+"""Loops that walk through the entries of sparse tensors side by side: rows of indices are compared as they stand."""
 
 import numpy as np
 
 from opkernel.device.budget import check_time
-from opkernel.ops.sparse import merge
+from opkernel.ops.sparse import merge, merge_gradients
 from opkernel.providers import LOOPS
 from opkernel.providers.loops.compiled_loop import loop, part_of_loops
 from opkernel.types import Array
@@ -58,4 +58,75 @@ def merged_rows(a: Array, b: Array) -> tuple[Array, Array]:
     return found[0, : state[2]], found[1, : state[2]]
 
 
+def _find_all(a: Array, b: Array, total: Array, of_a: Array, of_b: Array, state: Array) -> None:
+    of_a[:], of_b[:] = merge_gradients.found_in_sum(a, b, total)
+    state[2] = len(total)
+
+
+@loop(otherwise=_find_all)
+def find_some(a: Array, b: Array, total: Array, of_a: Array, of_b: Array, state: Array) -> None:
+    """Walk through some rows; the state is how many of each matrix are done."""
+    i, j, k = state
+    for _ in range(max(_AT_ONCE // (a.shape[1] + 1), 1)):
+        if i == len(a) and j == len(b):
+            k = len(total)
+        if k == len(total):
+            break
+        is_above = False
+        if i < len(a):
+            order = _order(a, total, i, k)
+            if order == 0:
+                of_a[i] = k
+            is_above = order < 0
+            i += order <= 0
+        if j < len(b):
+            order = _order(b, total, j, k)
+            if order == 0:
+                of_b[j] = k
+            is_above = is_above or order < 0
+            j += order <= 0
+        k += not is_above
+    state[0], state[1], state[2] = i, j, k
+
+
+def found_in_sum(a: Array, b: Array, total: Array) -> tuple[Array, Array]:
+    """As `merge_gradients.found_in_sum`."""
+    found = np.full(len(a), -1), np.full(len(b), -1)
+    state = np.zeros(3, np.int64)
+    while state[2] < len(total):
+        check_time("finding entries of sparse tensors")
+        find_some(a, b, total, *found, state)
+    return found
+
+
+def _follow_all(rows: Array, wanted: Array, places: Array, state: Array) -> None:
+    found = merge_gradients.followed(rows, wanted)
+    places[: len(found)] = found
+    state[:] = len(rows), len(found)
+
+
+@loop(otherwise=_follow_all)
+def follow_some(rows: Array, wanted: Array, places: Array, state: Array) -> None:
+    """Walk through some rows; the state is how many are done, and how many of those wanted were found."""
+    i, j = state
+    last = min(i + max(_AT_ONCE // (rows.shape[1] + 1), 1), len(rows))
+    while i < last and j < len(wanted):
+        if _order(rows, wanted, i, j) == 0:
+            places[j] = i
+            j += 1
+        i += 1
+    state[0], state[1] = i, j
+
+
+def followed(rows: Array, wanted: Array) -> Array:
+    """As `merge_gradients.followed`."""
+    places = np.empty(len(wanted), np.int64)
+    state = np.zeros(2, np.int64)
+    while state[0] < len(rows) and state[1] < len(wanted):
+        check_time("finding entries of sparse tensors")
+        follow_some(rows, wanted, places, state)
+    return places[: state[1]]
+
+
 merge.register_merges(merged_rows, LOOPS.kernels)
+merge_gradients.register_gradients(found_in_sum, followed, LOOPS.kernels)
