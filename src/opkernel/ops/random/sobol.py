@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import allocate, cut, shard
+from opkernel.kernel import allocate, shard
 from opkernel.libraries import library
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes.rules import check_scalars
@@ -58,13 +58,18 @@ def sobol_sample(dim: Any, num_results: Any, skip: Any, *, dtype: DataType) -> A
     coordinates, count, skipped = _checked(dim, num_results, skip)
     output = allocate((count, coordinates), dtype)
     directions = _directions(coordinates)
+    digits = min(count, max(_TILE // coordinates, 1)).bit_length() - 1
+    first, last = skipped + 1, skipped + count
+    low = _first_points(digits, directions)
 
-    def fill(part: slice) -> None:
-        points = np.arange(part.start, part.stop, dtype=np.int64) + (skipped + 1)
-        output[part] = _points(points, directions).astype(dtype.numpy_dtype)
-        output[part] *= dtype.numpy_dtype.type(2.0**-_DIGITS)
+    def fill(block: int) -> None:
+        start = block << digits
+        begin, end = max(start, first), min(start + len(low), last + 1)
+        part = output[begin - first : end - first]
+        part[...] = low[begin - start : end - start] ^ _point(start, directions)
+        part *= dtype.numpy_dtype.type(2.0**-_DIGITS)
 
-    shard(fill, cut(count, -(-output.size // _TILE)))
+    shard(fill, range(first >> digits, (last >> digits) + 1))
     return output
 
 
@@ -87,22 +92,29 @@ def _checked(dim: Any, num_results: Any, skip: Any) -> tuple[int, int, int]:
     return coordinates, count, skipped
 
 
-def _points(numbers: Array, directions: Array) -> Array:
-    """The points of some numbers, as integers: those of the bits of their Gray codes together."""
-    gray = numbers ^ numbers >> 1
-    points = np.zeros((len(numbers), directions.shape[1]), np.int64)
-    for digit in range(int(gray.max()).bit_length()):
-        points ^= -(gray >> digit & 1)[:, None] & directions[digit]
+def _point(number: int, directions: Array) -> Array:
+    """The point of a number, as integers: those of the bits of its Gray code together."""
+    gray = number ^ number >> 1
+    chosen = [digit for digit in range(gray.bit_length()) if gray >> digit & 1]
+    return np.bitwise_xor.reduce(directions[chosen], axis=0)
+
+
+def _first_points(digits: int, directions: Array) -> Array:
+    """The points of the numbers of so many binary digits; those of others differ from them by one point."""
+    points = np.zeros((1 << digits, directions.shape[1]), directions.dtype)
+    for digit in range(digits):
+        size = 1 << digit
+        points[size : 2 * size] = points[:size] ^ _point(size, directions)
     return points
 
 
 @functools.cache
 def _directions(coordinates: int) -> Array:
-    """For each binary digit of a number where it moves each coordinate: int64 [digits, coordinates]."""
+    """For each binary digit of a number where it moves each coordinate: uint32 [digits, coordinates]."""
     known = _FIRST if coordinates <= len(_FIRST) else _of_scipy()
     columns = [_column(*one) for one in known[:coordinates]]
     shifts = np.arange(_DIGITS - 1, -1, -1)[:, None]
-    return np.array(columns, np.int64).T << shifts
+    return (np.array(columns, np.int64).T << shifts).astype(np.uint32)
 
 
 def _of_scipy() -> list[tuple[int, list[int]]]:
