@@ -186,9 +186,12 @@ class TestDot:
         exact = 3 * 4127 * 4129
         assert dot(lhs, rhs, (1, -4000), ([1], [-4002])).tolist() == [[exact]]
 
-    def test_sums_wrap_around(self):
-        found = dot([[0] * 3], [[0]] * 3, (1, -50000), ([1], [-50001]))
-        assert found.tolist() == [[(3 * 50000 * 50001 + 2**31) % 2**32 - 2**31]]
+    @pytest.mark.parametrize(
+        ("left", "right"), [(50000, 50001), (2**31 - 8, 3), (5, 2**31 - 9), (2**31 - 8, 2**31 - 9)]
+    )
+    def test_sums_wrap_around(self, left, right):
+        found = dot([[0] * 3], [[0]] * 3, (1, -left), ([1], [-right]))
+        assert found.tolist() == [[(3 * left * right + 2**31) % 2**32 - 2**31]]
 
     @given(st.integers(0, 3), st.integers(0, 5), st.integers(0, 3), st.integers(0, 2**32 - 1))
     def test_columns_are_independent(self, m, k, n, seed):

@@ -291,7 +291,8 @@ def uniform_dequantize(*, quantization_axis: int) -> Callable[[Any, Any, Any], A
         scales, zero_points = along(x, quantization_axis, scales, zero_points)
         check_positive("input", scales)
         with np.errstate(all="ignore"):
-            return (as_int32(x) - zero_points).astype(np.float32) * scales
+            levels = np.subtract(as_int32(x), zero_points)
+            return np.multiply(levels, scales, dtype=np.float32, casting="unsafe")
 
     return kernel
 

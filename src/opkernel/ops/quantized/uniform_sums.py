@@ -17,7 +17,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, one_blas_thread
 from opkernel.ops.input_checks import int32_attr, require, require_equal
 from opkernel.ops.nn.conv.reference import REFERENCE
 from opkernel.ops.nn.windows import Geometry
@@ -272,6 +272,7 @@ def _joined(values: Sequence[int]) -> str:
 
 
 _EXACT_IN_DOUBLE, _EXACT_IN_FLOAT = 2**53, 2**24
+_LOW = 2**16 - 1
 
 
 def _largest(x: Array) -> int:
@@ -283,14 +284,22 @@ def wrapped_sums(
 ) -> Array:
     """A product of int32 arrays whose elements are sums of `terms` products each.
 
-    Float or double hold most such sums exactly, and their products are much faster than those of integers.
+    Float or double hold most such sums exactly, and their products are much faster than those of integers. Numbers that
+    are too large for that are taken in two parts.
     """
-    most = _largest(left) * _largest(right) * terms
+    sizes = _largest(left), _largest(right)
     for dtype, exact in ((np.float32, _EXACT_IN_FLOAT), (np.float64, _EXACT_IN_DOUBLE)):
-        if most < exact:
-            sums = product(left.astype(dtype), right.astype(dtype))
+        if sizes[0] * sizes[1] * terms < exact:
+            with one_blas_thread():  # which wait for each other longer than most such products take
+                sums = product(left.astype(dtype), right.astype(dtype))
             return sums.astype(np.int64).astype(np.int32)
-    return product(left, right)
+    if max(sizes) <= _LOW:
+        return product(left, right)
+    if sizes[0] > sizes[1]:
+        of_high = wrapped_sums(product, left >> 16, right, terms)
+        return (of_high << 16) + wrapped_sums(product, left & _LOW, right, terms)
+    of_high = wrapped_sums(product, left, right >> 16, terms)
+    return (of_high << 16) + wrapped_sums(product, left, right & _LOW, terms)
 
 
 def sums_in_float(left: Array, right: Array) -> Array:

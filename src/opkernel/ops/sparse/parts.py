@@ -196,13 +196,30 @@ def sparse_slice(
             )
     if (size < 0).any():
         raise InvalidArgumentError(f"Expected a non-negative size, got {size.min()}")
-    kept = ((indices >= start) & (indices < start + size)).all(axis=1)
-    check_entries(int(kept.sum()), len(sizes), T)
+    kept = _rows_within(indices, start, start + size)
+    check_entries(len(kept), len(sizes), T)
     found = [
         max(min(length, full - first), 0)
         for first, length, full in zip(start.tolist(), size.tolist(), sizes, strict=True)
     ]
     return indices[kept] - start, values[kept], np.array(found, np.int64)
+
+
+_BLOCK = 1 << 12
+"""Rows that stay in the processor's cache while their columns are compared."""
+
+
+def _rows_within(indices: Any, start: Any, end: Any) -> Any:
+    """The places of the rows that are at or behind `start` and before `end` in each column."""
+    widths = np.maximum(end, start).astype(np.uint64) - start.astype(np.uint64)
+    found = [np.zeros(0, np.int64)]
+    for first in in_time(range(0, len(indices), _BLOCK)):
+        block = indices[first : first + _BLOCK].view(np.uint64)
+        is_within = np.ones(len(block), bool)
+        for column, (least, width) in enumerate(zip(start.astype(np.uint64), widths, strict=True)):
+            is_within &= block[:, column] - least < width
+        found.append(np.flatnonzero(is_within) + first)
+    return np.concatenate(found)
 
 
 @g.register_gradient("SparseSlice")
