@@ -22,6 +22,7 @@ LOOPS = KernelProvider(
         ),
         f"{__name__}.loops.arithmetic": ("Sign", "TruncateDiv"),
         f"{__name__}.loops.bfloat16": ("DivNoNan", "Xdivy"),
+        f"{__name__}.loops.bounds": ("LowerBound", "UpperBound"),
         f"{__name__}.loops.boxes": ("NonMaxSuppression", "CombinedNonMax"),
         f"{__name__}.loops.hashes": (
             "Fingerprint",

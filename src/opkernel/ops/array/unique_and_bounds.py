@@ -6,8 +6,8 @@ are told apart by their bits, as TensorFlow's hashing of them does.
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/unique_op.cc, listdiff_op.cc, searchsorted_op.cc.
 """
 
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -279,27 +279,35 @@ def bound_shape(c: InferenceContext) -> None:
     c.set_output(0, c.input(1))
 
 
-def _register_bound(name: str, is_before: Callable[[Any, Any], Any], doc: str) -> None:
-    """`is_before(element, value)` says whether the bound of `value` is behind `element`."""
-    op = register_op(
+LOWER_BOUND, UPPER_BOUND = (
+    register_op(
         f"{name}(sorted_inputs: T, values: T) -> output: out_type",
         attrs=["T: type", "out_type: {int32, int64} = DT_INT32"],
         shape_fn=bound_shape,
         doc=f"For each value the first place in its row of `sorted_inputs` {doc}.",
     )
+    for name, doc in (
+        ("LowerBound", "where it is not too large"),
+        ("UpperBound", "with something larger"),
+    )
+)
+Search = Callable[[Any, Any, Any], Any]
+"""A function of rows, of values for each row, and of `xp`, that gives the places."""
 
-    side: Literal["left", "right"] = "left" if name == "LowerBound" else "right"
+
+def register_bound(
+    op: OpHandle,
+    search: Search,
+    types: Sequence[DataType] = REAL_NUMBERS,
+    registry: KernelRegistry | None = None,
+) -> None:
+    """Register the kernel of an op with a function that searches."""
 
     def bound(sorted_inputs: Any, values: Any, *, out_type: DataType, xp: Any) -> Any:
         _check_rows(sorted_inputs, values, out_type)
-        if xp is np and _are_in_order(sorted_inputs, values):
-            output = np.empty(values.shape, out_type.numpy_dtype)
-            for place, row, some in in_time(zip(output, sorted_inputs, values, strict=True), SLOW):
-                place[:] = row.searchsorted(some, side)
-            return output
-        return _bounds(sorted_inputs, values, is_before, xp).astype(out_type.numpy_dtype)
+        return search(sorted_inputs, values, xp).astype(out_type.numpy_dtype)
 
-    register_kernel(op, types={"T": REAL_NUMBERS, "out_type": INDEX})(bound)
+    register_kernel(op, types={"T": types, "out_type": INDEX}, registry=registry)(bound)
 
 
 def _check_rows(sorted_inputs: Any, values: Any, out_type: DataType) -> None:
@@ -310,17 +318,6 @@ def _check_rows(sorted_inputs: Any, values: Any, out_type: DataType) -> None:
     require_equal(len(sorted_inputs), len(values), "Leading dim_size of both tensors must match.")
     if out_type == DataType.DT_INT32 and max(values.size, sorted_inputs.shape[1]) >= _INT32_MAX:
         raise InvalidArgumentError("values tensor size must less than INT_MAX")
-
-
-def _are_in_order(rows: Any, values: Any) -> bool:
-    """Whether NumPy, which knows no NaN between numbers, finds the places; and there are enough in a row to call it."""
-    return bool(
-        values.shape[1] >= _FEW
-        and rows.dtype.itemsize > 2
-        and (rows[:, 1:] >= rows[:, :-1]).all()
-        and not np.isnan(rows[:, :1]).any()
-        and not np.isnan(values).any()
-    )
 
 
 def _bounds(rows: Any, values: Any, is_before: Callable[[Any, Any], Any], xp: Any) -> Any:
@@ -346,5 +343,15 @@ def _bounds(rows: Any, values: Any, is_before: Callable[[Any, Any], Any], xp: An
     return in_pieces(search, row, values) if xp is np else search(row, values)
 
 
-_register_bound("LowerBound", lambda element, value: element < value, "where it is not too large")
-_register_bound("UpperBound", lambda element, value: ~(value < element), "with something larger")
+def lower_bounds(rows: Any, values: Any, xp: Any) -> Any:
+    """For each value the place behind all that are smaller."""
+    return _bounds(rows, values, lambda element, value: element < value, xp)
+
+
+def upper_bounds(rows: Any, values: Any, xp: Any) -> Any:
+    """For each value the place before all that are larger."""
+    return _bounds(rows, values, lambda element, value: ~(value < element), xp)
+
+
+register_bound(LOWER_BOUND, lower_bounds)
+register_bound(UPPER_BOUND, upper_bounds)

@@ -96,7 +96,8 @@ def _point(number: int, directions: Array) -> Array:
     """The point of a number, as integers: those of the bits of its Gray code together."""
     gray = number ^ number >> 1
     chosen = [digit for digit in range(gray.bit_length()) if gray >> digit & 1]
-    return np.bitwise_xor.reduce(directions[chosen], axis=0)
+    point: Array = np.bitwise_xor.reduce(directions[chosen], axis=0)
+    return point
 
 
 def _first_points(digits: int, directions: Array) -> Array:
