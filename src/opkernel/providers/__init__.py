@@ -86,7 +86,7 @@ LOOPS = KernelProvider(
         ),
         f"{__name__}.loops.sparse_product": ("SparseMatrixSparseMatMul",),
         f"{__name__}.loops.sparse_messages": ("DeserializeManySparse", "DeserializeSparse"),
-        f"{__name__}.loops.sparse_merge": ("SparseAdd", "SparseSliceGrad", "SparseSparse"),
+        f"{__name__}.loops.sparse_merge": ("SparseAdd", "SparseSlice", "SparseSparse"),
         f"{__name__}.loops.tridiagonal_elimination": ("BandedTriangular", "TridiagonalSolve"),
         f"{__name__}.loops.unique_rows": ("UniqueV2", "UniqueWithCountsV2"),
         f"{__name__}.loops.crops": ("CropAndResize",),

@@ -97,3 +97,14 @@ def test_rows_are_followed(form: Any, is_sorted: bool, monkeypatch: pytest.Monke
     assert found.tolist() == expected
     if is_sorted:
         assert backwards.tolist() == [0, 59]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_within_bounds(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_merge, "_AT_ONCE", 20)
+    indices = np.random.default_rng(3).integers(-3, 9, (50, 3))
+    for start, end in [([0, -3, 2], [5, 9, 9]), ([0, 0, 0], [9, 0, 9]), ([1, 1, 1], [9, -5, 9])]:
+        with loops_run(form):
+            found = sparse_merge.rows_within(indices, np.array(start), np.array(end))
+        expected = ((indices >= start) & (indices < end)).all(axis=1)
+        assert found.tolist() == np.flatnonzero(expected).tolist()

@@ -5,6 +5,7 @@ sparse_slice_op.cc, core/kernels/sparse_reorder_op.cc, reshape_util.cc.
 """
 
 import math
+from collections.abc import Callable
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import KernelRegistry, check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes.rules import set_outputs, shape_rule
 from opkernel.ops.input_checks import require
@@ -183,33 +184,11 @@ def _split_axis(split_dim: int, sizes: TensorShape, num_split: int) -> int:
     return axis
 
 
-@register_kernel(SPARSE_SLICE, types={"T": ALL})
-def sparse_slice(
-    indices: Any, values: Any, shape: Any, start: Any, size: Any, *, T: DataType
-) -> tuple[Any, Any, Any]:
-    sizes = check_sparse(indices, values, shape)
-    check_rank(1, start=start, size=size)
-    for name, given in (("start", start), ("size", size)):
-        if len(given) != len(sizes):
-            raise InvalidArgumentError(
-                f"Expected {name} to be a vector of length {len(sizes)} but got length {len(given)}"
-            )
-    if (size < 0).any():
-        raise InvalidArgumentError(f"Expected a non-negative size, got {size.min()}")
-    kept = _rows_within(indices, start, start + size)
-    check_entries(len(kept), len(sizes), T)
-    found = [
-        max(min(length, full - first), 0)
-        for first, length, full in zip(start.tolist(), size.tolist(), sizes, strict=True)
-    ]
-    return indices[kept] - start, values[kept], np.array(found, np.int64)
-
-
 _BLOCK = 1 << 12
 """Rows that stay in the processor's cache while their columns are compared."""
 
 
-def _rows_within(indices: Any, start: Any, end: Any) -> Any:
+def rows_within(indices: Any, start: Any, end: Any) -> Any:
     """The places of the rows that are at or behind `start` and before `end` in each column."""
     widths = np.maximum(end, start).astype(np.uint64) - start.astype(np.uint64)
     found = [np.zeros(0, np.int64)]
@@ -220,6 +199,38 @@ def _rows_within(indices: Any, start: Any, end: Any) -> Any:
             is_within &= block[:, column] - least < width
         found.append(np.flatnonzero(is_within) + first)
     return np.concatenate(found)
+
+
+RowFinder = Callable[[Any, Any, Any], Any]
+"""A function as `rows_within`."""
+
+
+def register_slices(find: RowFinder, registry: KernelRegistry | None = None) -> None:
+    """Register the kernel of SparseSlice with a function that finds the rows."""
+
+    @register_kernel(SPARSE_SLICE, types={"T": ALL}, registry=registry)
+    def sparse_slice(
+        indices: Any, values: Any, shape: Any, start: Any, size: Any, *, T: DataType
+    ) -> tuple[Any, Any, Any]:
+        sizes = check_sparse(indices, values, shape)
+        check_rank(1, start=start, size=size)
+        for name, given in (("start", start), ("size", size)):
+            if len(given) != len(sizes):
+                raise InvalidArgumentError(
+                    f"Expected {name} to be a vector of length {len(sizes)} but got length {len(given)}"
+                )
+        if (size < 0).any():
+            raise InvalidArgumentError(f"Expected a non-negative size, got {size.min()}")
+        kept = find(indices, start, start + size)
+        check_entries(len(kept), len(sizes), T)
+        found = [
+            max(min(length, full - first), 0)
+            for first, length, full in zip(start.tolist(), size.tolist(), sizes, strict=True)
+        ]
+        return indices[kept] - start, values[kept], np.array(found, np.int64)
+
+
+register_slices(rows_within)
 
 
 @g.register_gradient("SparseSlice")

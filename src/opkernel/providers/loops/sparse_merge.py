@@ -3,7 +3,7 @@
 import numpy as np
 
 from opkernel.device.budget import check_time
-from opkernel.ops.sparse import merge, merge_gradients
+from opkernel.ops.sparse import merge, merge_gradients, parts
 from opkernel.providers import LOOPS
 from opkernel.providers.loops.compiled_loop import loop, part_of_loops
 from opkernel.types import Array
@@ -128,5 +128,39 @@ def followed(rows: Array, wanted: Array) -> Array:
     return places[: state[1]]
 
 
+def _all_within(indices: Array, start: Array, end: Array, found: Array) -> int:
+    places = parts.rows_within(indices, start, end)
+    found[: len(places)] = places
+    return len(places)
+
+
+@loop(otherwise=_all_within)
+def some_within(indices: Array, start: Array, end: Array, found: Array) -> int:
+    """Note the places of the rows within bounds; how many there are."""
+    count = 0
+    for i in range(len(indices)):
+        k = 0
+        while k < start.size and start[k] <= indices[i, k] < end[k]:
+            k += 1
+        if k == start.size:
+            found[count] = i
+            count += 1
+    return count
+
+
+def rows_within(indices: Array, start: Array, end: Array) -> Array:
+    """As `parts.rows_within`."""
+    found = np.empty(len(indices), np.int64)
+    step = max(_AT_ONCE // (start.size + 1), 1)
+    count = 0
+    for first in range(0, len(indices), step):
+        check_time("slicing sparse tensors")
+        more = some_within(indices[first : first + step], start, end, found[count:])
+        found[count : count + more] += first
+        count += more
+    return found[:count]
+
+
 merge.register_merges(merged_rows, LOOPS.kernels)
 merge_gradients.register_gradients(found_in_sum, followed, LOOPS.kernels)
+parts.register_slices(rows_within, LOOPS.kernels)
