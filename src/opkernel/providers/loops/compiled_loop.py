@@ -10,17 +10,15 @@ each with a function of Numba that gives what loops call in its place.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial, update_wrapper
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -28,6 +26,9 @@ from opkernel.files import cache_folder
 from opkernel.interrupts import contextmanager
 from opkernel.libraries import is_installed, library
 from opkernel.logs import logger
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Form = Literal["compiled", "plain", "numpy"]
 """The compiled form, waited for; the function as it stands; the function of NumPy."""
@@ -205,6 +206,8 @@ def _dispatcher(numba: ModuleType, function: Callable[..., Any], source: str | N
     folder = cache_folder("loops")
     if folder is not None:
         if source is not None:
+            import hashlib  # most processes compile no loop
+
             stamp = hashlib.blake2b(Path(source).read_bytes(), digest_size=8)
             folder = str(Path(folder) / stamp.hexdigest())
         own, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
