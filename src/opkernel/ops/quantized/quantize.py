@@ -73,6 +73,8 @@ def _truncated(x: Any, integer: type[np.signedinteger[Any]]) -> Any:
     limits = np.iinfo(integer)
     above = x.dtype.type(2.0 ** (limits.bits - 1))
     fits = (x >= -above) & (x < above)
+    if fits.all():
+        return x.astype(integer)
     return np.where(fits, np.where(fits, x, 0).astype(integer), integer(limits.min))
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, from_attrs
+from opkernel.kernel import check_allocation, from_attrs, in_pieces
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_shape
 from opkernel.ops.input_checks import broadcast_shape, int32_attr, require, require_equal
@@ -291,10 +291,15 @@ def uniform_dequantize(*, quantization_axis: int) -> Callable[[Any, Any, Any], A
         scales, zero_points = along(x, quantization_axis, scales, zero_points)
         check_positive("input", scales)
         with np.errstate(all="ignore"):
-            levels = np.subtract(as_int32(x), zero_points)
-            return np.multiply(levels, scales, dtype=np.float32, casting="unsafe")
+            return in_pieces(_dequantized, x, scales, zero_points)
 
     return kernel
+
+
+def _dequantized(x: Array, scales: Array, zero_points: Array) -> Array:
+    levels = as_int32(x) - zero_points
+    numbers: Array = np.multiply(levels, scales, dtype=np.float32, casting="unsafe")
+    return numbers
 
 
 @register_kernel(

@@ -62,28 +62,41 @@ def register_elements(
     """
     part_of_loops(each)
     dtype = type.numpy_dtype
-    looping = _of_each if len(signature(each).parameters) == 1 else _of_pairs
-    function = looping(each, general, dtype)
+    seen_as = dtype if seen_as is None else seen_as
+    if len(signature(each).parameters) == 1:
+        of_each = _of_each(each, general, dtype)
 
-    def by_loop(*inputs: Any) -> Any:
-        shapes = {one.shape for one in inputs}
-        if kind == "same_shapes" and len(shapes) > 1:
-            return general(*inputs)
-        shape = np.broadcast_shapes(*shapes)
-        if math.prod(shape) < _FEW:
-            return general(*inputs)
-        return _computed(function, inputs, shape, dtype, seen_as or dtype)
+        def by_loop(x: Any) -> Any:
+            return general(x) if x.size < _FEW else _computed(of_each, (x,), x.shape, seen_as)
 
+    else:
+        by_loop = _of_two(_of_pairs(each, general, dtype), general, seen_as, kind)
     register_kernel(op, types={"T": [type]}, kind=kind, factory=True, registry=LOOPS.kernels)(
         lambda: by_loop
     )
 
 
+def _of_two(
+    function: Loop, general: Callable[..., Any], seen_as: Any, kind: str
+) -> Callable[..., Any]:
+    def by_loop(x: Any, y: Any) -> Any:
+        shape = x.shape
+        if shape != y.shape:
+            if kind == "same_shapes":
+                return general(x, y)
+            shape = np.broadcast_shapes(shape, y.shape)
+        if math.prod(shape) < _FEW:
+            return general(x, y)
+        return _computed(function, (x, y), shape, seen_as)
+
+    return by_loop
+
+
 def _computed(
-    function: Loop, inputs: tuple[Any, ...], shape: tuple[int, ...], dtype: Any, seen_as: Any
+    function: Loop, inputs: tuple[Any, ...], shape: tuple[int, ...], seen_as: Any
 ) -> Array:
     """The elements of inputs that are broadcast, block by block on all threads."""
-    out = np.empty(shape, dtype)
+    out = np.empty(shape, inputs[0].dtype)
     numbers = out.reshape(-1).view(seen_as)
     flat = [
         np.ascontiguousarray(np.broadcast_to(one, shape)).reshape(-1).view(seen_as)
