@@ -63,6 +63,8 @@ DRAWN_IN_VAIN = {
     "ParseSingleSequenceExample",
     "SparseAdd",
     "SparseMatrixSparseMatMul",
+    "SparseSlice",
+    "SparseSliceGrad",
     "SparseSparseMaximum",
     "SparseSparseMinimum",
     "StatefulRandomBinomial",
