@@ -81,7 +81,14 @@ def as_kernels_take(value: Any) -> Any:
     return array if fields is None else array.view(next(iter(fields.values()))[0])
 
 
-NOT_RECORDED = {"Dilation2DBackpropInput", "DivNoNan", "FloorMod", "Reciprocal", "TruncateDiv"}
+NOT_RECORDED = {
+    "Dilation2DBackpropInput",
+    "DivNoNan",
+    "FloorMod",
+    "Reciprocal",
+    "SoftplusGrad",
+    "TruncateDiv",
+}
 """Ops of which no call is recorded with a type that each provider takes: floats, or half numbers (loops/test_half)."""
 
 

@@ -270,7 +270,6 @@ def _is_in(x: Any, y: Any) -> Any:
 
 
 _INT32_MAX = 2**31 - 1
-_FEW = 8
 
 
 def bound_shape(c: InferenceContext) -> None:
