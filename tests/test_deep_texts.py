@@ -29,7 +29,7 @@ from opkernel.ops.data.iterator_state import IteratorState
 from opkernel.ops.data.windows import WindowElements
 from opkernel.plugins.discovery import plugins_in_folder
 from opkernel.proto import OpList, VariantTensorDataProto
-from opkernel.serving.requests import parsed_body
+from opkernel.serving.json_text import parsed
 
 DEPTH = 100_000
 JSON = ["[" * DEPTH, "[" * DEPTH + "]" * DEPTH, '{"a":' * DEPTH + "1" + "}" * DEPTH]
@@ -177,7 +177,7 @@ PARSERS: dict[str, list[tuple[list[str], Callable[[str, Path], object]]]] = {
         (PYTHON, command(*RUN, "--input_exprs", "x={text}")),
         (PYTHON, command(*RUN, "--input_examples", "x={text}")),
     ],
-    "opkernel.serving.requests": [(JSON[:3], lambda text, _: parsed_body(text.encode()))],
+    "opkernel.serving.json_text": [(JSON[:2] + JSON[5:], lambda text, _: parsed(text.encode()))],
     "opkernel.ops.parsing.example": [
         (JSON, lambda text, _: raw_ops.DecodeJSONExample(json_examples=[text.encode()]))
     ],

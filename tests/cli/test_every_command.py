@@ -300,7 +300,7 @@ def test_with_all_libraries(
     if cell.needs:
         pytest.importorskip(cell.needs)
     if name == "serve":
-        monkeypatch.setattr("opkernel.serving.serve", lambda server, listener: None)
+        monkeypatch.setattr("opkernel.serving.serve", lambda server, *_: None)
     done = new_runner().invoke(commands, prepared(tmp_path / "model", MODELS[kind], cell.words))
     assert done.exception is None or isinstance(done.exception, SystemExit), done.output
     cell.check(Done(kind, tmp_path / "model", done.exit_code, done.stdout, done.stderr))

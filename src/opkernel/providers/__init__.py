@@ -15,10 +15,10 @@ LOOPS = KernelProvider(
     modules={
         f"{__name__}.loops.activations": (
             "SeluGrad",
-            "Sigmoid",
+            "SigmoidGrad",
             "Softplus",
             "Softsign",
-            "Tanh",
+            "TanhGrad",
         ),
         f"{__name__}.loops.arithmetic": ("Sign", "TruncateDiv"),
         f"{__name__}.loops.bfloat16": ("DivNoNan", "Xdivy"),

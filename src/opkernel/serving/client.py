@@ -7,7 +7,6 @@ Source: TensorFlow Serving apis/prediction_service.proto, model_service.proto, g
 
 from __future__ import annotations
 
-import json
 import time
 import urllib.error
 import urllib.request
@@ -296,8 +295,8 @@ class _Rest:
 
 def _error_of(status: int, body: bytes) -> OpError:
     try:
-        message = str(json.loads(body)["error"])
-    except (ValueError, KeyError, TypeError):
+        message = str(parsed(body)["error"])
+    except (OpError, KeyError, TypeError):
         message = f"HTTP status {status}"
     return error_of_code(_CODE_OF_STATUS.get(status, Code.UNKNOWN), message)
 

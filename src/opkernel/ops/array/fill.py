@@ -260,9 +260,7 @@ def lin_space(*, T: DataType) -> Callable[[Any, Any, Any], Any]:
             require_scalar(value, f"{name} must be a scalar, not shape {{}}")
         (size,) = check_allocation([checked_count(num)], T)
         step = (stop - start) / T.numpy_dtype.type(max(size - 1, 1))
-        output = np.arange(size, dtype=T.numpy_dtype)
-        output *= step
-        output += start
+        output = start + step * np.arange(size, dtype=T.numpy_dtype)
         output[0] = start
         if size > 1:
             output[-1] = stop

@@ -272,7 +272,8 @@ def _folded(tensor: Any, axis: int, before: int, after: int, offset: int) -> Any
     """The inside along `axis`, plus the images on both sides."""
     lines = np.moveaxis(tensor, axis, 0)
     stop = len(lines) - after
-    inside = lines[before:stop].copy(order="K")
+    inside = lines[before:stop]
+    inside = inside.copy(order="K") if isinstance(inside, np.ndarray) else inside.copy()
     size = len(inside)
     inside[offset : offset + before] += lines[:before][::-1]
     inside[size - offset - after : size - offset] += lines[stop:][::-1]

@@ -344,7 +344,8 @@ def clip_complex(t: Any, clip_value_min: Any, clip_value_max: Any, *, xp: Any) -
 
 
 def _clip(t: Any, low: Any, high: Any, xp: Any) -> Any:
-    if xp is np and not low.ndim and not high.ndim and low <= high and low != 0 != high:
+    is_plain = xp is np and t.dtype.kind in "fiu" and not low.ndim and not high.ndim
+    if is_plain and low <= high and low != 0 != high:
         return np.clip(t, low, high)  # faster than two steps; it would keep the sign of 0
     infinity = xp.asarray(np.inf, dtype=t.dtype)
     high = xp.where(xp.isnan(high), infinity, high)

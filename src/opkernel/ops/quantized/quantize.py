@@ -73,7 +73,7 @@ def _truncated(x: Any, integer: type[np.signedinteger[Any]]) -> Any:
     limits = np.iinfo(integer)
     above = x.dtype.type(2.0 ** (limits.bits - 1))
     fits = (x >= -above) & (x < above)
-    if fits.all():
+    if isinstance(fits, np.ndarray) and fits.all():
         return x.astype(integer)
     return np.where(fits, np.where(fits, x, 0).astype(integer), integer(limits.min))
 

@@ -296,10 +296,11 @@ def uniform_dequantize(*, quantization_axis: int) -> Callable[[Any, Any, Any], A
     return kernel
 
 
-def _dequantized(x: Array, scales: Array, zero_points: Array) -> Array:
+def _dequantized(x: Any, scales: Any, zero_points: Any) -> Any:
     levels = as_int32(x) - zero_points
-    numbers: Array = np.multiply(levels, scales, dtype=np.float32, casting="unsafe")
-    return numbers
+    if not isinstance(levels, np.ndarray):
+        return levels.astype(np.float32) * scales
+    return np.multiply(levels, scales, dtype=np.float32, casting="unsafe")
 
 
 @register_kernel(

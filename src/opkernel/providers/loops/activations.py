@@ -7,7 +7,7 @@ import numpy as np
 
 from opkernel.ops.math import elementary_functions as elementary
 from opkernel.ops.math.elementwise import kernel_of_body
-from opkernel.ops.math.float_functions import exp, float_polynomial, floats, log, where
+from opkernel.ops.math.float_functions import exp, floats, log
 from opkernel.ops.nn import activation
 from opkernel.providers.loops import float_functions  # noqa: F401  (has loops compute powers and logarithms)
 from opkernel.providers.loops.elementwise import register_elements
@@ -16,30 +16,6 @@ from opkernel.types import DataType
 _ZERO, _ONE = floats(0, 1)
 _SCALE, _SCALE_ALPHA = activation.SELU_SCALE, activation.SELU_SCALE * activation.SELU_ALPHA
 _SCALE_OF_FLOAT, _SCALE_ALPHA_OF_FLOAT = floats(_SCALE, _SCALE_ALPHA)
-
-_TANH = floats(
-    4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
-    -8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16,
-)  # fmt: skip
-_TANH_DIVISOR = floats(
-    4.89352518554385e-03, 2.26843463243900e-03, 1.18534705686654e-04, 1.19825839466702e-06
-)
-"""tanh(x) / x, by powers of x**2: Eigen's quotient of polynomials."""
-_TANH_IS_1, _TANH_IS_X = floats(7.90531110763549805, 0.0004)
-
-
-def _sigmoid(x: Any) -> Any:
-    """To 2e-7."""
-    return _ONE / (_ONE + exp(-x))
-
-
-def _tanh(x: Any) -> Any:
-    """To 5e-7."""
-    inside = min(max(x, -_TANH_IS_1), _TANH_IS_1)
-    square = inside * inside
-    quotient = float_polynomial(square, _TANH) / float_polynomial(square, _TANH_DIVISOR)
-    result = where(abs(x) < _TANH_IS_X, x, inside * quotient)
-    return where(x == x, result, x)
 
 
 def _softplus(x: Any) -> Any:
@@ -114,8 +90,6 @@ def _of_activation(op: str, body: Callable[..., Any]) -> Callable[[DataType], Ca
     return lambda dtype: activation.with_checked_shapes(op, kernel_of_body(body, dtype, np))
 
 
-register_elements("Sigmoid", _sigmoid, elementary.sigmoid_kernel(T=_FLOAT, xp=np), _FLOAT)
-register_elements("Tanh", _tanh, np.tanh, _FLOAT)
 _register("Softplus", activation.softplus, _softplus)
 _register("Softsign", activation.softsign, _softsign, _softsign)
 _register_gradient("SigmoidGrad", _by_result(elementary.sigmoid_grad), _sigmoid_grad, _sigmoid_grad)
