@@ -110,6 +110,11 @@ def test_wrong_calls_are_told(client):
         client.predict("half", {"x": [[1, 2]]}, signature_name="pair")
     with pytest.raises(InvalidArgumentError, match="no tensor: could not convert"):
         client.predict("half", ["text"])
+    inputs = {"x": [[1, 2]], "n": [1]}
+    for _ in range(2):  # what was asked for in vain is not looked for in the next call
+        with pytest.raises(InvalidArgumentError, match="no output 'summ'; perhaps you mean sum"):
+            client.predict("half", inputs, signature_name="pair", outputs=["summ"])
+        assert client.predict("half", inputs, signature_name="pair").keys() == {"sum", "next"}
     with pytest.raises(InvalidArgumentError, match="not finite"):
         client.predict("half", [np.nan], signature_name="finite")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkernel.errors import Code
+from opkernel.errors import Code, FailedPreconditionError
 from opkernel.proto import POOL, Example, message_class
 from opkernel.serving import GrpcServer, ModelServer, ServingOptions
 from opkernel.types import tensor_from_proto, tensor_to_proto
@@ -249,6 +249,14 @@ def test_deadlines_and_limits(ask):
     assert ask.error("Predict", large)[0] == "RESOURCE_EXHAUSTED"
     assert ask.error("Predict", b"\xff" * 20)[0] in ("INTERNAL", "UNKNOWN")
     ask("Predict", fed(request("Predict"), x=np.array([1], np.float32)))
+
+
+def test_a_port_is_of_one_server(saved):
+    models = ModelServer(saved)
+    first = GrpcServer(models, "127.0.0.1:0")
+    with pytest.raises(FailedPreconditionError, match=f"Cannot listen at 127.0.0.1:{first.port}"):
+        GrpcServer(models, f"127.0.0.1:{first.port}")
+    first.stop()
 
 
 def test_requests_are_counted(ask):

@@ -215,9 +215,7 @@ class AsgiApplication:
         self._metrics.note_request(name, "" if asked is None else asked.what, status, seconds)
 
     def _note_call(self, model: str, method: str, code: Code, seconds: float) -> None:
-        self._metrics.note_request(
-            model, method, 200 if code is Code.OK else HTTP_STATUS[code], seconds
-        )
+        self._metrics.note_request(model, method, HTTP_STATUS[code], seconds)
 
     async def _page(self, request: Request) -> Response:
         text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")

@@ -41,6 +41,8 @@ from opkernel.types import Array, DataType, tensor_from_proto, tensor_to_proto
 _PAUSE_S = 0.1
 _DEFAULT = "serving_default"
 _Answer = TypeVar("_Answer")
+_Left = Callable[[], float]
+"""The seconds that a call has left."""
 
 
 class Asked(NamedTuple):
@@ -147,15 +149,21 @@ class Client(Closing):
         """
         asked = Asked(model, version, label)
 
-        def ask(seconds: float) -> dict[str, Array]:
-            named = self._arrays(asked, signature_name, inputs, seconds)
+        def ask(left: _Left) -> dict[str, Array]:
+            signature = self._signature(asked, signature_name, left)
+            types = {name: DataType(info.dtype) for name, info in signature.outputs.items()}
+            for name in outputs:
+                if name not in types:
+                    raise InvalidArgumentError(
+                        f"{asked.model} has no output {name!r}{did_you_mean(name, types)}"
+                    )
+            named = _arrays(inputs, signature)
             try:
-                answer = self._way.predict(asked, signature_name, named, seconds)
+                answer = self._way.predict(asked, signature_name, named, left())
+                return {name: answer(name, types[name]) for name in outputs or types}
             except InvalidArgumentError:
                 self._signatures.pop(asked, None)  # a newer version may have others
                 raise
-            types = self._signatures[asked][signature_name].outputs
-            return {name: answer(name, DataType(types[name].dtype)) for name in outputs or types}
 
         return self._tried(ask, timeout_s)
 
@@ -164,52 +172,52 @@ class Client(Closing):
     ) -> dict[str, SignatureDef]:
         """The signatures of a model by name; raises as `predict`."""
         asked = Asked(model, version, label)
-        return self._tried(lambda seconds: self._way.signatures(asked, seconds))
+        return self._tried(lambda left: self._way.signatures(asked, left()))
 
     def statuses(
         self, model: str, *, version: int | None = None, label: str = ""
     ) -> list[ModelVersion]:
         """What has become of the versions of a model, or of one; raises as `predict`."""
         asked = Asked(model, version, label)
-        return self._tried(lambda seconds: self._way.statuses(asked, seconds))
+        return self._tried(lambda left: self._way.statuses(asked, left()))
 
     def close(self) -> None:
         """Let go of connections."""
         self._way.close()
 
-    def _arrays(
-        self, asked: Asked, signature_name: str, inputs: Any, seconds: float
-    ) -> dict[str, Array]:
-        """The inputs as arrays of the types of the signature, which the server is asked for once."""
-        if signature_name not in self._signatures.get(asked, {}):
-            self._signatures[asked] = self._way.signatures(asked, seconds)
-        known = self._signatures[asked]
-        if signature_name not in known:
+    def _signature(self, asked: Asked, name: str, left: _Left) -> SignatureDef:
+        """A signature, which the server is asked for once."""
+        known = self._signatures.get(asked, {})
+        if name not in known:
+            known = self._signatures[asked] = self._way.signatures(asked, left())
+        if name not in known:
             raise InvalidArgumentError(
-                f"Serving signature name: {signature_name!r} not found; {asked.model} has "
-                f"{', '.join(known) or 'none'}{did_you_mean(signature_name, known)}"
+                f"Serving signature name: {name!r} not found; {asked.model} has "
+                f"{', '.join(known) or 'none'}{did_you_mean(name, known)}"
             )
-        infos = known[signature_name].inputs
-        if not isinstance(inputs, Mapping):
-            inputs = dict.fromkeys(infos, inputs)
-        return {
-            name: _array(value, DataType(infos[name].dtype) if name in infos else None)
-            for name, value in inputs.items()
-        }
+        return known[name]
 
-    def _tried(self, ask: Callable[[float], _Answer], timeout_s: float | None = None) -> _Answer:
+    def _tried(self, ask: Callable[[_Left], _Answer], timeout_s: float | None = None) -> _Answer:
         """The answer to a call, which is made again where nobody was there."""
         seconds = self._timeout_s if timeout_s is None else timeout_s
         deadline, pause = time.monotonic() + seconds, _PAUSE_S
         for left in range(self._retries, -1, -1):
             try:
-                return ask(max(deadline - time.monotonic(), 0.001))
+                return ask(lambda: max(deadline - time.monotonic(), 0.001))
             except UnavailableError:
                 if not left or time.monotonic() + pause >= deadline:
                     raise
             time.sleep(pause)
             pause *= 2
         raise AssertionError  # the last trial has returned or raised
+
+
+def _arrays(inputs: Any, signature: SignatureDef) -> dict[str, Array]:
+    """The inputs as arrays of the types of a signature."""
+    types = {name: DataType(info.dtype) for name, info in signature.inputs.items()}
+    if not isinstance(inputs, Mapping):
+        inputs = dict.fromkeys(types, inputs)
+    return {name: _array(value, types.get(name)) for name, value in inputs.items()}
 
 
 def _array(value: Any, dtype: DataType | None) -> Array:
@@ -245,10 +253,6 @@ class _Rest:
 
         def output(name: str, dtype: DataType) -> Array:
             is_named = isinstance(found, dict) and not is_base64(found)
-            if is_named and name not in found:
-                raise InvalidArgumentError(
-                    f"There is no output {name!r}{did_you_mean(name, found)}"
-                )
             return from_json(found[name] if is_named else found, dtype)
 
         return output
@@ -328,9 +332,6 @@ class _Grpc:
         answer = self._call("PredictionService/Predict", request, "PredictResponse", seconds)
 
         def output(name: str, dtype: DataType) -> Array:
-            if name not in answer.outputs:
-                known = did_you_mean(name, answer.outputs)
-                raise InvalidArgumentError(f"There is no output {name!r}{known}")
             return np.asarray(tensor_from_proto(answer.outputs[name]))
 
         return output

@@ -51,10 +51,12 @@ class GrpcServer:
         self._budget = current_budget()  # of the command
         options = server.options
         threads = ThreadPoolExecutor(_THREADS + options.max_batch, "opkernel-grpc")
-        sizes = [("max_receive", options.max_request_bytes), ("max_send", -1)]
-        self._listening = self._grpc.server(
-            threads, options=[(f"grpc.{name}_message_length", size) for name, size in sizes]
-        )
+        settings = [
+            ("grpc.max_receive_message_length", options.max_request_bytes),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.so_reuseport", 0),  # else two servers would share a port, and its requests
+        ]
+        self._listening = self._grpc.server(threads, options=settings)
         services: dict[str, dict[str, Any]] = {}
         for name, method in METHODS.items():
             service, _, procedure = name.rpartition("/")

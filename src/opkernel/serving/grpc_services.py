@@ -16,7 +16,7 @@ from opkernel.graph import TensorSpec
 from opkernel.interop import Signature
 from opkernel.proto import POOL, message_class
 from opkernel.serving.model_server import ModelServer
-from opkernel.serving.requests import check_method, classes_of, values_of
+from opkernel.serving.requests import check_method, example_results
 from opkernel.serving.servable import EXAMPLES_INPUT, Servable, serialized_examples
 from opkernel.types import DataType, tensor_from_proto, tensor_to_proto
 
@@ -142,12 +142,7 @@ def _run_on_examples(
     if not inputs.size:
         raise InvalidArgumentError("Input is empty.")
     outputs = servable.run(signature, {EXAMPLES_INPUT: inputs})
-    found = classes_of(outputs) if method == "classify" else values_of(outputs)
-    if len(found) != inputs.size:
-        raise InvalidArgumentError(
-            f"The signature gave {len(found)} results for {inputs.size} examples"
-        )
-    return found
+    return example_results(method, outputs, inputs.size)
 
 
 def _fill_classes(result: Any, found: list[Any]) -> None:

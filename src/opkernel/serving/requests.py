@@ -163,8 +163,6 @@ def _check_rows(outputs: Mapping[str, Any]) -> None:
 
 
 _FLOAT_MAX = float(np.finfo(np.float32).max)
-
-
 _OUTPUTS = {"classify": ("classes", "scores"), "regress": ("outputs",)}
 
 
@@ -198,16 +196,16 @@ def example_inputs(body: Mapping[str, Any]) -> dict[str, Any]:
     return {EXAMPLES_INPUT: np.array([_serialized({**context, **one}) for one in examples], object)}
 
 
-def example_response(method: str, outputs: Mapping[str, Any], num_examples: int) -> dict[str, Any]:
+def example_results(method: str, outputs: Mapping[str, Any], num_examples: int) -> list[Any]:
     """The results for each example: labels with scores, or a value.
 
     Raises:
         InvalidArgumentError: the outputs have not the form that the method needs.
     """
-    found = classes_of(outputs) if method == "classify" else values_of(outputs)
+    found = _classes(outputs) if method == "classify" else _values(outputs)
     if len(found) != num_examples:
         raise InvalidArgumentError(f"The signature gave {len(found)} results for {num_examples} examples")  # fmt: skip
-    return {"results": found}
+    return found
 
 
 def _serialized(features: Mapping[str, Any]) -> bytes:
@@ -244,8 +242,7 @@ def _kind(value: Any) -> str | None:
     return {float: "float", str: "bytes", dict: "bytes"}.get(type(value))
 
 
-def classes_of(outputs: Mapping[str, Any]) -> list[Any]:
-    """Labels with scores, for each example, of the outputs of a signature; raises as `example_response`."""
+def _classes(outputs: Mapping[str, Any]) -> list[Any]:
     classes: Any = outputs.get("classes")
     scores: Any = outputs.get("scores")
     for name, one in (("classes", classes), ("scores", scores)):
@@ -262,8 +259,7 @@ def classes_of(outputs: Mapping[str, Any]) -> list[Any]:
     return [[[*pair] for pair in zip(*row, strict=True)] for row in rows]
 
 
-def values_of(outputs: Mapping[str, Any]) -> list[Any]:
-    """A value for each example, of the outputs of a signature; raises as `example_response`."""
+def _values(outputs: Mapping[str, Any]) -> list[Any]:
     if "outputs" not in outputs:
         raise InvalidArgumentError("Expected the output 'outputs' of a regression signature")
     values = np.asarray(outputs["outputs"])
@@ -336,6 +332,7 @@ def _dtype(number: int) -> str:
 
 
 HTTP_STATUS = {
+    Code.OK: 200,
     Code.CANCELLED: 499,
     Code.UNKNOWN: 500,
     Code.INVALID_ARGUMENT: 400,
@@ -422,4 +419,5 @@ def answer(server: ModelServer, request: ModelRequest, body: bytes) -> dict[str,
             return predict_response(content, outputs)
         check_method(signature, request.what)
         outputs = servable.run(signature, example_inputs(content))
-        return example_response(request.what, outputs, len(content["examples"]))
+        found = example_results(request.what, outputs, len(content["examples"]))
+        return {"results": found}
